@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# Helpers that keep the folders' CMakeLists.txt declarative, and the dependency rule that makes a forbidden include fail.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_program(HCCL_CCACHE ccache)
+if(HCCL_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HCCL_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${HCCL_CCACHE})
+endif()
+find_package(Threads REQUIRED)
+
+# Warnings shared by everything we compile; errors only where the preset says so (CMAKE_COMPILE_WARNING_AS_ERROR).
+add_library(hccl_warnings INTERFACE)
+target_compile_options(hccl_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
+  $<$<COMPILE_LANGUAGE:CXX>:-Wsign-conversion;-Wold-style-cast;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wcast-align>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wduplicated-cond;-Wlogical-op;-Wnull-dereference>)
+
+add_library(hccl_public_headers INTERFACE)
+target_include_directories(hccl_public_headers INTERFACE ${PROJECT_SOURCE_DIR}/include/hccl)
+
+if(HCCL_SANITIZE)
+  add_compile_options(-fsanitize=${HCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${HCCL_SANITIZE})
+endif()
+
+# hccl_layer(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
+# One folder of src/ as an object library. Its headers become visible as "<name>/x.h" through an include root that
+# holds this folder alone, so code sees just the layers it names in DEPENDS: a forbidden include does not compile.
+function(hccl_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  set(root ${PROJECT_BINARY_DIR}/layers/${name})
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
+  add_library(hccl_${name} OBJECT ${ARG_SOURCES})
+  target_include_directories(hccl_${name} PUBLIC ${root})
+  target_link_libraries(hccl_${name} PUBLIC hccl_public_headers Threads::Threads PRIVATE hccl_warnings ${ARG_LIBRARIES})
+  set_target_properties(hccl_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON)
+  foreach(layer ${ARG_DEPENDS})
+    target_include_directories(hccl_${name} PUBLIC ${PROJECT_BINARY_DIR}/layers/${layer})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY HCCL_LAYERS hccl_${name})
+endfunction()
+
+# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>])
+# A GoogleTest program over the internal static library; it sees just the layers it names.
+function(hccl_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE hccl_internal hccl_public_headers hccl_warnings GTest::gtest GTest::gtest_main
+                        Threads::Threads ${ARG_LIBRARIES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+  foreach(layer ${ARG_DEPENDS})
+    target_include_directories(${name} PRIVATE ${PROJECT_BINARY_DIR}/layers/${layer})
+  endforeach()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

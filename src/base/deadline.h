@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A point in time after which a blocking call gives up; every wait of the library takes one.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace hccl {
+
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = Clock::duration;
+
+  // A deadline `limit` from now; a limit of zero or less never expires.
+  [[nodiscard]] static Deadline after(Duration limit) {
+    return limit <= Duration::zero() ? never() : Deadline(Clock::now() + limit);
+  }
+  [[nodiscard]] static Deadline never() { return Deadline(Clock::time_point::max()); }
+
+  [[nodiscard]] bool is_never() const { return at_ == Clock::time_point::max(); }
+  [[nodiscard]] bool expired() const { return !is_never() && Clock::now() >= at_; }
+  [[nodiscard]] Clock::time_point time() const { return at_; }
+
+  // Time left, never negative, at most `limit`.
+  [[nodiscard]] Duration remaining(Duration limit = std::chrono::hours(24)) const {
+    if (is_never()) return limit;
+    return std::clamp(at_ - Clock::now(), Duration::zero(), limit);
+  }
+
+ private:
+  explicit Deadline(Clock::time_point at) : at_(at) {}
+  Clock::time_point at_;
+};
+
+}  // namespace hccl

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception of the library: a public result code and a text that names the culprit.
+#pragma once
+
+#include <hccl_types.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace hccl {
+
+// Thrown anywhere below the C API and turned into its code there. The text names rank, peer and host where
+// there is one, and one thing to do.
+class Error : public std::runtime_error {
+ public:
+  Error(hcclResult_t code, const std::string& message)
+      : std::runtime_error(message), code_(code) {}
+
+  [[nodiscard]] hcclResult_t code() const noexcept { return code_; }
+
+ private:
+  hcclResult_t code_;
+};
+
+}  // namespace hccl

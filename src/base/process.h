@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process is: whether it was forked from one that used the library, its host and its box.
+#pragma once
+
+#include <string>
+
+namespace hccl {
+
+// Installs the fork handlers once. Called when the runtime is initialised.
+void install_fork_guard();
+
+// True in a child forked after install_fork_guard(): the library's threads do not exist there, so every call
+// must refuse.
+[[nodiscard]] bool is_forked_child() noexcept;
+
+[[nodiscard]] std::string host_name();
+
+// The box: processes with the same text share devices' module ids and may map each other's memory:
+// uid, then HCCL_NODE_ID or boot id + network namespace.
+[[nodiscard]] std::string box_identity();
+
+// 0 if /proc/<pid>/stat cannot be read, else its state letter (R, S, T ...).
+[[nodiscard]] char process_state(int pid);
+
+}  // namespace hccl

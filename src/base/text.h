@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds messages from parts; <format> is not in the compilers we support.
+#pragma once
+
+#include <sstream>
+#include <string>
+
+namespace hccl {
+
+template <class... Parts>
+[[nodiscard]] std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// strerror without its shared buffer.
+[[nodiscard]] std::string system_error_text(int error_number);
+
+}  // namespace hccl
