@@ -40,4 +40,7 @@ class FileDescriptor {
 void close_in_forked_children(int fd) noexcept;
 void forget_in_forked_children(int fd) noexcept;
 
+// Closes them all: what the fork handler of the child does. Async-signal-safe.
+void close_remembered_descriptors() noexcept;
+
 }  // namespace hccl

@@ -9,6 +9,9 @@
 
 namespace hccl {
 
+// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
+void configure_log(const Config& config);
+
 [[nodiscard]] bool log_enabled(LogLevel level) noexcept;
 
 // Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one write(2).

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The set of descriptors to close in a forked child: one bit per descriptor number, set and cleared
+// without a lock, because a fork may come from any thread at any moment.
+#include "base/file_descriptor.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace hccl {
+namespace {
+
+// Numbers are given out lowest first, so this is reached only with a million files open; those
+// beyond are not remembered. Words that were never written cost no memory.
+constexpr int kMostDescriptors = 1 << 20;
+constexpr int kBitsPerWord = 64;
+
+std::array<std::atomic<std::uint64_t>, kMostDescriptors / kBitsPerWord> remembered{};
+std::atomic<int> words_in_use{0};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+std::uint64_t bit_of(int fd) noexcept { return std::uint64_t{1} << (fd % kBitsPerWord); }
+
+std::atomic<std::uint64_t>& word_of(int fd) noexcept {
+  return remembered[static_cast<std::size_t>(fd / kBitsPerWord)];
+}
+
+bool forget(int fd) noexcept {
+  return (word_of(fd).fetch_and(~bit_of(fd), std::memory_order_relaxed) & bit_of(fd)) != 0;
+}
+
+}  // namespace
+
+FileDescriptor::FileDescriptor(int fd) noexcept : fd_(fd) { close_in_forked_children(fd); }
+
+FileDescriptor FileDescriptor::duplicate() const {
+  const int copy = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) {
+    throw Error(hcclSystemError, text("cannot duplicate descriptor ", fd_, ": ",
+                                      system_error_text(errno), "; raise ulimit -n"));
+  }
+  return FileDescriptor(copy);
+}
+
+int FileDescriptor::release() noexcept {
+  forget_in_forked_children(fd_);
+  return std::exchange(fd_, -1);
+}
+
+void FileDescriptor::reset() noexcept {
+  const int fd = std::exchange(fd_, -1);
+  if (fd < 0) return;
+  // Forgotten before it is closed: the number may at once belong to somebody else. In a forked
+  // child it has been closed and forgotten already, and may be the child's own by now.
+  if (fd >= kMostDescriptors || forget(fd)) close(fd);
+}
+
+void close_in_forked_children(int fd) noexcept {
+  if (fd < 0 || fd >= kMostDescriptors) return;
+  word_of(fd).fetch_or(bit_of(fd), std::memory_order_relaxed);
+  const int needed = fd / kBitsPerWord + 1;
+  int known = words_in_use.load(std::memory_order_relaxed);
+  while (known < needed &&
+         !words_in_use.compare_exchange_weak(known, needed, std::memory_order_relaxed)) {
+  }
+}
+
+void forget_in_forked_children(int fd) noexcept {
+  if (fd < 0 || fd >= kMostDescriptors) return;
+  static_cast<void>(forget(fd));
+}
+
+void close_remembered_descriptors() noexcept {
+  const int words = words_in_use.load(std::memory_order_relaxed);
+  for (int word = 0; word < words; ++word) {
+    std::uint64_t bits =
+        remembered[static_cast<std::size_t>(word)].exchange(0, std::memory_order_relaxed);
+    for (int bit = 0; bits != 0; ++bit, bits >>= 1) {
+      if ((bits & 1) != 0) close(word * kBitsPerWord + bit);
+    }
+  }
+}
+
+}  // namespace hccl

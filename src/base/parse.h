@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict readers of numbers in settings: the whole text must be of the form, or there is no value.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hccl {
+
+[[nodiscard]] inline std::string lower(std::string_view value) {
+  std::string result(value);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return result;
+}
+
+// The whole of `value` as a decimal number: digits only, no sign, no space, no overflow.
+[[nodiscard]] inline std::optional<std::uint64_t> parse_number(std::string_view value) {
+  std::uint64_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto [rest, error] = std::from_chars(value.data(), end, number);
+  if (value.empty() || error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+// "30" or "0.5"; a limit below a millisecond is rounded up, for zero means never.
+[[nodiscard]] inline std::optional<std::chrono::milliseconds> parse_seconds(
+    std::string_view value) {
+  constexpr std::uint64_t kMostSeconds = 1'000'000'000;
+  const std::size_t point = value.find('.');
+  const auto whole = parse_number(value.substr(0, point));
+  if (!whole || *whole > kMostSeconds) return std::nullopt;
+  std::uint64_t thousandths = 0;
+  if (point != std::string_view::npos) {
+    const std::string_view digits = value.substr(point + 1);
+    if (digits.empty() || digits.size() > 9) return std::nullopt;
+    const auto fraction = parse_number(digits);
+    if (!fraction) return std::nullopt;
+    std::uint64_t scale = 1;
+    for (std::size_t digit = 0; digit < digits.size(); ++digit) scale *= 10;
+    thousandths = (*fraction * 1000 + scale - 1) / scale;
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*whole * 1000 + thousandths));
+}
+
+// A number with an optional binary suffix: K, KB or KiB, and so on up to T.
+[[nodiscard]] inline std::optional<std::uint64_t> parse_bytes(std::string_view value) {
+  const std::size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
+  const auto number = parse_number(value.substr(0, digits));
+  if (!number) return std::nullopt;
+  std::string suffix = lower(value.substr(digits));
+  if (suffix.empty()) return number;
+  const std::size_t power = std::string_view("kmgt").find(suffix.front());
+  suffix.erase(0, 1);
+  if (power == std::string_view::npos) return std::nullopt;
+  if (!suffix.empty() && suffix != "b" && suffix != "ib") return std::nullopt;
+  const auto shift = static_cast<unsigned>(10 * (power + 1));
+  if (*number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
+  return *number << shift;
+}
+
+// 0, 1, true or false.
+[[nodiscard]] inline std::optional<bool> parse_flag(std::string_view value) {
+  const std::string word = lower(value);
+  if (word == "1" || word == "true") return true;
+  if (word == "0" || word == "false") return false;
+  return std::nullopt;
+}
+
+}  // namespace hccl

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fork guard, and what identifies host and box.
+#include "base/process.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/file_descriptor.h"
+#include "base/text.h"
+
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <mutex>
+#include <string_view>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace hccl {
+namespace {
+
+std::atomic<bool> forked_child{false};
+
+void enter_forked_child() {
+  forked_child.store(true, std::memory_order_relaxed);
+  close_remembered_descriptors();
+}
+
+// The start of a small file, without its trailing newline; empty if it cannot be read.
+std::string first_bytes(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 512> buffer{};
+  const ssize_t length = file.valid() ? read(file.get(), buffer.data(), buffer.size()) : -1;
+  if (length <= 0) return {};
+  std::string_view content(buffer.data(), static_cast<std::size_t>(length));
+  if (content.ends_with('\n')) content.remove_suffix(1);
+  return std::string(content);
+}
+
+// Two machines never share a boot id; two containers of one machine may, but not their network
+// namespace, in which the abstract sockets live.
+std::string machine_identity() {
+  std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
+  if (boot.empty()) boot = host_name();
+  struct stat status {};
+  const bool found = stat("/proc/self/ns/net", &status) == 0;
+  return text("boot ", boot, " net ", found ? status.st_ino : 0);
+}
+
+}  // namespace
+
+void install_fork_guard() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (pthread_atfork(nullptr, nullptr, enter_forked_child) != 0) {
+      throw Error(hcclOutOfMemory, "cannot install the fork handler: out of memory");
+    }
+  });
+}
+
+bool is_forked_child() noexcept { return forked_child.load(std::memory_order_relaxed); }
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name.front() == '\0') return "unknown-host";
+  return name.data();
+}
+
+std::string box_identity() {
+  const auto settings = config();
+  const std::string where =
+      settings->node_id ? text("node ", *settings->node_id) : machine_identity();
+  return text("uid ", geteuid(), " ", where);
+}
+
+char process_state(int pid) {
+  const std::string line = first_bytes(text("/proc/", pid, "/stat"));
+  const std::size_t end_of_name = line.rfind(") ");  // the name may itself hold ')'
+  if (end_of_name == std::string::npos || end_of_name + 2 >= line.size()) return 0;
+  const char state = line[end_of_name + 2];
+  return std::isalpha(static_cast<unsigned char>(state)) != 0 ? state : '\0';
+}
+
+}  // namespace hccl
