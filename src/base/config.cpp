@@ -312,7 +312,11 @@ void set_configuration_value(const std::string& key, const std::string& value) {
   Store& all = store();
   const std::lock_guard lock(all.mutex);
   auto changed = all.stored;
-  changed[key] = value;
+  if (value.empty()) {
+    changed.erase(key);  // the environment's value holds again
+  } else {
+    changed[key] = value;
+  }
   if (all.current) {
     put_in_force(all, changed);
   } else {

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment: what each variable accepts, what it refuses and how the refusal reads.
+#include "base/config.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "scoped_environment.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl {
+namespace {
+
+using std::chrono::milliseconds;
+using test::ScopedEnvironment;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+// The text of the error that `value` makes; empty if it is accepted.
+std::string refusal(const std::string& name, const std::string& value) {
+  const ScopedEnvironment environment(name, value);
+  try {
+    static_cast<void>(parse_environment());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), hcclInvalidArgument);
+    return error.what();
+  }
+  return {};
+}
+
+Config with(const std::string& name, const std::string& value) {
+  const ScopedEnvironment environment(name, value);
+  return parse_environment();
+}
+
+class Environment : public testing::Test {
+ protected:
+  Environment() {
+    for (const char* name :
+         {"HCCL_COMM_ID", "HCCL_SOCKET_IFNAME", "HCCL_NODE_ID", "HCCL_SECRET", "HCCL_INIT_TIMEOUT",
+          "HCCL_TIMEOUT", "HCCL_HANG_REPORT", "LOG_LEVEL_ALL", "LOG_LEVEL_HCL", "HCCL_DEBUG",
+          "HCCL_DEBUG_FILE", "HCCL_DEVICE_TYPE", "HCCL_DEVICE_MEMORY", "HCCL_DEVICE_COUNT",
+          "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "HCCL_GAUDI_DIRECT", "HCCL_PEER_DIRECT"}) {
+      clean_.remove(name);
+    }
+  }
+  ScopedEnvironment clean_;
+};
+
+TEST_F(Environment, UnsetMeansTheDefaults) {
+  const Config config = parse_environment();
+  EXPECT_EQ(config.comm_id, "");
+  EXPECT_FALSE(config.node_id.has_value());
+  EXPECT_EQ(config.init_timeout, milliseconds(120'000));
+  EXPECT_EQ(config.operation_timeout, milliseconds(1'800'000));
+  EXPECT_EQ(config.hang_report, milliseconds(30'000));
+  EXPECT_EQ(config.log_level, LogLevel::warning);
+  EXPECT_FALSE(config.log_version);
+  EXPECT_EQ(config.device_type, EmulatedDevice::gaudi2);
+  EXPECT_EQ(config.device_memory, 0U);
+  EXPECT_EQ(config.device_count, 8);
+  EXPECT_FALSE(config.refuse_double_initialize);
+}
+
+TEST_F(Environment, EmptyCountsAsUnset) {
+  EXPECT_EQ(with("HCCL_TIMEOUT", "").operation_timeout, milliseconds(1'800'000));
+  EXPECT_FALSE(with("HCCL_NODE_ID", "").node_id.has_value());
+  EXPECT_EQ(with("HCCL_COMM_ID", "").comm_id, "");
+}
+
+TEST_F(Environment, SecondsTakeFractionsAndAreNeverRoundedToNever) {
+  EXPECT_EQ(with("HCCL_TIMEOUT", "2").operation_timeout, milliseconds(2'000));
+  EXPECT_EQ(with("HCCL_TIMEOUT", "0").operation_timeout, milliseconds(0));
+  EXPECT_EQ(with("HCCL_INIT_TIMEOUT", "0.25").init_timeout, milliseconds(250));
+  EXPECT_EQ(with("HCCL_HANG_REPORT", "1.0001").hang_report, milliseconds(1'001));
+  EXPECT_EQ(with("HCCL_TIMEOUT", "0.000000001").operation_timeout, milliseconds(1));
+}
+
+TEST_F(Environment, MemoryTakesBinarySuffixes) {
+  EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "1073741824").device_memory, kGiB);
+  EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "1024K").device_memory, kGiB / 1024);
+  EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "64m").device_memory, kGiB / 16);
+  EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "32GB").device_memory, 32 * kGiB);
+  EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "2TiB").device_memory, 2048 * kGiB);
+}
+
+TEST_F(Environment, TheMoreSpecificLogLevelWins) {
+  ScopedEnvironment environment("LOG_LEVEL_ALL", "6");
+  EXPECT_EQ(parse_environment().log_level, LogLevel::off);
+  environment.set("LOG_LEVEL_HCL", "1");
+  EXPECT_EQ(parse_environment().log_level, LogLevel::debug);
+  environment.set("HCCL_DEBUG", "Info");
+  EXPECT_EQ(parse_environment().log_level, LogLevel::info);
+  EXPECT_TRUE(parse_environment().log_version);
+  environment.set("HCCL_DEBUG", "VERSION");
+  EXPECT_EQ(parse_environment().log_level, LogLevel::warning);
+}
+
+TEST_F(Environment, AddressesAreAHostAndAPort) {
+  for (const char* value : {"127.0.0.1:5555", "localhost:1", "[::1]:65535", "fe80::1:80"}) {
+    EXPECT_EQ(with("HCCL_COMM_ID", value).comm_id, value);
+  }
+}
+
+TEST_F(Environment, EachRefusalNamesVariableValueAndForm) {
+  const std::string message = refusal("HCCL_TIMEOUT", "soon");
+  EXPECT_NE(message.find("HCCL_TIMEOUT"), std::string::npos) << message;
+  EXPECT_NE(message.find("\"soon\""), std::string::npos) << message;
+  EXPECT_NE(message.find("seconds"), std::string::npos) << message;
+}
+
+struct Malformed {
+  const char* name;
+  const char* value;
+};
+
+class MalformedValue : public Environment, public testing::WithParamInterface<Malformed> {};
+
+TEST_P(MalformedValue, IsRefusedByName) {
+  const auto& [name, value] = GetParam();
+  const std::string message = refusal(name, value);
+  EXPECT_EQ(message.find(name), 0U) << name << "=" << value << ": " << message;
+  EXPECT_NE(message.find("set it to"), std::string::npos) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, MalformedValue,
+    testing::Values(
+        Malformed{"HCCL_TIMEOUT", "-1"}, Malformed{"HCCL_TIMEOUT", "1s"},
+        Malformed{"HCCL_TIMEOUT", " 1"}, Malformed{"HCCL_TIMEOUT", "1."},
+        Malformed{"HCCL_TIMEOUT", ".5"}, Malformed{"HCCL_TIMEOUT", "1.-5"},
+        Malformed{"HCCL_TIMEOUT", "0x10"}, Malformed{"HCCL_TIMEOUT", "1e3"},
+        Malformed{"HCCL_TIMEOUT", "inf"}, Malformed{"HCCL_TIMEOUT", "99999999999999999999"},
+        Malformed{"HCCL_INIT_TIMEOUT", "nan"}, Malformed{"HCCL_HANG_REPORT", "1,5"},
+        Malformed{"HCCL_COMM_ID", "127.0.0.1"}, Malformed{"HCCL_COMM_ID", ":5555"},
+        Malformed{"HCCL_COMM_ID", "127.0.0.1:"}, Malformed{"HCCL_COMM_ID", "127.0.0.1:0"},
+        Malformed{"HCCL_COMM_ID", "127.0.0.1:65536"}, Malformed{"HCCL_COMM_ID", "127.0.0.1:80x"},
+        Malformed{"HCCL_COMM_ID", "[::1:80"}, Malformed{"HCCL_COMM_ID", "[]:80"},
+        Malformed{"HCCL_COMM_ID", "a b:80"}, Malformed{"HCCL_SOCKET_IFNAME", "eth0,,eth1"},
+        Malformed{"HCCL_SOCKET_IFNAME", "eth0,"}, Malformed{"HCCL_SOCKET_IFNAME", "eth0, eth1"},
+        Malformed{"HCCL_SOCKET_IFNAME", "a-name-that-is-too-long"},
+        Malformed{"HCCL_NODE_ID", "a\nb"}, Malformed{"LOG_LEVEL_ALL", "7"},
+        Malformed{"LOG_LEVEL_HCL", "-1"}, Malformed{"LOG_LEVEL_HCL", "info"},
+        Malformed{"HCCL_DEBUG", "LOUD"}, Malformed{"HCCL_DEBUG", "3"},
+        Malformed{"HCCL_DEVICE_TYPE", "gaudi"}, Malformed{"HCCL_DEVICE_MEMORY", "lots"},
+        Malformed{"HCCL_DEVICE_MEMORY", "0"}, Malformed{"HCCL_DEVICE_MEMORY", "1.5G"},
+        Malformed{"HCCL_DEVICE_MEMORY", "1GG"}, Malformed{"HCCL_DEVICE_MEMORY", "1P"},
+        Malformed{"HCCL_DEVICE_MEMORY", "17T"},
+        Malformed{"HCCL_DEVICE_MEMORY", "18446744073709551615T"},
+        Malformed{"HCCL_DEVICE_COUNT", "0"}, Malformed{"HCCL_DEVICE_COUNT", "65"},
+        Malformed{"HCCL_DEVICE_COUNT", "eight"},
+        Malformed{"HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "yes"}));
+
+TEST_F(Environment, LoadingAgainSeesWhatChanged) {
+  ScopedEnvironment environment("HCCL_DEVICE_COUNT", "2");
+  load_config();
+  const auto before = config();
+  EXPECT_EQ(before->device_count, 2);
+  environment.set("HCCL_DEVICE_COUNT", "3");
+  EXPECT_EQ(config()->device_count, 2);
+  load_config();
+  EXPECT_EQ(config()->device_count, 3);
+  EXPECT_EQ(before->device_count, 2);
+  environment.set("HCCL_DEVICE_COUNT", "none");
+  EXPECT_THROW(load_config(), Error);
+  EXPECT_EQ(config()->device_count, 3) << "a refused environment must change nothing";
+}
+
+TEST_F(Environment, ConfigurationKeysHaveDefaults) {
+  EXPECT_EQ(configuration_value("HCCL_GAUDI_DIRECT"), "0");
+  EXPECT_EQ(configuration_value("HCCL_OVER_OFI"), "0");
+  EXPECT_EQ(configuration_value("HCCL_TIMEOUT"), "1800");
+  EXPECT_EQ(configuration_value("NO_SUCH_KEY"), std::nullopt);
+}
+
+TEST_F(Environment, ConfigurationFlagsAreShownAsZeroAndOne) {
+  ScopedEnvironment environment("HCCL_GAUDI_DIRECT", "True");
+  EXPECT_EQ(configuration_value("HCCL_GAUDI_DIRECT"), "1");
+  environment.remove("HCCL_GAUDI_DIRECT");
+  environment.set("HCCL_PEER_DIRECT", "1");
+  EXPECT_EQ(configuration_value("HCCL_GAUDI_DIRECT"), "1");
+}
+
+TEST_F(Environment, AStoredValueWinsAndIsChecked) {
+  const ScopedEnvironment environment("HCCL_TIMEOUT", "7");
+  load_config();
+  set_configuration_value("HCCL_TIMEOUT", "5");
+  EXPECT_EQ(configuration_value("HCCL_TIMEOUT"), "5");
+  EXPECT_EQ(config()->operation_timeout, milliseconds(5'000));
+  EXPECT_THROW(set_configuration_value("HCCL_TIMEOUT", "never"), Error);
+  EXPECT_EQ(config()->operation_timeout, milliseconds(5'000));
+  set_configuration_value("HCCL_TIMEOUT", "");
+  EXPECT_EQ(config()->operation_timeout, milliseconds(7'000)) << "the environment's value again";
+  set_configuration_value("SOME_KEY", "some value");
+  EXPECT_EQ(configuration_value("SOME_KEY"), "some value");
+}
+
+TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
+  ScopedEnvironment environment("HCCL_TIMEOUTS", "1");
+  environment.set("HCCL_DEMO_TEST", "all_reduce");
+  environment.set("HCCL_RANK", "0");
+  environment.set("HCCL_OVER_TCP", "1");
+  environment.set("HCCL_TIMEOUT", "1");
+  environment.set("OTHER_VARIABLE", "1");
+  const std::string unknown = unknown_variables();
+  EXPECT_NE(unknown.find("HCCL_TIMEOUTS"), std::string::npos);
+  EXPECT_EQ(unknown.find("HCCL_DEMO_TEST"), std::string::npos);
+  EXPECT_EQ(unknown.find("HCCL_RANK"), std::string::npos);
+  EXPECT_EQ(unknown.find("HCCL_OVER_TCP"), std::string::npos);
+  EXPECT_EQ(unknown.find("OTHER"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hccl

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ownership of descriptors, and what a forked child still holds.
+#include "base/file_descriptor.h"
+
+#include "base/error.h"
+#include "base/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl {
+namespace {
+
+bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+FileDescriptor open_null() { return FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC)); }
+
+// Runs `check` in a forked child; its result is the child's exit status.
+template <class Check>
+bool holds_in_child(Check check) {
+  install_fork_guard();
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(FileDescriptor, ClosesOnce) {
+  int number = -1;
+  {
+    FileDescriptor first = open_null();
+    number = first.get();
+    const FileDescriptor second = std::move(first);
+    EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): that it is empty is the point
+    EXPECT_TRUE(is_open(number));
+  }
+  EXPECT_FALSE(is_open(number));
+}
+
+TEST(FileDescriptor, NoneIsHarmless) {
+  FileDescriptor none;
+  none.reset();
+  EXPECT_EQ(none.release(), -1);
+  FileDescriptor failed(-1);
+  EXPECT_FALSE(failed.valid());
+}
+
+TEST(FileDescriptor, DuplicatesAreIndependentAndCloseOnExec) {
+  FileDescriptor first = open_null();
+  const FileDescriptor second = first.duplicate();
+  first.reset();
+  ASSERT_TRUE(is_open(second.get()));
+  EXPECT_EQ(fcntl(second.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  EXPECT_THROW(static_cast<void>(FileDescriptor().duplicate()), Error);
+}
+
+TEST(FileDescriptor, AForkedChildHoldsNone) {
+  const FileDescriptor ours = open_null();
+  const int others = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int noted = open("/dev/null", O_RDWR | O_CLOEXEC);
+  close_in_forked_children(noted);
+  EXPECT_TRUE(
+      holds_in_child([&] { return !is_open(ours.get()) && !is_open(noted) && is_open(others); }));
+  forget_in_forked_children(noted);
+  EXPECT_TRUE(holds_in_child([&] { return is_open(noted); }));
+  close(others);
+  close(noted);
+}
+
+TEST(FileDescriptor, ReleasedOnesStayOpenInTheChild) {
+  FileDescriptor owned = open_null();
+  const int number = owned.release();
+  EXPECT_TRUE(holds_in_child([&] { return is_open(number); }));
+  close(number);
+}
+
+TEST(FileDescriptor, AChildsOwnFileUnderTheSameNumberIsLeftAlone) {
+  FileDescriptor owned = open_null();
+  EXPECT_TRUE(holds_in_child([&] {
+    const int own = open("/dev/null", O_RDWR);  // takes the lowest number: the one just closed
+    const int number = owned.get();
+    owned.reset();
+    return own == number && is_open(own);
+  }));
+}
+
+TEST(FileDescriptor, HighNumbersAreClosedToo) {
+  const FileDescriptor low = open_null();
+  const FileDescriptor high(fcntl(low.get(), F_DUPFD_CLOEXEC, 900));
+  ASSERT_GE(high.get(), 900);
+  EXPECT_TRUE(holds_in_child([&] { return !is_open(high.get()); }));
+}
+
+}  // namespace
+}  // namespace hccl

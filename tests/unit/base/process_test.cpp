@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fork guard, and the identity of host and box.
+#include "base/process.h"
+
+#include "base/config.h"
+#include "base/text.h"
+#include "scoped_environment.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl {
+namespace {
+
+TEST(ForkGuard, OnlyAChildKnowsItselfForked) {
+  install_fork_guard();
+  install_fork_guard();
+  EXPECT_FALSE(is_forked_child());
+  const pid_t child = fork();
+  if (child == 0) _exit(is_forked_child() ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_FALSE(is_forked_child());
+}
+
+TEST(BoxIdentity, NamesUserMachineAndNetwork) {
+  test::ScopedEnvironment environment;
+  environment.remove("HCCL_NODE_ID");
+  load_config();
+  const std::string box = box_identity();
+  EXPECT_EQ(box.find(text("uid ", geteuid(), " boot ")), 0U) << box;
+  EXPECT_NE(box.find(" net "), std::string::npos) << box;
+  EXPECT_EQ(box, box_identity());
+}
+
+TEST(BoxIdentity, ANodeIdReplacesTheMachine) {
+  const test::ScopedEnvironment environment("HCCL_NODE_ID", "left");
+  load_config();
+  EXPECT_EQ(box_identity(), text("uid ", geteuid(), " node left"));
+}
+
+TEST(HostName, IsThatOfTheSystem) { EXPECT_FALSE(host_name().empty()); }
+
+TEST(ProcessState, TellsStoppedFromGone) {
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "a) R (b");
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_EQ(process_state(child), 'T');
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(process_state(child), 0);
+}
+
+}  // namespace
+}  // namespace hccl
