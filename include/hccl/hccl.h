@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HCCL API: communicators and collective operations between devices.
+//
+// Buffers. Every buffer is a device address as synDeviceMalloc() returns it, or one inside such an
+// allocation, cast to a pointer; a host pointer is refused. Counts are elements, never bytes.
+// Buffers belong to the caller: inputs must stay unchanged, and outputs are undefined, until the
+// operation has completed on its stream.
+//
+// Order. A collective returns as soon as it is queued; it runs in the order of its stream (the
+// synStreamHandle in the last argument), together with the copies, memsets and events of that
+// stream. Its completion, and any failure after the call has returned, shows in
+// synStreamSynchronize(), synEventSynchronize() and the query calls (synFailHccl), and in
+// hcclCommGetAsyncError(). All ranks of a communicator must issue its collectives in the same order
+// with matching arguments; a mismatch fails on every rank before anything is written. A count of 0
+// is valid and only keeps the order.
+//
+// Errors common to all collectives: hcclInvalidArgument for an unknown communicator, a null stream,
+// a data type, reduction or root that is not acceptable, or a buffer that is no device memory,
+// leaves its allocation or overlaps in a way the function does not allow; hcclInvalidUsage for a
+// stream that does not exist; and the code of the failure if the communicator has failed before. A
+// call that returns an error has queued nothing. After a failure hcclGetLastErrorMessage() says
+// what was wrong.
+//
+// Threads. Any number of host threads may call; calls on one stream are taken one after the other.
+// In a child forked from a process that has initialised the library every call returns
+// hcclInvalidUsage.
+#ifndef HCCL_HCCL_H_
+#define HCCL_HCCL_H_
+
+#include "hccl_types.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HCCL_MAJOR 2
+#define HCCL_MINOR 6
+#define HCCL_PATCH 4
+#define HCCL_SUFFIX ""
+#define HCCL_VERSION_CODE 2604
+#define HCCL_VERSION(X, Y, Z) ((X)*1000 + (Y)*100 + (Z))
+
+#define HCCL_P2P_SUPPORTED 1
+
+#ifndef HCCL_WRAPPER_USE_STREAM
+#define HCCL_WRAPPER_USE_STREAM 1
+#endif
+#if HCCL_WRAPPER_USE_STREAM == 0
+#error "HCCL_WRAPPER_USE_STREAM=0 is not supported: every operation takes a stream"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+// ---- Versions and errors ----------------------------------------------------------------------
+
+// Writes HCCL_VERSION_CODE of the library in use to `version`. hcclInvalidArgument if it is null.
+hcclResult_t hcclGetVersion(int* version);
+
+// A fixed sentence for a code, also for values that are no code. Never null; do not free it.
+const char* hcclGetErrorString(hcclResult_t result);
+
+// What was wrong in this thread's last hccl call, or null if it succeeded. The text stays valid
+// until the next hccl call of the same thread; do not free it. Asking does not clear it.
+const char* hcclGetLastErrorMessage(void);
+
+// ---- Communicators ----------------------------------------------------------------------------
+
+// Makes the id of a new communicator and starts its rendezvous in this process, which must live
+// until every rank has joined. To be called on one rank; the program brings the id to the others.
+// With HCCL_COMM_ID=address:port the process's first id uses that address, and the other ranks may
+// pass a zeroed id. Does not wait for anybody. hcclInvalidArgument: `id` is null; hcclSocketError:
+// the address cannot be used.
+hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
+
+// Joins the communicator of `id` as `rank` of `nranks` and stores its handle in `comm`; blocks
+// until all ranks have joined, or HCCL_INIT_TIMEOUT is over. Needs synInitialize() and an acquired
+// device. Ranks may come in any order and before the id's maker does. The handle is ended by
+// hcclCommDestroy() or hcclCommAbort(). hcclInvalidArgument: `comm` is null, `nranks` < 1, `rank`
+// not in [0, nranks), or an id that hcclGetUniqueId() did not make while HCCL_COMM_ID is not set;
+// hcclInvalidUsage: no device; hcclSystemError or hcclSocketError: a rank is missing, has died or
+// cannot be reached (the text names it).
+hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int rank);
+
+// Meant to make communicators for several devices of one process. A process drives one device:
+// always hcclInvalidUsage.
+hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
+
+// Blocks until everything queued on the communicator, on any stream, has completed. May be called
+// more than once; hcclCommDestroy() is still to follow. hcclInvalidArgument: unknown communicator.
+hcclResult_t hcclCommFinalize(hcclComm_t comm);
+
+// Finalizes and frees the communicator; the handle is unknown afterwards. A communicator that has
+// failed is freed without waiting for other ranks. hcclInvalidArgument: null, unknown or already
+// destroyed.
+hcclResult_t hcclCommDestroy(hcclComm_t comm);
+
+// Ends the communicator at once: what is queued or running on it fails, here and on the other
+// ranks, every wait for it returns, and the handle is unknown afterwards. May be called while other
+// threads wait. hcclInvalidArgument as for hcclCommDestroy().
+hcclResult_t hcclCommAbort(hcclComm_t comm);
+
+// Writes to `asyncError` whether the communicator still works: hcclSuccess, or the code of the
+// first failure. Does not block. hcclInvalidArgument: unknown communicator or null `asyncError`.
+hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
+
+// The text that belongs to the error hcclCommGetAsyncError() last reported, or null if there is
+// none or the communicator is unknown. Valid until the communicator is destroyed; do not free it.
+const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
+
+// Number of ranks. hcclInvalidArgument: unknown communicator or null `count`.
+hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
+
+// The synDeviceId the communicator is bound to. hcclInvalidArgument: unknown communicator or null
+// `device`.
+hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device);
+
+// This process's rank. hcclInvalidArgument: unknown communicator or null `rank`.
+hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank);
+
+// ---- Collectives ------------------------------------------------------------------------------
+// n is the number of ranks. "In place" is the only overlap of the two buffers that is allowed.
+
+// Element-wise reduction of every rank's `count` elements; only the root receives the result,
+// `recvbuff` may be null elsewhere. In place: sendbuff == recvbuff on the root.
+hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hcclDataType_t datatype,
+                        hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle);
+
+// hcclBroadcast(buff, buff, ...): the older, in-place form.
+hcclResult_t hcclBcast(void* buff, size_t count, hcclDataType_t datatype, int root, hcclComm_t comm,
+                       void* stream_handle);
+
+// Copies the root's `count` elements to `recvbuff` of every rank, the root's own included. In
+// place: sendbuff == recvbuff. `sendbuff` must be a valid buffer on all ranks.
+hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                           hcclDataType_t datatype, int root, hcclComm_t comm, void* stream_handle);
+
+// Element-wise reduction of every rank's `count` elements; all ranks receive the result, the same
+// bits everywhere. In place: sendbuff == recvbuff.
+hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                           hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
+                           void* stream_handle);
+
+// Element-wise reduction of every rank's n * `recvcount` elements; rank r receives part r of the
+// result, `recvcount` elements. In place: recvbuff == sendbuff + rank * recvcount elements.
+hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                               hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
+                               void* stream_handle);
+
+// Every rank receives the `sendcount` elements of all ranks, in rank order: n * `sendcount`
+// elements. In place: sendbuff == recvbuff + rank * sendcount elements.
+hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
+
+// Sends part p of `sendbuff` to rank p and stores what rank p sends as part p of `recvbuff`.
+// `count` is the total number of elements in either buffer, n parts of count / n;
+// hcclInvalidArgument if n does not divide it.
+hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                          hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
+
+// Completes on the stream once every rank's stream has reached its barrier. The host does not wait.
+hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
+
+// ---- Point to point and groups ----------------------------------------------------------------
+
+// Sends `count` elements to rank `peer`, which must receive the same count and type. Sends and
+// receives of a pair of ranks match in order. Outside a group each occupies its stream until the
+// peer has taken part.
+hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
+                      hcclComm_t comm, void* stream_handle);
+
+// The other side of hcclSend(): receives `count` elements from rank `peer`.
+hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
+                      hcclComm_t comm, void* stream_handle);
+
+// Between hcclGroupStart() and the matching hcclGroupEnd() of the same thread, operations are
+// collected, and queued together by the outermost hcclGroupEnd(), whose success means queued and
+// not completed. The sends and receives of a group progress together, so ranks that exchange in one
+// group cannot block each other. Argument errors are returned by the calls themselves.
+// hcclInvalidUsage: hcclGroupEnd() without a start.
+hcclResult_t hcclGroupStart(void);
+hcclResult_t hcclGroupEnd(void);
+
+// ---- Device -----------------------------------------------------------------------------------
+
+// Exports the `size` bytes of device memory at `addr` as a dma-buf and stores its descriptor, then
+// owned by the caller, in `fd`. 0 on success, hcclInvalidArgument (positive) if `fd` is null,
+// negative if devices cannot do it.
+int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd);
+
+// Prepares the acquired device for communication, which acquiring it has already done. Both
+// arguments must be null.
+hcclResult_t hcclDeviceInit(void* device, void* context);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // HCCL_HCCL_H_

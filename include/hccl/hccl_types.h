@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of the HCCL API: result codes, data types, reductions, the unique id. Values and layouts
+// are fixed: programs built against other releases rely on them.
+#ifndef HCCL_HCCL_TYPES_H_
+#define HCCL_HCCL_TYPES_H_
+
+#include "synapse_api_types.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HCCL_UNIQUE_ID_MAX_BYTES 1024
+
+// A communicator: one rank's membership in a group of ranks. A macro, so that code which tests for
+// it or builds other types of it behaves as it always did.
+#define hcclComm_t void*
+
+// What identifies a communicator before it exists. One rank makes it, the program carries it to the
+// others: all of it, or the first `length` bytes of `internal` and `length` itself. Plain data,
+// good in any process and on any host.
+typedef struct hcclUniqueId {
+  uint8_t internal[HCCL_UNIQUE_ID_MAX_BYTES];
+  size_t length;
+} hcclUniqueId;
+
+// What every hccl function returns. Not NCCL's numbers: translate by name.
+typedef enum hcclResult_t {
+  hcclUninitialized = -1,
+  hcclSuccess = 0,
+  hcclNoDeviceFound = 1,
+  hcclUnsupported = 2,
+  hcclOutOfMemory = 3,
+  hcclUnhandledSynapseError = 4,
+  hcclSystemError = 5,
+  hcclInternalError = 6,
+  hcclInvalidArgument = 7,
+  hcclInvalidUsage = 8,
+  hcclSocketError = 9,
+  hcclLibfabricError = 10,
+  hcclTryAgainError = 11,
+  hcclBusy = 12,
+  hcclNumResults = 13,  // historical: not the largest value
+  hcclStreamError = 14,
+  hcclSynapseTerminated = 15,
+  hcclPortDown = 16
+} hcclResult_t;
+
+// Reductions. hcclMin and hcclMax are swapped against NCCL: translate by name.
+typedef enum hcclRedOp_t {
+  hcclSum = 0,
+  hcclProd = 1,
+  hcclMin = 2,
+  hcclMax = 3,
+  hcclAvg = 4,
+  hcclOpNone = 5
+} hcclRedOp_t;
+
+// Element types of buffers.
+typedef enum hcclDataType_t {
+  hcclInt8 = 0,
+  hcclChar = 0,
+  hcclUint8 = 1,
+  hcclInt32 = 2,
+  hcclInt = 2,
+  hcclUint32 = 3,
+  hcclInt64 = 4,
+  hcclUint64 = 5,
+  hcclFloat16 = 6,
+  hcclHalf = 6,
+  hcclFloat32 = 7,
+  hcclFloat = 7,
+  hcclFloat64 = 8,
+  hcclDouble = 8,
+  hcclBfloat16 = 9,
+  hcclNumTypes = 10
+} hcclDataType_t;
+
+#endif  // HCCL_HCCL_TYPES_H_

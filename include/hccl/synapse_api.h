@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Synapse runtime API: devices, device memory, streams, events. The graph calls are in
+// synapse_graph_api.h, which this header includes.
+//
+// Every function returns synSuccess or a code whose cause synGetLastErrorMessage() tells. Every
+// call but synInitialize(), synDriverGetVersion(), the configuration and the error text calls
+// returns synUninitialized before synInitialize() and after synDestroy(), and a null pointer to a
+// result is synInvalidArgument. Sizes are bytes unless a function says elements. Any thread may
+// call; calls on one stream are taken one after the other. In a child forked from a process that
+// has initialised the library every call returns synFail.
+#ifndef HCCL_SYNAPSE_API_H_
+#define HCCL_SYNAPSE_API_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#if defined(__linux__)
+#include <linux/types.h>
+#endif
+
+#include "synapse_api_types.h"
+#include "synapse_common_types.h"
+
+#ifndef SYN_API_CALL
+#if defined(_WIN32)
+#define SYN_API_CALL __stdcall
+#else
+#define SYN_API_CALL
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+// ---- Start and end ----------------------------------------------------------------------------
+
+// Starts the runtime and reads the environment. Further calls succeed and do nothing, or return
+// synAlreadyInitialized if HABANA_DISABLE_DOUBLE_SYN_INITIALIZE is set. synInvalidArgument: a
+// variable of the environment is malformed (the text names it).
+synStatus SYN_API_CALL synInitialize(void);
+
+// Releases devices still held and ends the runtime, which may be started again.
+synStatus SYN_API_CALL synDestroy(void);
+
+// Writes the text of a driver version, cut to `len` bytes with its terminating zero.
+synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
+
+// ---- Devices ----------------------------------------------------------------------------------
+
+// Takes the device with this module id for the process and stores its name in `pDeviceId`. Released
+// by synDeviceRelease(). synDeviceAlreadyAcquired: the process holds a device; synUnavailable:
+// another process holds this one; synNoDeviceFound: there is no such module.
+synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId, synModuleId moduleId);
+
+// The same for the device at a PCI address ("dddd:bb:dd.f"), or the first free one if `pciBus` is
+// null or empty.
+synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciBus);
+
+// The same for the first free device of a type; synDeviceTypeInvalid stands for any.
+synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
+                                                    synDeviceType deviceType);
+
+// Waits for the device's streams, frees its streams, events, memory and mappings, and gives it
+// back. synInvalidArgument: not an acquired device.
+synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
+
+// Blocks until all streams of the device have finished what was queued; an error if any of it
+// failed.
+synStatus SYN_API_CALL synDeviceSynchronize(synDeviceId deviceId);
+
+// Devices on this host, whether held or free: all, of one type, and per type (an array indexed by
+// synDeviceType).
+synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount);
+synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount, synDeviceType deviceType);
+synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
+
+// Writes the module ids of this host's devices. `size` is the capacity of `pDeviceModuleIds` on
+// entry and the number written on return.
+synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_t* size);
+
+// Bytes of device memory: what can still be allocated, and all.
+synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* free,
+                                              uint64_t* total);
+
+// Describes an acquired device. The second form adds fields; see the structures.
+synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDeviceInfo);
+synStatus SYN_API_CALL synDeviceGetInfoV2(synDeviceId deviceId, synDeviceInfoV2* pDeviceInfo);
+
+// Writes one value for each of `querySize` attributes. The second and third form need no acquired
+// device.
+synStatus SYN_API_CALL synDeviceGetAttribute(uint64_t* pRetVal,
+                                             const synDeviceAttribute* deviceAttr,
+                                             const unsigned querySize, synDeviceId deviceId);
+synStatus SYN_API_CALL synDeviceGetAttributeByModuleId(uint64_t* pRetVal,
+                                                       const synDeviceAttribute* deviceAttr,
+                                                       const unsigned querySize,
+                                                       synModuleId moduleId);
+synStatus SYN_API_CALL synDeviceTypeGetAttribute(uint64_t* pRetVal,
+                                                 const synDeviceAttribute* deviceAttr,
+                                                 const unsigned querySize,
+                                                 synDeviceType deviceType);
+
+// Writes the family's name in capitals ("GAUDI2"), or the PCI address, cut to `len` bytes with the
+// terminating zero.
+synStatus SYN_API_CALL synDeviceGetName(char* pName, int len, synDeviceId deviceId);
+synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceId deviceId);
+
+// ---- Memory -----------------------------------------------------------------------------------
+
+// Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Addresses
+// inside it may be computed and passed on; they are no host pointers. `reqAddr` is a wish that need
+// not be granted; `flags` must be 0. synOutOfDeviceMemory: no range of that size is free.
+synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
+                                       uint32_t flags, uint64_t* buffer);
+
+// Frees the allocation that starts at `buffer`. Returns at once, also while queued work uses the
+// memory: that work runs to its end on it. synInvalidArgument: not the start of an allocation.
+synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags);
+
+// Allocates or frees host memory that can be used in copies without mapping it.
+synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32_t flags,
+                                     void** buffer);
+synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uint32_t flags);
+
+// Announces host memory of the caller for copies, and takes that back. The memory must stay valid
+// in between. Any alignment. synMappingNotFound: `buffer` is not mapped.
+synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const void* buffer);
+synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer);
+
+// Queues a copy of `size` bytes; `direction` tells which of `src` and `dst` is a host address.
+// Returns at once: both sides must stay valid, and the source unchanged, until the copy has
+// completed. Any alignment and size. synInvalidArgument: unknown stream, or a device range that is
+// not inside one allocation (the text names it).
+synStatus SYN_API_CALL synMemCopyAsync(synStreamHandle streamHandle, uint64_t src, uint64_t size,
+                                       uint64_t dst, synDmaDir direction);
+
+// Queues `numCopies` such copies; the arrays may be freed when the call returns.
+synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, const uint64_t* src,
+                                               const uint64_t* size, const uint64_t* dst,
+                                               synDmaDir direction, uint64_t numCopies);
+
+// Queues filling device memory with `numOfElements` copies of a value of 1, 2 or 4 bytes; a count
+// of elements.
+synStatus SYN_API_CALL synMemsetD8Async(uint64_t pDeviceMem, const unsigned char value,
+                                        const size_t numOfElements, synStreamHandle streamHandle);
+synStatus SYN_API_CALL synMemsetD16Async(uint64_t pDeviceMem, const uint16_t value,
+                                         const size_t numOfElements, synStreamHandle streamHandle);
+synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t value,
+                                         const size_t numOfElements, synStreamHandle streamHandle);
+
+// ---- Streams ----------------------------------------------------------------------------------
+
+// Makes a stream: a queue of copies, memsets, event records, event waits and collectives, run one
+// after the other. `flags` must be 0. Ended by synStreamDestroy() or with its device.
+synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
+                                              uint32_t flags);
+
+// The older form. All types of streams are alike.
+synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDeviceId deviceId,
+                                       synStreamType streamType, uint32_t flags);
+
+// Waits for the stream's work and frees it; the handle is unknown afterwards.
+synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
+
+// Blocks until the work queued so far has completed. synFailHccl: a collective in it failed; the
+// text says how. Several threads may wait.
+synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
+
+// Whether the work queued so far has completed: synSuccess, synBusy if not, or as
+// synStreamSynchronize(). Does not block.
+synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
+
+// Makes work queued on the stream from now on wait for what the event captured at its last record.
+// An event that was never recorded counts as complete. The host does not wait. `flags` must be 0.
+synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
+                                          const uint32_t flags);
+
+// Which engines a stream prefers, as a bit mask. Accepted, kept and reported; no effect on emulated
+// devices.
+synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
+                                            uint64_t streamAffinityMask);
+synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
+                                            uint64_t* streamAffinityMask);
+synStatus SYN_API_CALL synDeviceGetAffinityMaskRange(synDeviceId deviceId,
+                                                     uint64_t* deviceAffinityMaskRange);
+synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
+                                                      uint64_t* nextDeviceAffinity);
+
+// ---- Events -----------------------------------------------------------------------------------
+
+// Makes an event. `flags` is 0 or EVENT_COLLECT_TIME; the device id is not checked. Ended by
+// synEventDestroy() or with the device.
+synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId deviceId,
+                                      const uint32_t flags);
+
+// Frees an event, also before it has completed; what waits for it is not affected.
+synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle);
+
+// Captures the work queued on the stream so far: the event completes with it. Recording again
+// replaces the capture; waits queued before keep the old one.
+synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandle streamHandle);
+
+// Whether the captured work has completed: synSuccess (also if the event was never recorded),
+// synBusy if not, or as synEventSynchronize(). Does not block.
+synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
+
+// Blocks until the captured work has completed. synFailHccl: a collective in it failed; the text
+// says how. Several threads may wait.
+synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
+
+// Nanoseconds from the completion of one event to that of another; with a null `eventHandleEnd` the
+// time of the first, on the clock of synProfilerGetCurrentTimeNS(). synObjectNotInitialized: not
+// recorded; synBusy: not complete; synInvalidArgument: not made with EVENT_COLLECT_TIME;
+// synUnavailable: too old.
+synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
+                                           const synEventHandle eventHandleStart,
+                                           const synEventHandle eventHandleEnd);
+
+// ---- Configuration and errors -----------------------------------------------------------------
+
+// Writes the value of a configuration key (the names of the environment variables) as text to
+// `configValue`, at most `valueSize` bytes with the terminating zero; switches read "0" or "1". An
+// unknown key is synInvalidArgument and leaves an empty text.
+synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
+                                           uint64_t valueSize);
+
+// Sets the value of a configuration key for this process.
+synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue);
+
+// Writes a short text for a status, cut to `len` bytes with the terminating zero;
+// STATUS_DESCRIPTION_MAX_SIZE bytes hold every one.
+synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* statusDescription,
+                                                    size_t len);
+
+// A fixed sentence for a status, also for values that are no status. Never null; do not free it.
+const char* SYN_API_CALL synGetErrorString(synStatus status);
+
+// The status and the text of this thread's last syn call: synSuccess and an empty text if it
+// succeeded. Never null; the text stays valid until the thread's next syn call. Asking does not
+// clear them.
+synStatus SYN_API_CALL synGetLastError(void);
+const char* SYN_API_CALL synGetLastErrorMessage(void);
+
+// Error objects of synGraphCompileV2(): their status and text, whose length includes the
+// terminating zero.
+synStatus SYN_API_CALL synErrorDestroy(synErrorHandle errorHandle);
+synStatus SYN_API_CALL synErrorGetStatus(synErrorHandle errorHandle, synStatus* status);
+synStatus SYN_API_CALL synErrorGetMessageLength(synErrorHandle errorHandle, size_t* length);
+synStatus SYN_API_CALL synErrorGetMessage(synErrorHandle errorHandle, char* message, size_t size);
+
+// Writes the state of the runtime to the log and ends the process.
+synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
+
+// Tells the runtime how many bytes of device memory a framework's own allocator has in use, and
+// when.
+synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t timestampSeconds);
+
+// ---- Profiler ---------------------------------------------------------------------------------
+
+// Collects a trace between start and stop. synProfilerGetTrace() is called twice: with a null
+// `buffer` it writes the bytes and entries a buffer must hold, then it fills the buffer.
+synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
+                                                      uint32_t* bytesRequired);
+synStatus SYN_API_CALL synProfilerSetUserBuffer(const synDeviceId deviceId, void* userBuffer);
+synStatus SYN_API_CALL synProfilerStart(synTraceType type, const synDeviceId deviceId);
+synStatus SYN_API_CALL synProfilerStop(synTraceType type, const synDeviceId deviceId);
+synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId deviceId,
+                                           synTraceFormat format, void* buffer, size_t* size,
+                                           size_t* numEntries);
+
+// Nanoseconds on the clock that stamps events.
+synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
+
+// Adds a program's own entries to the trace: a measurement that starts at `nanoTime`, with
+// arguments, and on behalf of a named thread; or an event with start and end. `args` holds
+// `argsSize` texts, names and values in turn.
+synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
+synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
+                                                           uint64_t nanoTime, const char** args,
+                                                           size_t argsSize);
+synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgsAndThread(const char* description,
+                                                                    uint64_t nanoTime,
+                                                                    const char** args,
+                                                                    size_t argsSize,
+                                                                    const char* threadName);
+synStatus SYN_API_CALL synProfilerAddCustomEvent(const char* description, uint64_t nanoTimeStart,
+                                                 uint64_t nanoTimeEnd, const char** args,
+                                                 size_t argsSize);
+
+// Number of kernel libraries, then their paths and versions.
+synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t* size);
+synStatus SYN_API_CALL synTPCLibraryGetVersions(const char** libraryPaths, uint32_t* versions);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#include "synapse_graph_api.h"
+
+#endif  // HCCL_SYNAPSE_API_H_
