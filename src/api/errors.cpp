@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions, and what went wrong: the calls that explain codes and last errors. Those that explain
+// do not run in a guard, because it would clear what they are asked for.
+#include "api/copy_text.h"
+#include "api/guard.h"
+#include "api/last_error.h"
+#include "api/status_texts.h"
+#include "base/error.h"
+
+#include <hccl.h>
+#include <synapse_api.h>
+
+namespace api = hccl::api;
+
+hcclResult_t hcclGetVersion(int* version) {
+  return api::guard([&] {
+    if (version == nullptr) {
+      throw hccl::Error(hcclInvalidArgument,
+                        "hcclGetVersion: version is null; pass the address of an int");
+    }
+    *version = HCCL_VERSION_CODE;
+  });
+}
+
+const char* hcclGetErrorString(hcclResult_t result) { return api::result_text(result); }
+
+const char* hcclGetLastErrorMessage() {
+  const char* text = api::last_hccl_error.text();
+  return *text == '\0' ? nullptr : text;
+}
+
+synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* statusDescription,
+                                                    size_t len) {
+  if (statusDescription == nullptr || len == 0) return synInvalidArgument;
+  api::copy_text(api::status_text(status), statusDescription, len);
+  return synSuccess;
+}
+
+const char* SYN_API_CALL synGetErrorString(synStatus status) { return api::status_text(status); }
+
+synStatus SYN_API_CALL synGetLastError() { return api::last_syn_error.status(); }
+
+const char* SYN_API_CALL synGetLastErrorMessage() { return api::last_syn_error.text(); }

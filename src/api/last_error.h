@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was wrong in a thread's last call: one slot for the hccl functions and one for the syn
+// functions, so that the clean-up a program does with one API leaves the other's message alone.
+// Plain storage without constructor or destructor: it works in static destructors and at exit, and
+// clearing it is one store.
+#pragma once
+
+#include <synapse_common_types.h>
+
+#include <cstddef>
+
+namespace hccl::api {
+
+class LastError {
+ public:
+  static constexpr std::size_t kCapacity = 1024;
+
+  void clear() noexcept {
+    status_ = synSuccess;
+    text_[0] = '\0';
+  }
+  // Copies as much of `text` as fits.
+  void set(synStatus status, const char* text) noexcept;
+  void set_status(synStatus status) noexcept { status_ = status; }
+
+  [[nodiscard]] synStatus status() const noexcept { return status_; }
+  [[nodiscard]] const char* text() const noexcept { return text_; }
+
+ private:
+  synStatus status_ = synSuccess;  // of the syn slot; hccl has no call that asks for its code
+  char text_[kCapacity] = {};
+};
+
+extern constinit thread_local LastError last_hccl_error;
+extern constinit thread_local LastError last_syn_error;
+
+}  // namespace hccl::api

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ functions that tools look up by their mangled names.
+#include "api/runtime_hooks.h"
+
+#include "api/copy_text.h"
+#include "api/guard.h"
+#include "api/unsupported.h"
+#include "api/version.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/syn_error.h"
+
+#include <synapse_api.h>
+
+namespace api = hccl::api;
+using hccl::Error;
+
+namespace {
+
+// The exported syn functions have no text for the hccl slot: it is copied from theirs.
+hcclResult_t forward(synStatus status) {
+  if (status == synSuccess) return hcclSuccess;
+  throw hccl::SynError(status, synGetLastErrorMessage());
+}
+
+hcclResult_t succeed() {
+  return api::guard([] {});
+}
+
+}  // namespace
+
+hcclResult_t hcclInitDevice(const synDeviceId) { return succeed(); }
+
+hcclResult_t hcclInitDeviceGaudi(const synDeviceId) { return succeed(); }
+
+hcclResult_t hcclDestroyDevice(const synDeviceId) { return succeed(); }
+
+hcclResult_t hcclEventRecord(hcclEventHandle*, synStreamHandle streamHandle) {
+  if (streamHandle != nullptr) return api::unsupported_hccl(__func__);
+  return api::guard([] {
+    throw Error(hcclInvalidArgument,
+                "hcclEventRecord: the stream is null; pass one of synStreamCreateGeneric");
+  });
+}
+
+hcclResult_t hcclSynchronizeEvent(const hcclEventHandle&, std::uint64_t) {
+  return api::unsupported_hccl(__func__);
+}
+
+hcclResult_t hcclFlushSubmissions(synStreamHandle) { return succeed(); }
+
+hcclResult_t hcclFlushSubmissionsAllStreams() { return succeed(); }
+
+hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle) {
+  return api::guard([=] { return forward(synStreamSynchronize(streamHandle)); });
+}
+
+hcclResult_t hcclSynchronizeAllStreams() {
+  constexpr synDeviceId only_device = 0;  // a process's first device
+  return api::guard([=] { return forward(synDeviceSynchronize(only_device)); });
+}
+
+hcclResult_t hcclDFA(DfaStatus&, void (*)(int, const char*)) {
+  return api::guard([] {
+    hccl::log(hccl::LogLevel::warning, "api",
+              "a device failure report was asked for; emulated devices have none");
+  });
+}
+
+hcclResult_t hcclDfaUpdateState(DfaPhase) { return succeed(); }
+
+hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len) {
+  return api::guard([=] {
+    if (pVersion == nullptr || len == 0) {
+      throw Error(hcclInvalidArgument,
+                  "hcclGetVersionString: no room for the text; pass a buffer and its size");
+    }
+    api::copy_text(api::kVersionText, pVersion, len);
+  });
+}
+
+bool hcclIsACcbHalfFull(const unsigned) { return false; }
+
+void hcclSetTraceMarker(const synStreamHandle, std::uint32_t) {}

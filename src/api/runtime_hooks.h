@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// C++ functions that profilers and tools of the original runtime look up by their mangled names.
+// Not installed: a program has no use for them. Names, parameter types and so the mangling are
+// fixed.
+#pragma once
+
+#include <hccl_types.h>
+
+#include <cstdint>
+
+struct hcclEventHandle {
+  std::uint64_t event = 0;
+  std::uint64_t index = 0;
+  std::uint64_t pIndex = 0;
+};
+
+struct DfaStatus;  // what a device failure report is about; nothing here looks inside
+
+enum class DfaPhase { NONE, STARTED, ENDED };
+
+inline constexpr std::uint64_t HCCL_InfinityWait = ~std::uint64_t{0};
+
+#pragma GCC visibility push(default)
+
+// Acquiring a device has prepared it and releasing it ends that: these have nothing left to do and
+// succeed.
+hcclResult_t hcclInitDevice(const synDeviceId deviceId);
+hcclResult_t hcclInitDeviceGaudi(const synDeviceId deviceId);
+hcclResult_t hcclDestroyDevice(const synDeviceId deviceId = 0);
+
+// Events of the transport below a stream, which emulated devices do not have.
+hcclResult_t hcclEventRecord(hcclEventHandle* eventHandle, synStreamHandle streamHandle);
+hcclResult_t hcclSynchronizeEvent(const hcclEventHandle& eventHandle,
+                                  std::uint64_t microSeconds = HCCL_InfinityWait);
+
+// Work is submitted by the call that queues it, so there is nothing to flush.
+hcclResult_t hcclFlushSubmissions(synStreamHandle streamHandle);
+hcclResult_t hcclFlushSubmissionsAllStreams();
+
+// Wait for a stream, or for all streams of the process's device.
+hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle);
+hcclResult_t hcclSynchronizeAllStreams();
+
+// Device failure reports. Failures belong to communicators, so there is no process-wide state to
+// dump or reset.
+hcclResult_t hcclDFA(DfaStatus& dfaStatus, void (*dfaLogFunc)(int, const char*));
+hcclResult_t hcclDfaUpdateState(DfaPhase dfaPhase);
+
+// Writes the release's text, cut to `len` bytes with the terminating zero.
+hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len);
+
+// Helpers of benchmarks and of the trace. There is no command buffer to fill and no trace to mark.
+bool hcclIsACcbHalfFull(const unsigned archStreamIdx);
+void hcclSetTraceMarker(const synStreamHandle streamHandle, std::uint32_t value);
+
+#pragma GCC visibility pop

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text and codes of functions that are not available in this version.
+#include "api/unsupported.h"
+
+#include "api/guard.h"
+#include "base/error.h"
+#include "base/syn_error.h"
+#include "base/text.h"
+
+namespace hccl::api {
+namespace {
+
+std::string explain(const char* function) {
+  return text(function,
+              " is not available in this version of the library; do without it or use a newer one");
+}
+
+}  // namespace
+
+hcclResult_t unsupported_hccl(const char* function) noexcept {
+  return guard([=] { throw Error(hcclUnsupported, explain(function)); });
+}
+
+synStatus unsupported_syn(const char* function) noexcept {
+  return syn_guard([=] { throw SynError(synUnsupported, explain(function)); });
+}
+
+}  // namespace hccl::api

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The release whose interface this library provides, as programs that ask for a text get it; it
+// says that devices are emulated.
+#pragma once
+
+namespace hccl::api {
+
+inline constexpr char kVersionText[] = "1.21.0-emulated";
+
+}  // namespace hccl::api

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exception for failures that have an exact synStatus. It is an Error too, with the result code
+// that HCCL callers get for that status, so whoever handles Error handles it.
+#pragma once
+
+#include "base/error.h"
+
+#include <synapse_common_types.h>
+
+#include <string>
+
+namespace hccl {
+
+// The result an hccl function returns for a status of the runtime below it.
+[[nodiscard]] constexpr hcclResult_t result_of(synStatus status) noexcept {
+  switch (status) {
+    case synSuccess:
+      return hcclSuccess;
+    case synInvalidArgument:
+    case synInvalidTensorDimensions:
+      return hcclInvalidArgument;
+    case synOutOfHostMemory:
+    case synOutOfDeviceMemory:
+      return hcclOutOfMemory;
+    case synObjectAlreadyInitialized:
+    case synObjectNotInitialized:
+    case synNoDeviceFound:
+    case synDeviceTypeMismatch:
+    case synFailedNotEnoughDevicesFound:
+    case synWrongParamsFile:
+    case synDeviceAlreadyAcquired:
+      return hcclInvalidUsage;
+    case synNameIsAlreadyUsed:
+    case synBusy:
+    case synAllResourcesTaken:
+      return hcclSystemError;
+    case synDeviceReset:
+    case synUnavailable:
+      return hcclUnhandledSynapseError;
+    default:
+      return hcclInternalError;
+  }
+}
+
+class SynError : public Error {
+ public:
+  SynError(synStatus status, const std::string& message)
+      : Error(result_of(status), message), status_(status) {}
+
+  [[nodiscard]] synStatus status() const noexcept { return status_; }
+
+ private:
+  synStatus status_;
+};
+
+}  // namespace hccl
