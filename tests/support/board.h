@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that the ranks of a test share without the library's help: unique ids, barriers, flags and
+// counters.
+#pragma once
+
+#include <hccl.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace hccl::test {
+
+inline constexpr int kMostSlots = 256;
+inline constexpr int kMostRanks = 64;
+
+// Lies in anonymous shared memory made before the ranks start, so everything in it is plain or
+// lock-free.
+class Board {
+ public:
+  // Made zeroed and shared with children; destroyed with unmake().
+  [[nodiscard]] static Board* make();
+  static void unmake(Board* board);
+
+  void publish_id(int slot, const hcclUniqueId& id);
+  // Blocks until somebody has published; throws after a minute.
+  [[nodiscard]] hcclUniqueId await_id(int slot);
+
+  // Blocks until `parties` callers have reached barrier `slot`; it can be used again and again.
+  void barrier(int slot, int parties);
+  // Blocks until counter(slot) is at least `value`; throws after a minute.
+  void await(int slot, std::int64_t value);
+  [[nodiscard]] std::atomic<std::int64_t>& counter(int slot);
+
+ private:
+  std::array<std::atomic<int>, kMostSlots> id_ready_;
+  std::array<hcclUniqueId, kMostSlots> ids_;
+  std::array<std::atomic<std::int64_t>, kMostSlots> arrivals_;
+  std::array<std::atomic<std::int64_t>, kMostSlots> counters_;
+};
+
+}  // namespace hccl::test

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference itself, on values worked out by hand.
+#include "elements.h"
+
+#include "check.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+TEST(Bfloat16, RoundsToNearestEven) {
+  EXPECT_EQ(to_bfloat16(1.0F), 0x3F80U);
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F), 0x3F80U);             // half way: to even, down
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-7F + 0x1p-8F), 0x3F82U);   // half way: to even, up
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F + 0x1p-20F), 0x3F81U);  // above half way
+  EXPECT_EQ(to_bfloat16(std::numeric_limits<float>::max()), 0x7F80U);
+  EXPECT_EQ(to_bfloat16(-std::numeric_limits<float>::quiet_NaN()), 0x7FC0U);
+}
+
+TEST(Fold, KeepsTheRulesOfMinimumAndMaximum) {
+  EXPECT_EQ(fold(hcclFloat32, hcclMin, {0x00000000U, 0x80000000U}), 0x80000000U);
+  EXPECT_EQ(fold(hcclFloat32, hcclMax, {0x80000000U, 0x00000000U}), 0x00000000U);
+  EXPECT_EQ(fold(hcclFloat32, hcclMax, {0xFFC12345U, 0x3F800000U}), 0x7FC00000U);
+  EXPECT_EQ(fold(hcclBfloat16, hcclMin, {0x3F80U, 0xFFC1U}), 0x7FC0U);
+  EXPECT_EQ(fold(hcclInt32, hcclMin, {1U, 0xFFFFFFFFU}), 0xFFFFFFFFU);
+}
+
+TEST(Fold, WrapsIntegersAndRoundsBfloat16Once) {
+  EXPECT_EQ(fold(hcclInt32, hcclSum, {0x7FFFFFFFU, 1U}), 0x80000000U);
+  // 256 + 1 + 1: each addition alone would be rounded away.
+  EXPECT_EQ(fold(hcclBfloat16, hcclSum, {0x4380U, 0x3F80U, 0x3F80U}), 0x4381U);
+}
+
+TEST(Fold, DependsOnTheOrder) {
+  EXPECT_NE(fold(hcclFloat32, hcclSum, {0x4B800000U, 0xCB800000U, 0x3F000000U}),
+            fold(hcclFloat32, hcclSum, {0x3F000000U, 0x4B800000U, 0xCB800000U}));
+}
+
+TEST(ElementBits, StayWithinTheRange) {
+  for (std::size_t index = 0; index < 10'000; ++index) {
+    const std::uint32_t bits = element_bits(hcclFloat32, Data::numbers, 7, 1, index);
+    const std::uint32_t exponent = (bits >> 23) & 0xFFU;
+    EXPECT_GE(exponent, 127U - 20U);
+    EXPECT_LT(exponent, 127U + 20U);
+  }
+}
+
+TEST(NamesRank, ReadsListsAndRanges) {
+  EXPECT_TRUE(names_rank("op 41: rank 3 all_reduce but ranks 0-2,4-7 broadcast", 3));
+  EXPECT_TRUE(names_rank("ranks 0-2,4-7 wait", 5));
+  EXPECT_TRUE(names_rank("ranks 0, 2 and 6 are missing", 6));
+  EXPECT_FALSE(names_rank("ranks 0-2,4-7 wait for rank 13", 3));
+  EXPECT_FALSE(names_rank("nranks 3", 2));
+}
+
+}  // namespace
+}  // namespace hccl::test

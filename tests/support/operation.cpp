@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layout of the buffers, expected images, and the comparison.
+#include "operation.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kGuard = 128;
+constexpr std::byte kPoison{0xA5};
+
+std::size_t allocation_size(std::size_t offset, std::size_t payload) {
+  return kGuard + offset + payload + kGuard;
+}
+
+Region make_region(std::size_t offset, std::size_t payload) {
+  Region region;
+  region.start = kGuard + offset;
+  region.length = payload;
+  region.before.assign(allocation_size(offset, payload), kPoison);
+  region.after.assign(region.before.size(), std::byte{0});
+  return region;
+}
+
+}  // namespace
+
+const char* name_of(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return "all_reduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::all_gather:
+      return "all_gather";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+  }
+  return "?";
+}
+
+bool reduces(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+}
+
+std::string describe(const Operation& operation) {
+  return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
+              reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",
+              operation.collective == Collective::broadcast ? join(" root ", operation.root) : "",
+              operation.in_place ? " in place" : "", " at offset ", operation.offset, " (seed ",
+              operation.seed, ")");
+}
+
+OperationRun::OperationRun(const Session& session, const Group& group, const Operation& operation)
+    : group_(group),
+      operation_(operation),
+      element_(size_of(operation.type)),
+      send_(make_region(
+          operation.offset * element_,
+          (operation.in_place ? std::max(send_elements(), receive_elements()) : send_elements()) *
+              element_)),
+      receive_(make_region(operation.offset * element_,
+                           operation.in_place ? 0 : receive_elements() * element_)),
+      send_memory_(session.device(), send_.before.size()),
+      receive_memory_(session.device(), receive_.before.size()) {
+  const std::size_t part = static_cast<std::size_t>(group.rank) * operation.count * element_;
+  send_start_ = send_.start;
+  receive_start_ = operation.in_place ? send_.start : receive_.start;
+  if (operation.in_place && operation.collective == Collective::all_gather) send_start_ += part;
+  if (operation.in_place && operation.collective == Collective::reduce_scatter) {
+    receive_start_ += part;
+  }
+  for (std::size_t index = 0; index < send_elements(); ++index) {
+    store_bits(operation.type, send_.before.data() + send_start_ + index * element_,
+               input(group.rank, index));
+  }
+}
+
+Data OperationRun::data() const {
+  if (!reduces(operation_.collective)) return Data::bits;
+  return operation_.reduction == hcclSum || group_.size() == 1 ? Data::numbers : Data::specials;
+}
+
+std::size_t OperationRun::send_elements() const {
+  const std::size_t parts = operation_.collective == Collective::reduce_scatter
+                                ? static_cast<std::size_t>(group_.size())
+                                : 1;
+  return operation_.count * parts;
+}
+
+std::size_t OperationRun::receive_elements() const {
+  const std::size_t parts =
+      operation_.collective == Collective::all_gather ? static_cast<std::size_t>(group_.size()) : 1;
+  return operation_.count * parts;
+}
+
+std::uint32_t OperationRun::input(int source, std::size_t index) const {
+  return element_bits(operation_.type, data(), operation_.seed, source, index);
+}
+
+std::uint32_t OperationRun::output(std::size_t index) const {
+  if (operation_.collective == Collective::broadcast) return input(operation_.root, index);
+  if (operation_.collective == Collective::all_gather) {
+    return input(static_cast<int>(index / operation_.count), index % operation_.count);
+  }
+  if (operation_.collective == Collective::reduce_scatter) {
+    index += static_cast<std::size_t>(group_.rank) * operation_.count;
+  }
+  thread_local std::vector<std::uint32_t> sources;
+  sources.clear();
+  for (int source = 0; source < group_.size(); ++source) sources.push_back(input(source, index));
+  return fold(operation_.type, operation_.reduction, sources);
+}
+
+hcclResult_t OperationRun::queue(synStreamHandle stream) {
+  queue_upload(stream);
+  const hcclResult_t result = queue_collective(stream);
+  queue_download(stream);
+  return result;
+}
+
+void OperationRun::queue_upload(synStreamHandle stream) {
+  upload(stream, send_.before, send_memory_.address());
+  upload(stream, receive_.before, receive_memory_.address());
+}
+
+hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
+  const DeviceMemory& target = operation_.in_place ? send_memory_ : receive_memory_;
+  const void* send = device_pointer(send_memory_.address() + send_start_);
+  void* receive = device_pointer(target.address() + receive_start_);
+  switch (operation_.collective) {
+    case Collective::all_reduce:
+      return hcclAllReduce(send, receive, operation_.count, operation_.type, operation_.reduction,
+                           group_.handle, stream);
+    case Collective::broadcast:
+      return hcclBroadcast(send, receive, operation_.count, operation_.type, operation_.root,
+                           group_.handle, stream);
+    case Collective::all_gather:
+      return hcclAllGather(send, receive, operation_.count, operation_.type, group_.handle, stream);
+    case Collective::reduce_scatter:
+      return hcclReduceScatter(send, receive, operation_.count, operation_.type,
+                               operation_.reduction, group_.handle, stream);
+  }
+  return hcclInvalidArgument;
+}
+
+void OperationRun::queue_download(synStreamHandle stream) {
+  download(stream, send_memory_.address(), send_.after);
+  download(stream, receive_memory_.address(), receive_.after);
+}
+
+void OperationRun::verify() const {
+  std::vector<std::byte> expected_send = send_.before;
+  std::vector<std::byte> expected_receive = receive_.before;
+  std::vector<std::byte>& target = operation_.in_place ? expected_send : expected_receive;
+  if (operation_.in_place && operation_.collective == Collective::reduce_scatter) {
+    // The rest of the send buffer may be used as scratch.
+    std::copy_n(send_.after.begin() + static_cast<std::ptrdiff_t>(send_.start), send_.length,
+                target.begin() + static_cast<std::ptrdiff_t>(send_.start));
+  }
+  for (std::size_t index = 0; index < receive_elements(); ++index) {
+    store_bits(operation_.type, target.data() + receive_start_ + index * element_, output(index));
+  }
+  compare(send_, expected_send, "send");
+  compare(receive_, expected_receive, "receive");
+}
+
+void OperationRun::verify_untouched() const {
+  compare(send_, send_.before, "send");
+  compare(receive_, receive_.before, "receive");
+}
+
+void OperationRun::compare(const Region& region, const std::vector<std::byte>& expected,
+                           const char* which) const {
+  if (region.after == expected) return;
+  const auto [got, want] =
+      std::mismatch(region.after.begin(), region.after.end(), expected.begin());
+  const std::ptrdiff_t at = got - region.after.begin();
+  const auto wrong = static_cast<std::size_t>(std::inner_product(
+      region.after.begin(), region.after.end(), expected.begin(), std::size_t{0}, std::plus<>(),
+      [](std::byte a, std::byte b) { return std::size_t{a != b}; }));
+  require(false,
+          join(describe(operation_), ": rank ", group_.rank, " of ", group_.size(), ": ", wrong,
+               " wrong bytes in the ", which, " allocation of ", expected.size(), ", the first at ",
+               at, " (payload from ", region.start, " for ", region.length,
+               "): ", std::to_integer<int>(*got), " instead of ", std::to_integer<int>(*want)));
+}
+
+}  // namespace hccl::test

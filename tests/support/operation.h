@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective with its buffers: poisoned, guarded, queued with its copies on a stream, and
+// compared bit by bit with the scalar reference.
+#pragma once
+
+#include "elements.h"
+#include "session.h"
+
+#include <hccl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hccl::test {
+
+enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter };
+[[nodiscard]] const char* name_of(Collective collective);
+[[nodiscard]] bool reduces(Collective collective);
+
+struct Operation {
+  Collective collective = Collective::all_reduce;
+  hcclDataType_t type = hcclFloat32;
+  hcclRedOp_t reduction = hcclSum;
+  int root = 0;
+  std::size_t count = 0;  // as the call takes it
+  bool in_place = false;
+  std::size_t offset = 0;  // elements between the guard and each buffer
+  std::uint64_t seed = 1;
+};
+[[nodiscard]] std::string describe(const Operation& operation);
+
+// Bytes of an allocation: guard, offset, payload, guard; everything but a payload's data is poison.
+struct Region {
+  std::size_t start = 0;   // of the payload within the allocation
+  std::size_t length = 0;  // of the payload
+  std::vector<std::byte> before;
+  std::vector<std::byte> after;
+};
+
+class OperationRun {
+ public:
+  OperationRun(const Session& session, const Group& group, const Operation& operation);
+
+  // Queues upload of poison and inputs, the collective and the download; returns what the
+  // collective returned. Nothing is waited for.
+  hcclResult_t queue(synStreamHandle stream);
+  void queue_upload(synStreamHandle stream);
+  hcclResult_t queue_collective(synStreamHandle stream);
+  void queue_download(synStreamHandle stream);
+
+  // After the stream has been synchronised: every byte of both allocations is as it must be.
+  void verify() const;
+  // Every byte is as it was uploaded.
+  void verify_untouched() const;
+
+ private:
+  [[nodiscard]] Data data() const;
+  [[nodiscard]] std::size_t send_elements() const;
+  [[nodiscard]] std::size_t receive_elements() const;
+  [[nodiscard]] std::uint32_t input(int source, std::size_t index) const;
+  [[nodiscard]] std::uint32_t output(std::size_t index) const;
+  void compare(const Region& region, const std::vector<std::byte>& expected,
+               const char* which) const;
+
+  const Group& group_;
+  Operation operation_;
+  std::size_t element_;
+  Region send_;
+  Region receive_;
+  std::size_t send_start_ = 0;     // of the call's send buffer within its allocation
+  std::size_t receive_start_ = 0;  // and of its receive buffer
+  DeviceMemory send_memory_;
+  DeviceMemory receive_memory_;  // unused in place: then everything lies in `send_`
+};
+
+}  // namespace hccl::test

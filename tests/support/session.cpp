@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a rank as programs write it.
+#include "session.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace hccl::test {
+
+Session::Session(World& world) : world_(world) {
+  if (!world.threads) succeed(synInitialize());
+  succeed(synDeviceAcquire(&device_, nullptr));
+}
+
+Session::~Session() { end(false); }
+
+synStreamHandle Session::make_stream() {
+  synStreamHandle stream = nullptr;
+  succeed(synStreamCreateGeneric(&stream, device_, 0));
+  streams_.push_back(stream);
+  return stream;
+}
+
+Group Session::join_all(int slot) {
+  std::vector<int> members(static_cast<std::size_t>(world_.size));
+  std::iota(members.begin(), members.end(), 0);
+  return join_members(slot, members);
+}
+
+Group Session::join_members(int slot, const std::vector<int>& members) {
+  Group group;
+  group.members = members;
+  const auto own = std::find(members.begin(), members.end(), world_.rank);
+  require(own != members.end(), "a rank joins only what it is a member of");
+  group.rank = static_cast<int>(own - members.begin());
+  hcclUniqueId id{};
+  const bool by_address = std::getenv("HCCL_COMM_ID") != nullptr && communicators_.empty();
+  if (group.rank == 0) {
+    succeed(hcclGetUniqueId(&id));
+    world_.board->publish_id(slot, id);
+  } else if (!by_address) {
+    id = world_.board->await_id(slot);
+  }
+  succeed(hcclCommInitRank(&group.handle, group.size(), id, group.rank));
+  communicators_.push_back(group.handle);
+  return group;
+}
+
+void Session::finish() { end(true); }
+
+void Session::end(bool strict) {
+  const auto judge = [strict](auto result) {
+    if (strict) succeed(result);
+  };
+  while (!streams_.empty()) {
+    const synStreamHandle stream = streams_.back();
+    streams_.pop_back();
+    judge(synStreamDestroy(stream));
+  }
+  while (!communicators_.empty()) {
+    hcclComm_t communicator = communicators_.back();
+    communicators_.pop_back();
+    judge(hcclCommDestroy(communicator));
+  }
+  if (device_ == SYN_INVALID_DEVICE_ID) return;
+  const synDeviceId device = device_;
+  device_ = SYN_INVALID_DEVICE_ID;
+  judge(synDeviceRelease(device));
+  if (!world_.threads) judge(synDestroy());
+}
+
+DeviceMemory::DeviceMemory(synDeviceId device, std::size_t bytes) : device_(device), size_(bytes) {
+  succeed(synDeviceMalloc(device, bytes, 0, 0, &address_));
+  require(address_ != 0, "a device address is not null");
+}
+
+DeviceMemory::~DeviceMemory() { static_cast<void>(synDeviceFree(device_, address_, 0)); }
+
+void upload(synStreamHandle stream, const std::vector<std::byte>& from, std::uint64_t to) {
+  succeed(synMemCopyAsync(stream, host_address(from.data()), from.size(), to, HOST_TO_DRAM));
+}
+
+void download(synStreamHandle stream, std::uint64_t from, std::vector<std::byte>& to) {
+  succeed(synMemCopyAsync(stream, from, to.size(), host_address(to.data()), DRAM_TO_HOST));
+}
+
+}  // namespace hccl::test
