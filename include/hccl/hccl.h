@@ -32,13 +32,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HCCL_MAJOR 2
-#define HCCL_MINOR 6
-#define HCCL_PATCH 4
-#define HCCL_SUFFIX ""
-#define HCCL_VERSION_CODE 2604
-#define HCCL_VERSION(X, Y, Z) ((X)*1000 + (Y)*100 + (Z))
-
 #define HCCL_P2P_SUPPORTED 1
 
 #ifndef HCCL_WRAPPER_USE_STREAM

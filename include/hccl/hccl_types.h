@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the HCCL API: result codes, data types, reductions, the unique id. Values and layouts
-// are fixed: programs built against other releases rely on them.
+// Types of the HCCL API: result codes, data types, reductions, the unique id, the version. Values
+// and layouts are fixed: programs built against other releases rely on them.
 #ifndef HCCL_HCCL_TYPES_H_
 #define HCCL_HCCL_TYPES_H_
 
@@ -8,6 +8,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+// The version of the interface.
+#define HCCL_MAJOR 2
+#define HCCL_MINOR 6
+#define HCCL_PATCH 4
+#define HCCL_SUFFIX ""
+#define HCCL_VERSION_CODE 2604
+#define HCCL_VERSION(X, Y, Z) ((X)*1000 + (Y)*100 + (Z))
 
 #define HCCL_UNIQUE_ID_MAX_BYTES 1024
 

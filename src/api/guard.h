@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The border between C++ and C: every exported function runs its body in a guard, the only place
-// where exceptions become codes and last-error texts. A call that succeeds pays for one store and
-// one test.
+// where exceptions become codes and last-error texts. A call that succeeds pays for two stores
+// and one test.
 #pragma once
 
 #include "api/last_error.h"
