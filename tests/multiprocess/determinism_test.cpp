@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same bits in every run and on every rank, whoever happens to compute: with cores taken away
+// by busy processes.
+#include "operation.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kRanks = 8;
+constexpr std::size_t kCount = 20'011;
+
+// A process that does nothing but compute.
+class BusyLoop {
+ public:
+  BusyLoop() : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (std::atomic<unsigned> turns{0};; ++turns) {
+    }
+  }
+  ~BusyLoop() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  BusyLoop(const BusyLoop&) = delete;
+  BusyLoop& operator=(const BusyLoop&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+RankFunction runs_of(hcclDataType_t type, int runs) {
+  return [=](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    const synStreamHandle stream = session.make_stream();
+    Operation operation;
+    operation.type = type;
+    operation.count = kCount;
+    operation.seed = 20'240'229;
+    OperationRun run(session, group, operation);
+    for (int at = 0; at < runs; ++at) {
+      succeed(run.queue(stream));
+      succeed(synStreamSynchronize(stream));
+      run.verify();
+    }
+    session.finish();
+  };
+}
+
+class SameBits : public testing::TestWithParam<hcclDataType_t> {};
+
+TEST_P(SameBits, InTwoHundredRunsBesideBusyLoops) {
+  const BusyLoop one;
+  const BusyLoop another;
+  EXPECT_EQ(failures(run_ranks(kRanks, runs_of(GetParam(), scaled(200)))), "");
+}
+
+std::string name_of_type(const testing::TestParamInfo<hcclDataType_t>& info) {
+  return name_of(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloat16), name_of_type);
+
+// The data must be able to tell: folded in another order, it gives other bits.
+TEST(Control, BitsAreNotThoseOfAnotherOrder) {
+  int different = 0;
+  for (std::size_t index = 0; index < kCount; ++index) {
+    std::vector<std::uint32_t> sources;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      sources.push_back(element_bits(hcclFloat32, Data::numbers, 20'240'229, rank, index));
+    }
+    const std::uint32_t in_order = fold(hcclFloat32, hcclSum, sources);
+    std::rotate(sources.begin(), sources.begin() + 3, sources.end());
+    different += fold(hcclFloat32, hcclSum, sources) != in_order ? 1 : 0;
+  }
+  EXPECT_GT(different, static_cast<int>(kCount / 10));
+}
+
+}  // namespace
+}  // namespace hccl::test

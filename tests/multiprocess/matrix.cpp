@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small counts run in every combination; the long ones take turns, or 16 ranks would take minutes.
+#include "matrix.h"
+
+#include <array>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::array kTypes{hcclFloat32, hcclBfloat16, hcclInt32};
+constexpr std::array kReductions{hcclSum, hcclMin, hcclMax};
+constexpr std::array<std::size_t, 4> kSmallCounts{0, 1, 3, 17};
+constexpr std::array<std::size_t, 3> kLargeCounts{1000, 65'537, 300'001};
+constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
+
+// Elements of the larger buffer are bounded, whatever the number of parts.
+std::size_t bounded(std::size_t count, Collective collective, int size) {
+  const bool parts =
+      collective == Collective::all_gather || collective == Collective::reduce_scatter;
+  const std::size_t most = test_scale() > 1 ? 4'000'000 : 700'000;
+  return parts && count * static_cast<std::size_t>(size) > most
+             ? most / static_cast<std::size_t>(size) | 1U
+             : count;
+}
+
+class MatrixBuilder {
+ public:
+  MatrixBuilder(Collective collective, int size) : collective_(collective), size_(size) {}
+
+  std::vector<Operation> build() {
+    for (const hcclDataType_t type : kTypes) {
+      for (const hcclRedOp_t reduction : kReductions) {
+        if (!reduces(collective_) && reduction != hcclSum) continue;
+        for (const bool in_place : {false, true}) add_counts(type, reduction, in_place);
+      }
+    }
+    return operations_;
+  }
+
+ private:
+  void add_counts(hcclDataType_t type, hcclRedOp_t reduction, bool in_place) {
+    for (const std::size_t count : kSmallCounts) add(type, reduction, in_place, count);
+    if (test_scale() > 1) {
+      for (const std::size_t count : kLargeCounts) add(type, reduction, in_place, count);
+    } else {
+      add(type, reduction, in_place, kLargeCounts[turn_++ % kLargeCounts.size()]);
+    }
+  }
+
+  void add(hcclDataType_t type, hcclRedOp_t reduction, bool in_place, std::size_t count) {
+    Operation operation;
+    operation.collective = collective_;
+    operation.type = type;
+    operation.reduction = reduction;
+    operation.in_place = in_place;
+    operation.count = bounded(count, collective_, size_);
+    operation.root = static_cast<int>(operations_.size()) % size_;
+    operation.offset = kOffsets[operations_.size() % kOffsets.size()];
+    operation.seed = operations_.size() * 1000;
+    operations_.push_back(operation);
+  }
+
+  Collective collective_;
+  int size_;
+  std::size_t turn_ = 0;
+  std::vector<Operation> operations_;
+};
+
+}  // namespace
+
+std::vector<Operation> matrix_of(Collective collective, int size) {
+  return MatrixBuilder(collective, size).build();
+}
+
+void run_matrix(World& world, Collective collective) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  for (const Operation& operation : matrix_of(collective, world.size)) {
+    OperationRun run(session, group, operation);
+    succeed(run.queue(stream));
+    succeed(synStreamSynchronize(stream));
+    run.verify();
+  }
+  session.finish();
+}
+
+void run_barriers(World& world) {
+  constexpr int kRounds = 50;
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  for (int round = 1; round <= kRounds; ++round) {
+    world.board->counter(0).fetch_add(1);
+    succeed(hcclBarrier(group.handle, stream));
+    succeed(synStreamSynchronize(stream));
+    const std::int64_t arrived = world.board->counter(0).load();
+    require(arrived >= round * world.size,
+            join("left barrier ", round, " when ", arrived, " had come"));
+  }
+  session.finish();
+}
+
+}  // namespace hccl::test

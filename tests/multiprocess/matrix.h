@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cases every collective is taken through, whether ranks are processes or threads.
+#pragma once
+
+#include "operation.h"
+
+#include <vector>
+
+namespace hccl::test {
+
+// Types x reductions x in place or not x counts, with odd offsets and changing roots.
+[[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size);
+
+// Runs them one after the other on a communicator of all ranks, each checked on this rank.
+void run_matrix(World& world, Collective collective);
+
+// Barriers: no rank leaves one before all have come.
+void run_barriers(World& world);
+
+}  // namespace hccl::test

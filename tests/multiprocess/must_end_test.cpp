@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs whose streams depend on each other in awkward ways: each must end, whoever waits for
+// what.
+#include "operation.h"
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
+  Operation operation;
+  operation.count = count;
+  operation.seed = seed;
+  return operation;
+}
+
+void verify_all(const std::deque<OperationRun>& runs) {
+  for (const OperationRun& run : runs) run.verify();
+}
+
+// Two communicators on two streams, synchronised in opposite orders on neighbouring ranks.
+void opposite_orders(World& world) {
+  Session session(world);
+  const std::array<Group, 2> groups{session.join_all(0), session.join_all(1)};
+  const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
+  const std::size_t first = static_cast<std::size_t>(world.rank) % 2;
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    std::deque<OperationRun> runs;
+    const std::size_t count = round % 3 == 0 ? 100'000 : 10;
+    for (const std::size_t at : {first, 1 - first}) {
+      runs.emplace_back(session, groups[at], all_reduce_of(count, round));
+      succeed(runs.back().queue(streams[at]));
+    }
+    succeed(synStreamSynchronize(streams[first]));
+    succeed(synStreamSynchronize(streams[1 - first]));
+    verify_all(runs);
+  }
+  session.finish();
+}
+
+// The first stream waits for an event of the second, and only the first is synchronised.
+void only_the_waiting_stream(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    OperationRun run(session, group, all_reduce_of(1 + round * 1000, round));
+    run.queue_upload(streams[1]);
+    succeed(run.queue_collective(streams[1]));
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    succeed(synEventRecord(event, streams[1]));
+    succeed(synStreamWaitEvent(streams[0], event, 0));
+    run.queue_download(streams[0]);
+    succeed(synStreamSynchronize(streams[0]));
+    succeed(synEventQuery(event));
+    succeed(synEventDestroy(event));
+    run.verify();
+  }
+  session.finish();
+}
+
+// One communicator: its operation on one stream stands behind an event recorded after its operation
+// on the other, on even ranks; odd ranks issue the two the other way round.
+void one_behind_the_other(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
+  std::deque<OperationRun>
+      warm_up;  // gives the streams their numbers, in the same order everywhere
+  for (const synStreamHandle stream : streams) {
+    warm_up.emplace_back(session, group, all_reduce_of(3, 3));
+    succeed(warm_up.back().queue(stream));
+  }
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    std::deque<OperationRun> runs;
+    runs.emplace_back(session, group, all_reduce_of(500 + round, round));
+    runs.emplace_back(session, group, all_reduce_of(70'000, round + 1));
+    synEventHandle event = nullptr;
+    if (world.rank % 2 == 0) {
+      succeed(synEventCreate(&event, session.device(), 0));
+      succeed(runs[1].queue(streams[1]));
+      succeed(synEventRecord(event, streams[1]));
+      succeed(synStreamWaitEvent(streams[0], event, 0));
+      succeed(runs[0].queue(streams[0]));
+    } else {
+      succeed(runs[0].queue(streams[0]));
+      succeed(runs[1].queue(streams[1]));
+    }
+    succeed(synStreamSynchronize(streams[0]));
+    succeed(synStreamSynchronize(streams[1]));
+    if (event != nullptr) succeed(synEventDestroy(event));
+    verify_all(runs);
+  }
+  session.finish();
+}
+
+struct OneDevice {
+  synDeviceId device = SYN_INVALID_DEVICE_ID;
+  hcclComm_t communicator = nullptr;
+  synStreamHandle stream = nullptr;
+  std::uint64_t buffer = 0;
+  std::uint32_t value = 0;
+};
+
+// Eight devices in one process: after the threads that joined have gone, one thread queues for all
+// of them and synchronises a single stream.
+void one_thread_for_all(World& world) {
+  constexpr int kDevices = 8;
+  succeed(synInitialize());
+  std::array<OneDevice, kDevices> all;
+  hcclUniqueId id{};
+  std::atomic<int> joined{0};
+  std::vector<std::thread> threads;
+  std::array<std::string, kDevices> troubles;
+  succeed(hcclGetUniqueId(&id));
+  for (int rank = 0; rank < kDevices; ++rank) {
+    threads.emplace_back([&, rank] {
+      OneDevice& own = all.at(static_cast<std::size_t>(rank));
+      try {
+        succeed(synDeviceAcquire(&own.device, nullptr));
+        succeed(hcclCommInitRank(&own.communicator, kDevices, id, rank));
+        succeed(synStreamCreateGeneric(&own.stream, own.device, 0));
+        succeed(synDeviceMalloc(own.device, 4, 0, 0, &own.buffer));
+        ++joined;
+      } catch (const Failure& failure) {
+        troubles.at(static_cast<std::size_t>(rank)) = failure.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& trouble : troubles) require(trouble.empty(), trouble);
+  require_equal(joined.load(), kDevices, "devices that joined");
+
+  for (int round = 0; round < 50; ++round) {
+    for (OneDevice& one : all) {
+      succeed(synMemsetD32Async(one.buffer, 5, 1, one.stream));
+      void* buffer = device_pointer(one.buffer);
+      succeed(hcclAllReduce(buffer, buffer, 1, hcclInt32, hcclSum, one.communicator, one.stream));
+      succeed(synMemCopyAsync(one.stream, one.buffer, 4, host_address(&one.value), DRAM_TO_HOST));
+    }
+    const std::size_t waited = static_cast<std::size_t>(round) % all.size();
+    succeed(synStreamSynchronize(all[waited].stream));
+    require_equal(all[waited].value, 40U, "the sum");
+  }
+  for (OneDevice& one : all) succeed(synStreamSynchronize(one.stream));
+  for (OneDevice& one : all) {
+    require_equal(one.value, 40U, "the sum");
+    succeed(synStreamDestroy(one.stream));
+    succeed(hcclCommDestroy(one.communicator));
+    succeed(synDeviceRelease(one.device));
+  }
+  succeed(synDestroy());
+  static_cast<void>(world);
+}
+
+TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders) {
+  EXPECT_EQ(failures(run_ranks(2, opposite_orders)), "");
+  EXPECT_EQ(failures(run_ranks(5, opposite_orders)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(2, opposite_orders)), "");
+}
+
+TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised) {
+  EXPECT_EQ(failures(run_ranks(2, only_the_waiting_stream)), "");
+  EXPECT_EQ(failures(run_ranks(4, only_the_waiting_stream)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, only_the_waiting_stream)), "");
+}
+
+TEST(MustEnd, OneOperationStandsBehindAnEventAfterTheOther) {
+  EXPECT_EQ(failures(run_ranks(2, one_behind_the_other)), "");
+  EXPECT_EQ(failures(run_ranks(4, one_behind_the_other)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, one_behind_the_other)), "");
+}
+
+TEST(MustEnd, OneThreadQueuesForEightDevicesAndWaitsForOne) {
+  EXPECT_EQ(failures(run_ranks(1, one_thread_for_all)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
