@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line protocol that every benchmark driver of this folder speaks, so that one script can take
+// turns between them.
+//
+//   run    collective=all_reduce bytes=8 iterations=1000 [warmup=10] [batch=1000] [place=in]
+//   [mode=latency] [variant=3] verify collective=all_reduce bytes=4096 [place=in] [variant=3]
+//
+// One line of JSON answers each command; end of input ends the driver. `bytes` is the size column
+// of nccl-tests: the buffer of all_reduce and broadcast, the whole output of all_gather, the whole
+// input of reduce_scatter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace peers {
+
+enum class Verb : std::uint8_t { run, verify };
+enum class Collective : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
+
+inline constexpr int kCollectives = 5;
+
+// Plain data: it is handed from rank 0 to the others through shared memory.
+struct Command {
+  Verb verb = Verb::run;
+  Collective collective = Collective::all_reduce;
+  std::size_t bytes = 0;
+  std::uint64_t iterations = 1;
+  std::uint64_t warmup = 0;
+  std::uint64_t batch =
+      0;  // calls queued before each synchronise, where a driver has queues; 0: all of them
+  int variant = 0;  // what it selects is the driver's affair: an algorithm, a tile size
+  bool in_place = false;
+  bool latency = false;  // wait for the end of each call before the next
+};
+
+[[nodiscard]] const char* collective_name(Collective collective);
+
+// Throws std::invalid_argument with the offending word.
+[[nodiscard]] Command parse_command(const std::string& line);
+
+}  // namespace peers

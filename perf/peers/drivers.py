@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes that are measured, started once and asked in turn; and the busy loop that may run beside them."""
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+# A driver that sleeps in the kernel needs this long to be really idle: our stream workers nap before they sleep.
+SETTLE_SECONDS = 0.015
+
+TUNED = {
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_btl_vader_eager_limit": "65536",
+    "OMPI_MCA_btl_vader_max_send_size": "262144",
+    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+}
+
+# Algorithms of Open MPI 4.1's coll/tuned, by the number that forces them. Variants from 10 on are algorithms of
+# MPI_Reduce_scatter, those below of MPI_Reduce_scatter_block.
+ALGORITHMS = {
+    "all_reduce": {1: "linear", 2: "non-overlapping", 3: "recursive doubling", 4: "ring", 5: "segmented ring",
+                   6: "Rabenseifner"},
+    "broadcast": {1: "linear", 2: "chain", 3: "pipeline", 4: "split binary tree", 5: "binary tree", 6: "binomial",
+                  7: "k-nomial", 8: "scatter all-gather", 9: "scatter ring all-gather"},
+    "all_gather": {1: "linear", 2: "Bruck", 3: "recursive doubling", 4: "ring", 5: "neighbour exchange",
+                   6: "two ranks"},
+    "reduce_scatter": {1: "block linear", 2: "block recursive doubling", 3: "block recursive halving",
+                       4: "block butterfly", 10: "reduce_scatter", 11: "non-overlapping", 12: "recursive halving",
+                       13: "ring", 14: "butterfly"},
+    "barrier": {1: "linear", 2: "double ring", 3: "recursive doubling", 4: "Bruck", 5: "two ranks", 6: "tree"},
+}
+FLOOR_VARIANTS = ["16 KiB", "64 KiB", "256 KiB", "16 KiB streaming", "64 KiB streaming", "256 KiB streaming"]
+
+
+class DriverError(Exception):
+    """A driver died, hung or gave a wrong answer."""
+
+
+def end_with_parent(number=signal.SIGTERM):
+    """To be called in a new child."""
+    LIBC.prctl(PR_SET_PDEATHSIG, number)
+
+
+class Driver:
+    """One program under the command protocol of command.h."""
+
+    def __init__(self, name, argv, env=None):
+        self.name = name
+        self.pending = b""
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, preexec_fn=end_with_parent, start_new_session=True)
+        self.title = self.read_answer(60)["ready"]
+
+    def ask(self, verb, timeout=120, **words):
+        line = " ".join([verb] + [f"{key}={value}" for key, value in words.items()])
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise DriverError(self.explain(f"ended before: {line}")) from None
+        answer = self.read_answer(timeout, line)
+        if "error" in answer:
+            raise DriverError(f"{self.name}: {answer['error']}")
+        return answer
+
+    def read_answer(self, timeout, line="start"):
+        deadline = time.monotonic() + timeout
+        output = self.process.stdout.fileno()
+        while b"\n" not in self.pending:
+            ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+            chunk = os.read(output, 65536) if ready else b""
+            if not ready:
+                raise DriverError(self.explain(f"no answer within {timeout:.0f} s: {line}"))
+            if not chunk:
+                raise DriverError(self.explain(f"ended during: {line}"))
+            self.pending += chunk
+        text, self.pending = self.pending.split(b"\n", 1)
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise DriverError(f"{self.name}: not an answer: {text.decode(errors='replace')}") from None
+
+    def explain(self, what):
+        self.errors.seek(0)
+        tail = self.errors.read().decode(errors="replace").strip().splitlines()[-12:]
+        return "\n  ".join([f"{self.name}: {what}"] + tail)
+
+    def close(self):
+        try:
+            self.process.stdin.close()
+            self.process.wait(5)
+        except (OSError, subprocess.TimeoutExpired):
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.killpg(self.process.pid, number)
+                    self.process.wait(2)
+                    break
+                except ProcessLookupError:
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        self.process.stdout.close()
+        self.errors.close()
+
+
+class BusyLoop:
+    """A process that computes without end on one core; paused until it is wanted."""
+
+    def __init__(self, core):
+        def pin():
+            end_with_parent(signal.SIGKILL)  # a paused process would not see another
+            os.sched_setaffinity(0, {core})
+        self.process = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pin)
+        self.pause()
+
+    def run(self):
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def pause(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Side:
+    """A driver with one of its variants: a column of the comparison."""
+
+    def __init__(self, driver, label, variant=0):
+        self.driver = driver
+        self.label = label
+        self.variant = variant
+
+    def run(self, collective, size, iterations, warmup, latency=False, in_place=False):
+        """Nanoseconds for each call."""
+        time.sleep(SETTLE_SECONDS)
+        answer = self.driver.ask("run", collective=collective, bytes=size, iterations=iterations, warmup=warmup,
+                                 batch=1000, variant=self.variant, mode="latency" if latency else "queued",
+                                 place="in" if in_place else "out")
+        return answer["total_ns"] / iterations
+
+    def verify(self, collective, size, in_place=False):
+        answer = self.driver.ask("verify", collective=collective, bytes=size, variant=self.variant,
+                                 place="in" if in_place else "out")
+        if answer["wrong"] != 0:
+            raise DriverError(f"{self.driver.name} ({self.label}): {answer['wrong']} wrong elements in {collective} "
+                              f"of {size} bytes")
+
+
+class Field:
+    """All sides for one number of ranks. Use as a context manager: leaving it ends every process."""
+
+    def __init__(self, binaries, ranks, collective, with_floor=True):
+        self.ranks = ranks
+        self.drivers = []
+        try:
+            self.ours = Side(self.start("hccl", [f"{binaries}/hccl_collectives", "-g", str(ranks)],
+                                        our_environment()), "hccl")
+            plain = self.start_mpi(binaries, "Open MPI, default", {})
+            tuned = self.start_mpi(binaries, "Open MPI, tuned", TUNED)
+            self.default = Side(plain, "default")
+            self.mpi = [self.default, Side(tuned, "tuned")]
+            self.mpi += [Side(tuned, f"tuned, {label}", variant)
+                         for variant, label in ALGORITHMS[collective].items() if label != "two ranks" or ranks == 2]
+            self.floors = []
+            if with_floor:
+                floor = self.start("memory floor", [f"{binaries}/memory_floor", str(ranks)])
+                self.floors = [Side(floor, label, variant) for variant, label in enumerate(FLOOR_VARIANTS)]
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, name, argv, env=None):
+        self.drivers.append(Driver(name, argv, env))
+        return self.drivers[-1]
+
+    def start_mpi(self, binaries, name, settings):
+        more = ["--oversubscribe"] if self.ranks > len(os.sched_getaffinity(0)) else []
+        argv = ["mpirun", *more, "-np", str(self.ranks), f"{binaries}/mpi_collectives"]
+        return self.start(name, argv, {**mpi_environment(), **settings})
+
+    def close(self):
+        for driver in self.drivers:
+            driver.close()
+        self.drivers = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def our_environment():
+    """Ours, without the one variable that would let two jobs meet."""
+    return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}
+
+
+def mpi_environment():
+    """Ours without anybody's Open MPI settings."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMIX_", "PRTE_"))}
+    if os.geteuid() == 0:
+        clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return clean

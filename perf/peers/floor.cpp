@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bytes each collective must read and write, and the claiming of them tile by tile.
+#include "floor.h"
+
+#include "floor_kernel.h"
+#include "shape.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include <sched.h>
+
+namespace peers {
+namespace {
+
+constexpr std::array<std::size_t, 3> kTileBytes = {std::size_t{16} << 10, std::size_t{64} << 10,
+                                                   std::size_t{256} << 10};
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+
+std::vector<const float*> all(const std::vector<Buffer>& buffers, std::size_t offset) {
+  std::vector<const float*> addresses;
+  for (const Buffer& buffer : buffers) {
+    addresses.push_back(buffer.get() + offset);
+  }
+  return addresses;
+}
+
+std::vector<float*> all_but(const std::vector<Buffer>& buffers, int left_out, std::size_t offset) {
+  std::vector<float*> addresses;
+  for (std::size_t rank = 0; rank < buffers.size(); ++rank) {
+    if (static_cast<int>(rank) != left_out) {
+      addresses.push_back(buffers[rank].get() + offset);
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+Buffer::Buffer(std::size_t count, std::size_t first_line) {
+  const std::size_t offset = first_line % (kPage / kLine) * kLine;
+  const std::size_t bytes = ((count * sizeof(float) + offset) / kPage + 1) * kPage;
+  memory_.reset(static_cast<float*>(std::aligned_alloc(kPage, bytes)));
+  if (!memory_) {
+    throw std::bad_alloc();
+  }
+  std::fill_n(memory_.get(), bytes / sizeof(float), 0.0F);
+  start_ = memory_.get() + offset / sizeof(float);
+}
+
+void Floor::prepare(const Command& command, bool known_inputs) {
+  const std::size_t variants = 2 * kTileBytes.size();
+  const auto variant = static_cast<std::size_t>(command.variant);
+  if (variant >= variants) {
+    throw std::runtime_error("variant must be between 0 and " + std::to_string(variants - 1));
+  }
+  tile_ = kTileBytes[variant % kTileBytes.size()] / sizeof(float);
+  allocate(buffer_count(shape_of(command, 0, ranks_)));
+  if (known_inputs) {
+    fill(command);
+  }
+  make_segments(command);
+  streaming_ = variant >= kTileBytes.size() && can_stream();
+  reset();
+}
+
+void Floor::allocate(std::size_t count) {
+  if (count <= capacity_ && !send_.empty()) {
+    return;
+  }
+  send_.clear();
+  recv_.clear();
+  capacity_ = count;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks_); ++rank) {
+    send_.emplace_back(count, 10 * rank);
+    recv_.emplace_back(count, 10 * rank + 5);
+  }
+}
+
+void Floor::reset() {
+  next_.store(0, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+}
+
+void Floor::work(std::uint64_t iterations) {
+  const std::uint64_t per_operation = tiles_per_segment_ * segments_.size();
+  const std::uint64_t total = per_operation * iterations;  // 0 where no bytes are moved
+  for (;;) {
+    const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
+    if (ticket >= total) {
+      break;
+    }
+    wait_until_done(ticket / per_operation * per_operation);
+    run_tile(ticket % per_operation);
+    done_.fetch_add(1, std::memory_order_release);
+  }
+  wait_until_done(total);
+}
+
+std::uint64_t Floor::wrong(const Command& command) const {
+  std::uint64_t wrong = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Shape shape = shape_of(command, rank, ranks_);
+    const bool inside = command.in_place && command.collective == Collective::reduce_scatter;
+    const float* output =
+        recv_[static_cast<std::size_t>(rank)].get() + (inside ? shape.in_place_offset : 0);
+    wrong += count_wrong(command, rank, ranks_, {output, shape.recv_count});
+  }
+  return wrong;
+}
+
+void Floor::fill(const Command& command) {
+  for (const Buffer& buffer : recv_) {
+    std::fill_n(buffer.get(), capacity_, kPoison);
+  }
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Shape shape = shape_of(command, rank, ranks_);
+    const std::vector<float> input = make_input(shape, rank);
+    const bool inside = command.in_place && command.collective == Collective::all_gather;
+    const Buffer& buffer = inputs(command)[static_cast<std::size_t>(rank)];
+    std::copy(input.begin(), input.end(), buffer.get() + (inside ? shape.in_place_offset : 0));
+  }
+}
+
+const std::vector<Buffer>& Floor::inputs(const Command& command) const {
+  return command.in_place ? recv_ : send_;
+}
+
+void Floor::make_segments(const Command& command) {
+  const std::size_t count = shape_of(command, 0, ranks_).call_count;
+  const std::vector<Buffer>& in = inputs(command);
+  segments_.clear();
+  switch (command.collective) {
+    case Collective::all_reduce:
+      segments_.push_back({all(in, 0), all_but(recv_, ranks_, 0), count});
+      break;
+    case Collective::broadcast:
+      segments_.push_back({{in[0].get()}, all_but(recv_, command.in_place ? 0 : ranks_, 0), count});
+      break;
+    case Collective::all_gather:
+      for (int rank = 0; rank < ranks_; ++rank) {
+        const std::size_t part = static_cast<std::size_t>(rank) * count;
+        const float* source =
+            in[static_cast<std::size_t>(rank)].get() + (command.in_place ? part : 0);
+        segments_.push_back(
+            {{source}, all_but(recv_, command.in_place ? rank : ranks_, part), count});
+      }
+      break;
+    case Collective::reduce_scatter:
+      for (int rank = 0; rank < ranks_; ++rank) {
+        const std::size_t part = static_cast<std::size_t>(rank) * count;
+        float* destination =
+            recv_[static_cast<std::size_t>(rank)].get() + (command.in_place ? part : 0);
+        segments_.push_back({all(in, part), {destination}, count});
+      }
+      break;
+    case Collective::barrier:
+      break;
+  }
+  tiles_per_segment_ = (count + tile_ - 1) / tile_;
+}
+
+// Streaming stores need every tile to start at a cache line.
+bool Floor::can_stream() const {
+  return segments_.size() <= 1 || segments_[0].count * sizeof(float) % kLine == 0;
+}
+
+void Floor::run_tile(std::uint64_t tile) {
+  const Segment& segment = segments_[tile / tiles_per_segment_];
+  const std::size_t first = tile % tiles_per_segment_ * tile_;
+  sum_to_all(segment.sources, segment.destinations, first, std::min(tile_, segment.count - first),
+             streaming_);
+}
+
+void Floor::wait_until_done(std::uint64_t tiles) const {
+  for (int spins = 0; done_.load(std::memory_order_acquire) < tiles; ++spins) {
+    if (spins > 1000) {
+      sched_yield();
+    }
+  }
+}
+
+}  // namespace peers

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory floor of a collective: the buffers of all ranks in one process, and the reads and
+// writes it cannot avoid, cut into tiles that threads claim.
+#pragma once
+
+#include "command.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace peers {
+
+// Page-aligned memory, touched, in use from some cache line of its first page on: buffers that all
+// start at the same offset of a page compete for the same sets of the first-level cache, which
+// costs up to twice the time.
+class Buffer {
+ public:
+  Buffer(std::size_t count, std::size_t first_line);
+
+  [[nodiscard]] float* get() const { return start_; }
+
+ private:
+  struct Free {
+    void operator()(float* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<float, Free> memory_;
+  float* start_ = nullptr;
+};
+
+// Shared by all threads. prepare, reset and wrong belong to one of them, while no other is in work.
+class Floor {
+ public:
+  explicit Floor(int ranks) : ranks_(ranks) {}
+
+  // `variant` 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the same with streaming
+  // stores.
+  void prepare(const Command& command, bool known_inputs);
+
+  // Claims tiles of `iterations` operations until none is left. An operation starts when the one
+  // before is complete, as on a stream.
+  void work(std::uint64_t iterations);
+
+  // Before the next round of work.
+  void reset();
+
+  // Wrong elements of all outputs after one operation on known inputs.
+  [[nodiscard]] std::uint64_t wrong(const Command& command) const;
+
+ private:
+  // `count` elements: all sources are summed, the sum goes to all destinations.
+  struct Segment {
+    std::vector<const float*> sources;
+    std::vector<float*> destinations;
+    std::size_t count = 0;
+  };
+
+  void allocate(std::size_t count);
+  void fill(const Command& command);
+  void make_segments(const Command& command);
+  void run_tile(std::uint64_t tile);
+  void wait_until_done(std::uint64_t tiles) const;
+  [[nodiscard]] bool can_stream() const;
+  [[nodiscard]] const std::vector<Buffer>& inputs(const Command& command) const;
+
+  int ranks_;
+  std::size_t capacity_ = 0;  // elements in each buffer
+  std::size_t tile_ = 0;      // elements
+  bool streaming_ = false;
+  std::vector<Buffer> send_;
+  std::vector<Buffer> recv_;
+  std::vector<Segment> segments_;  // all of one count
+  std::uint64_t tiles_per_segment_ = 0;
+  alignas(64) std::atomic<std::uint64_t> next_ = 0;
+  alignas(64) std::atomic<std::uint64_t> done_ = 0;
+};
+
+}  // namespace peers

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interleaved measurement: which settings are worth racing, how many iterations, and the rounds themselves."""
+import math
+import statistics
+
+MAX_CANDIDATES = 3
+CANDIDATE_MARGIN = 1.25  # settings this close to the fastest of the first pass are raced
+
+
+def estimate(side, collective, size, seconds, limit=math.inf, **options):
+    """Rough nanoseconds for each call, from runs that grow until one lasts `seconds`. Gives up above `limit`."""
+    iterations = 2
+    while True:
+        each = side.run(collective, size, iterations, warmup=1, **options)
+        if each > limit or each * iterations >= seconds * 0.7e9:
+            return each
+        iterations = max(iterations * 2, min(iterations * 50, math.ceil(seconds * 1e9 / max(each, 1.0))))
+
+
+def choose(sides, collective, size, seconds, most=MAX_CANDIDATES, **options):
+    """The sides that may be the fastest at this size, best first: {side: estimate}."""
+    found = {}
+    for _ in range(2):  # a disturbance seldom hits the same side twice
+        for side in sides:
+            limit = 3 * min(found.values(), default=math.inf)
+            each = estimate(side, collective, size, seconds, limit, **options)
+            found[side] = min(each, found.get(side, math.inf))
+    ranking = sorted(found, key=found.get)
+    near = [side for side in ranking if found[side] <= CANDIDATE_MARGIN * found[ranking[0]]]
+    return {side: found[side] for side in near[:most]}
+
+
+class Cell:
+    """One size: the samples of every side, one for each round, nanoseconds for each call."""
+
+    def __init__(self, collective, size, ranks):
+        self.collective = collective
+        self.size = size
+        self.ranks = ranks
+        self.iterations = 0
+        self.ours = []
+        self.default = []
+        self.mpi = {}  # label -> samples of the settings that were raced
+        self.floors = {}
+        self.quiet = []  # ours without the busy loop, where the others are beside it
+        self.perf = []  # what hccl-perf reports
+
+    def best_of(self, samples):
+        """Label and samples of the lowest median."""
+        return min(samples.items(), key=lambda item: statistics.median(item[1])) if samples else (None, [])
+
+    @property
+    def best(self):
+        return self.best_of(self.mpi)
+
+    @property
+    def floor(self):
+        return self.best_of(self.floors)
+
+    def ratio_to(self, samples):
+        """Median of the ratios of neighbours in time; None where the other side was not measured."""
+        if not samples or not self.ours:
+            return None
+        return statistics.median(a / b for a, b in zip(self.ours, samples))
+
+    def as_json(self):
+        return {"collective": self.collective, "ranks": self.ranks, "bytes": self.size,
+                "iterations": self.iterations, "ours_ns": self.ours, "mpi_default_ns": self.default,
+                "mpi_ns": self.mpi, "mpi_best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
+                "ours_undisturbed_ns": self.quiet, "hccl_perf_ns": self.perf}
+
+
+def iterations_for(seconds, estimates):
+    """So many that the fastest side's cell lasts `seconds`; all sides make the same number."""
+    return max(2, math.ceil(1.1 * seconds * 1e9 / min(estimates)))
+
+
+def rotated(items, by):
+    return items[by % len(items):] + items[:by % len(items)]
+
+
+class Race:
+    """Prepares one cell (settings, iterations), then adds one sample of every side in each round."""
+
+    def __init__(self, field, collective, size, seconds, with_default=True, latency=False, in_place=False):
+        self.cell = Cell(collective, size, field.ranks)
+        self.in_place = in_place
+        self.latency = latency
+        self.seconds = seconds
+        probe = seconds / 5
+        estimates = choose(field.mpi, collective, size, probe, in_place=in_place)
+        sides = list(estimates)
+        ours = estimate(field.ours, collective, size, probe, latency=latency, in_place=in_place)
+        self.lanes = [(field.ours, self.cell.ours)]
+        self.lanes += [(side, self.cell.mpi.setdefault(side.label, [])) for side in sides]
+        self.cell.iterations = iterations_for(seconds, [ours, *estimates.values()])
+        if with_default:
+            if field.default in sides:
+                self.cell.default = self.cell.mpi[field.default.label]
+            else:
+                self.lanes.append((field.default, self.cell.default))
+        self.floor_iterations = 0
+        if field.floors and size >= 32768:
+            fastest = choose(field.floors, collective, size, probe, most=2, in_place=in_place)
+            self.floor_iterations = iterations_for(seconds, fastest.values())
+            self.lanes += [(side, self.cell.floors.setdefault(side.label, [])) for side in fastest]
+
+    def verify(self):
+        for side, _ in self.lanes:
+            side.verify(self.cell.collective, self.cell.size, self.in_place)
+
+    def round(self, number):
+        for side, samples in rotated(self.lanes, number):
+            is_floor = any(samples is floor for floor in self.cell.floors.values())
+            iterations = self.floor_iterations if is_floor else self.cell.iterations
+            options = {"in_place": self.in_place}
+            if self.latency and samples is self.cell.ours:
+                options["latency"] = True
+            samples.append(side.run(self.cell.collective, self.cell.size, iterations,
+                                    warmup=max(2, iterations // 20), **options))

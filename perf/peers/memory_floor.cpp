@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory floor: what a collective costs if every input byte is read once, every output byte is
+// written once, and nothing else happens. Threads of one process (one for each core) claim tiles;
+// there are no ranks, streams or messages.
+//   memory_floor RANKS [THREADS]
+// `variant` selects the tile and the stores: 0, 1, 2 = 16, 64, 256 KiB cached; 3, 4, 5 = the same,
+// streaming.
+#include "command.h"
+#include "floor.h"
+#include "session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+namespace peers {
+namespace {
+
+class FloorEngine final : public Engine {
+ public:
+  FloorEngine(Floor& floor, Board& board, int thread)
+      : floor_(floor), board_(board), thread_(thread) {}
+
+  void prepare(const Command& command) override {
+    if (thread_ == 0) {
+      floor_.prepare(command, false);
+    }
+  }
+
+  void run(const Command& /*command*/, std::uint64_t iterations) override {
+    floor_.work(iterations);
+    // The next block counts from zero: nobody may still be claiming.
+    pthread_barrier_wait(&board_.barrier);
+    if (thread_ == 0) {
+      floor_.reset();
+    }
+    pthread_barrier_wait(&board_.barrier);
+  }
+
+  std::uint64_t verify(const Command& command) override {
+    if (thread_ == 0) {
+      floor_.prepare(command, true);
+    }
+    pthread_barrier_wait(&board_.barrier);
+    run(command, 1);
+    return thread_ == 0 ? floor_.wrong(command) : 0;
+  }
+
+ private:
+  Floor& floor_;
+  Board& board_;
+  int thread_;
+};
+
+int usable_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  return sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
+}
+
+void serve_thread(Floor& floor, Board& board, int thread) {
+  try {
+    FloorEngine engine(floor, board, thread);
+    serve(board, thread, engine, "memory floor, " + std::to_string(board.ranks) + " threads");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "memory_floor: %s\n", error.what());
+    std::_Exit(1);
+  }
+}
+
+}  // namespace
+}  // namespace peers
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
+  const int threads =
+      argc > 2 ? std::atoi(argv[2]) : std::min(peers::usable_cores(), peers::kMaxRanks);
+  if (ranks < 1 || threads < 1 || threads > peers::kMaxRanks) {
+    std::fprintf(
+        stderr, "usage: memory_floor RANKS [THREADS]; then one command a line on standard input\n");
+    return 2;
+  }
+  auto board = std::make_unique<peers::Board>();
+  peers::initialise(*board, threads);
+  peers::Floor floor(ranks);
+  {
+    std::vector<std::jthread> others;
+    for (int thread = 1; thread < threads; ++thread) {
+      others.emplace_back([&, thread] { peers::serve_thread(floor, *board, thread); });
+    }
+    peers::serve_thread(floor, *board, 0);
+  }
+  return 0;
+}

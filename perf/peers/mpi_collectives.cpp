@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Open MPI's side of the comparison: blocking collectives back to back, under the command protocol
+// of command.h. `variant` forces an algorithm of coll/tuned: 0 leaves the choice to Open MPI; for
+// reduce_scatter 1.. are algorithms of MPI_Reduce_scatter_block, and 10.. those of
+// MPI_Reduce_scatter (10: its own choice). Forcing one needs
+// OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
+#include "command.h"
+#include "session.h"
+#include "shape.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace peers {
+namespace {
+
+constexpr int kReduceScatterCall = 10;  // first variant of MPI_Reduce_scatter
+
+struct ForcedAlgorithm {
+  std::string parameter;
+  int algorithm;
+};
+
+ForcedAlgorithm forced_algorithm(Collective collective, int variant) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return {"coll_tuned_allreduce_algorithm", variant};
+    case Collective::broadcast:
+      return {"coll_tuned_bcast_algorithm", variant};
+    case Collective::all_gather:
+      return {"coll_tuned_allgather_algorithm", variant};
+    case Collective::barrier:
+      return {"coll_tuned_barrier_algorithm", variant};
+    case Collective::reduce_scatter:
+      break;
+  }
+  if (variant >= kReduceScatterCall) {
+    return {"coll_tuned_reduce_scatter_algorithm", variant - kReduceScatterCall};
+  }
+  return {"coll_tuned_reduce_scatter_block_algorithm", variant};
+}
+
+void write_control_variable(const std::string& name, int value) {
+  int index = 0;
+  MPI_T_cvar_handle handle = nullptr;
+  int elements = 0;
+  if (MPI_T_cvar_get_index(name.c_str(), &index) != MPI_SUCCESS ||
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &elements) != MPI_SUCCESS) {
+    throw std::runtime_error("this MPI has no control variable " + name);
+  }
+  const int status = MPI_T_cvar_write(handle, &value);
+  MPI_T_cvar_handle_free(&handle);
+  if (status != MPI_SUCCESS) {
+    throw std::runtime_error("cannot set " + name);
+  }
+}
+
+class MpiEngine final : public Engine {
+ public:
+  MpiEngine(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
+  void prepare(const Command& command) override {
+    const std::size_t count = buffer_count(shape_of(command, rank_, ranks_));
+    // Zeros stay zeros when sums are repeated in place; writing them touches every page.
+    send_.assign(std::max(count, send_.size()), 0.0F);
+    recv_.assign(std::max(count, recv_.size()), 0.0F);
+    communicator(command);
+  }
+
+  void run(const Command& command, std::uint64_t iterations) override {
+    const Shape shape = shape_of(command, rank_, ranks_);
+    const MPI_Comm comm = communicator(command);
+    const std::vector<int> counts(static_cast<std::size_t>(ranks_),
+                                  static_cast<int>(shape.call_count));
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      call(command, shape, counts, comm);
+    }
+  }
+
+  std::uint64_t verify(const Command& command) override {
+    prepare(command);
+    const Shape shape = shape_of(command, rank_, ranks_);
+    const std::vector<float> input = make_input(shape, rank_);
+    std::fill(recv_.begin(), recv_.end(), kPoison);
+    const bool gathers = command.collective == Collective::all_gather;
+    const bool at_output =
+        command.in_place && (command.collective != Collective::broadcast || rank_ == 0);
+    std::vector<float>& target = at_output ? recv_ : send_;
+    const std::size_t offset = at_output && gathers ? shape.in_place_offset : 0;
+    std::copy(input.begin(), input.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
+    run(command, 1);
+    return count_wrong(command, rank_, ranks_, {recv_.data(), shape.recv_count});
+  }
+
+ private:
+  // The algorithm is read when a communicator is made, so there is one communicator for each.
+  MPI_Comm communicator(const Command& command) {
+    const auto key = std::make_pair(command.collective, command.variant);
+    const auto found = communicators_.find(key);
+    if (found != communicators_.end()) {
+      return found->second;
+    }
+    const ForcedAlgorithm forced = forced_algorithm(command.collective, command.variant);
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (forced.algorithm == 0) {
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    } else {
+      write_control_variable(forced.parameter, forced.algorithm);
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      write_control_variable(forced.parameter, 0);
+    }
+    communicators_.emplace(key, comm);
+    return comm;
+  }
+
+  void call(const Command& command, const Shape& shape, const std::vector<int>& counts,
+            MPI_Comm comm) {
+    const void* input = command.in_place ? MPI_IN_PLACE : send_.data();
+    const int count = static_cast<int>(shape.call_count);
+    switch (command.collective) {
+      case Collective::all_reduce:
+        MPI_Allreduce(input, recv_.data(), count, MPI_FLOAT, MPI_SUM, comm);
+        break;
+      case Collective::broadcast:
+        if (!command.in_place && rank_ == 0) {
+          std::memcpy(recv_.data(), send_.data(), shape.call_count * sizeof(float));
+        }
+        MPI_Bcast(recv_.data(), count, MPI_FLOAT, 0, comm);
+        break;
+      case Collective::all_gather:
+        MPI_Allgather(input, count, MPI_FLOAT, recv_.data(), count, MPI_FLOAT, comm);
+        break;
+      case Collective::reduce_scatter:
+        if (command.variant >= kReduceScatterCall) {
+          MPI_Reduce_scatter(input, recv_.data(), counts.data(), MPI_FLOAT, MPI_SUM, comm);
+        } else {
+          MPI_Reduce_scatter_block(input, recv_.data(), count, MPI_FLOAT, MPI_SUM, comm);
+        }
+        break;
+      case Collective::barrier:
+        MPI_Barrier(comm);
+        break;
+    }
+  }
+
+  int rank_;
+  int ranks_;
+  std::vector<float> send_;
+  std::vector<float> recv_;
+  std::map<std::pair<Collective, int>, MPI_Comm> communicators_;
+};
+
+// The board lives in a shared-memory window; all ranks must be on one node.
+Board& shared_board(int rank, int ranks) {
+  MPI_Win window = MPI_WIN_NULL;
+  void* memory = nullptr;
+  const MPI_Aint bytes = rank == 0 ? static_cast<MPI_Aint>(sizeof(Board)) : 0;
+  MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  MPI_Aint size = 0;
+  int unit = 0;
+  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
+  if (rank == 0) {
+    initialise(*new (memory) Board(), ranks);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return *static_cast<Board*>(memory);
+}
+
+std::string library_version() {
+  std::vector<char> text(MPI_MAX_LIBRARY_VERSION_STRING);
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string version(text.data(), static_cast<std::size_t>(length));
+  return version.substr(0, version.find_first_of(",\n\""));
+}
+
+}  // namespace
+}  // namespace peers
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the launcher's end is ours, however it ends
+  MPI_Init(&argc, &argv);
+  int provided = 0;
+  MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::uint64_t wrong = 0;
+  try {
+    peers::MpiEngine engine(rank, ranks);
+    wrong = peers::serve(peers::shared_board(rank, ranks), rank, engine, peers::library_version());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mpi_collectives: rank %d: %s\n", rank, error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}

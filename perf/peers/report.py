@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Markdown of a run: facts about the machine, one table for each section, and the goals with what was reached."""
+import os
+import platform
+import statistics
+import subprocess
+
+from goals import goals_of
+
+TITLES = {
+    "queued": "{collective}, {ranks} ranks: calls queued back to back",
+    "busy": "{collective}, {ranks} ranks, beside a busy loop pinned to one core",
+    "latency": "{collective}, {ranks} ranks: call and synchronise each, against a blocking call",
+}
+
+
+def show_size(size):
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def show_time(samples):
+    """Microseconds, three significant digits."""
+    if not samples:
+        return ""
+    micro = statistics.median(samples) / 1000
+    if micro >= 1000:
+        return f"{micro:,.0f}"
+    return f"{micro:.3g}"
+
+
+def show_ratio(ratio):
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def ratios_of(cell):
+    return {"best": cell.ratio_to(cell.best[1]), "default": cell.ratio_to(cell.default),
+            "floor": cell.ratio_to(cell.floor[1]), "undisturbed": cell.ratio_to(cell.quiet)}
+
+
+def judge(section, cell):
+    """[(what, ratio, must, aim, verdict)] for every goal of this cell that was measured."""
+    ratios = ratios_of(cell)
+    judged = []
+    for what, must, aim in goals_of(section, cell):
+        ratio = ratios[what]
+        if ratio is None:
+            continue
+        if aim is not None and ratio <= aim:
+            verdict = "aim"
+        elif must is not None:
+            verdict = "reached" if ratio <= must else "MISSED"
+        else:
+            verdict = "short of aim"
+        judged.append((what, ratio, must, aim, verdict))
+    return judged
+
+
+def show_goals(section, cell):
+    parts = []
+    for what, _, must, aim, verdict in judge(section, cell):
+        bounds = " / ".join("–" if bound is None else f"{bound:g}" for bound in (must, aim))
+        parts.append(f"{what} {bounds}: {verdict}")
+    return "; ".join(parts)
+
+
+def table_of(section, cells):
+    """Columns that are empty in every row are left out."""
+    rows = []
+    for cell in cells:
+        ratios = ratios_of(cell)
+        label, best = cell.best
+        rows.append({
+            "bytes": show_size(cell.size), "calls": f"{cell.iterations:,}", "hccl": show_time(cell.ours),
+            "hccl undisturbed": show_time(cell.quiet), "hccl-perf": show_time(cell.perf),
+            "Open MPI best": show_time(best), "its setting": label or "", "default": show_time(cell.default),
+            "floor": show_time(cell.floor[1]), "/ best": show_ratio(ratios["best"]),
+            "/ default": show_ratio(ratios["default"]), "/ floor": show_ratio(ratios["floor"]),
+            "/ undisturbed": show_ratio(ratios["undisturbed"]), "must / aim": show_goals(section, cell)})
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(row[name] for name in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def output_of(*argv):
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def read_field(path, field):
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(field):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return "unknown"
+
+
+def machine_facts():
+    revision = output_of("git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe", "--always", "--dirty")
+    return {
+        "processor": read_field("/proc/cpuinfo", "model name"),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": read_field("/proc/meminfo", "MemTotal"),
+        "kernel": platform.release(),
+        "mpi": (output_of("mpirun", "--version").splitlines() or ["unknown"])[0],
+        "load": os.getloadavg()[0],
+        "revision": revision or "unknown",
+    }
+
+
+def show_facts(facts, command, seconds):
+    return "\n".join([
+        f"Command: `{command}` at {facts['revision']}, {seconds / 60:.1f} minutes.",
+        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, Linux {facts['kernel']}; "
+        f"{facts['mpi']}; load average before the run {facts['load']:.2f}.",
+        "Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's "
+        "(medians of the ratios within a round). Settings of Open MPI: default, or tuned = no single copy, eager limit "
+        "64 KiB, largest send 256 KiB, with coll/tuned's own choice or the algorithm named."])
+
+
+def show_summary(sections):
+    counts = {"aim": 0, "reached": 0, "MISSED": 0, "short of aim": 0}
+    missed = []
+    for section, cells in sections:
+        for cell in cells:
+            for what, ratio, must, _, verdict in judge(section, cell):
+                counts[verdict] += 1
+                if verdict == "MISSED":
+                    missed.append(f"- {cell.collective}, {cell.ranks} ranks, {show_size(cell.size)}, {section}: "
+                                  f"{ratio:.2f} of {what}, must reach {must:g}")
+    total = sum(counts.values())
+    lines = [f"Goals: {total} judged; {counts['aim']} at their aim, {counts['reached']} reached, "
+             f"{counts['short of aim']} without a bound short of their aim, {counts['MISSED']} missed."]
+    return "\n".join(lines + missed), not missed
+
+
+def show_section(section, cells):
+    first = cells[0]
+    title = TITLES[section].format(collective=first.collective, ranks=first.ranks)
+    return f"### {title}\n\n{table_of(section, cells)}"

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffer counts of each collective and the exact result its known inputs must give.
+#include "shape.h"
+
+#include <algorithm>
+
+namespace peers {
+namespace {
+
+float input_value(int rank, std::size_t index) {
+  return static_cast<float>((static_cast<std::size_t>(rank) * 31 + index * 7) % 97);
+}
+
+float sum_value(int ranks, std::size_t index) {
+  float sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    sum += input_value(rank, index);
+  }
+  return sum;
+}
+
+float expected_value(const Command& command, int rank, int ranks, std::size_t index,
+                     std::size_t part) {
+  switch (command.collective) {
+    case Collective::all_reduce:
+      return sum_value(ranks, index);
+    case Collective::broadcast:
+      return input_value(0, index);
+    case Collective::all_gather:
+      return input_value(static_cast<int>(index / part), index % part);
+    case Collective::reduce_scatter:
+      return sum_value(ranks, static_cast<std::size_t>(rank) * part + index);
+    case Collective::barrier:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Shape shape_of(const Command& command, int rank, int ranks) {
+  const std::size_t whole = command.bytes / sizeof(float);
+  const std::size_t part = whole / static_cast<std::size_t>(ranks);
+  const std::size_t all_parts = part * static_cast<std::size_t>(ranks);
+  const std::size_t own = part * static_cast<std::size_t>(rank);
+  switch (command.collective) {
+    case Collective::all_reduce:
+    case Collective::broadcast:
+      return {whole, whole, whole, 0};
+    case Collective::all_gather:
+      return {part, all_parts, part, own};
+    case Collective::reduce_scatter:
+      return {all_parts, part, part, own};
+    case Collective::barrier:
+      break;
+  }
+  return {};
+}
+
+std::size_t buffer_count(const Shape& shape) {
+  return std::max(shape.send_count, shape.recv_count);
+}
+
+std::vector<float> make_input(const Shape& shape, int rank) {
+  std::vector<float> input(shape.send_count);
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    input[i] = input_value(rank, i);
+  }
+  return input;
+}
+
+std::uint64_t count_wrong(const Command& command, int rank, int ranks,
+                          std::span<const float> output) {
+  const std::size_t part = shape_of(command, rank, ranks).call_count;
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const float difference = output[i] - expected_value(command, rank, ranks, i, part);
+    wrong += difference < 0 || difference > 0 ? 1U : 0U;
+  }
+  return wrong;
+}
+
+}  // namespace peers

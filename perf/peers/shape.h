@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one command means for a rank's buffers, and the numbers that verify a collective: known
+// inputs, known result.
+#pragma once
+
+#include "command.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace peers {
+
+// Elements (of float) that a collective reads and writes at each rank. The root is rank 0.
+struct Shape {
+  std::size_t send_count = 0;  // input of this rank
+  std::size_t recv_count = 0;  // output of this rank
+  std::size_t call_count = 0;  // the count argument of the call
+  // Where the input of `rank` lies inside the output when in place (all_gather), or the output
+  // inside the input (reduce_scatter); elements from the start of the larger one.
+  std::size_t in_place_offset = 0;
+};
+
+[[nodiscard]] Shape shape_of(const Command& command, int rank, int ranks);
+
+// The larger of input and output: what an in-place call needs.
+[[nodiscard]] std::size_t buffer_count(const Shape& shape);
+
+// The input of `rank`. Small integers, so that sums are exact in any order.
+[[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
+
+// Elements of `output` that differ from what the collective must give at `rank`.
+[[nodiscard]] std::uint64_t count_wrong(const Command& command, int rank, int ranks,
+                                        std::span<const float> output);
+
+// Never a right result.
+inline constexpr float kPoison = -12345.0F;
+
+}  // namespace peers
