@@ -14,33 +14,38 @@ enum class LogLevel { trace = 0, debug, info, warning, error, critical, off };
 enum class EmulatedDevice { gaudi2, gaudi3 };
 
 struct Config {
-  std::string comm_id;                      // HCCL_COMM_ID "address:port"; empty: not set
-  std::string socket_interfaces;            // HCCL_SOCKET_IFNAME: name prefixes, comma separated
-  std::optional<std::string> node_id;       // HCCL_NODE_ID: rehearses several nodes on one machine
-  std::string secret;                       // HCCL_SECRET: proves remote ranks in HCCL_COMM_ID mode
-  std::chrono::milliseconds init_timeout{120'000};        // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: never)
+  std::string comm_id;                 // HCCL_COMM_ID "address:port"; empty: not set
+  std::string socket_interfaces;       // HCCL_SOCKET_IFNAME: name prefixes, comma separated
+  std::optional<std::string> node_id;  // HCCL_NODE_ID: rehearses several nodes on one machine
+  std::string secret;                  // HCCL_SECRET: proves remote ranks in HCCL_COMM_ID mode
+  std::chrono::milliseconds init_timeout{
+      120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: never)
   std::chrono::milliseconds operation_timeout{1'800'000};  // HCCL_TIMEOUT (seconds; 0: never)
   std::chrono::milliseconds hang_report{30'000};           // HCCL_HANG_REPORT (seconds; 0: never)
-  LogLevel log_level = LogLevel::warning;   // HCCL_DEBUG=VERSION|WARN|INFO|TRACE, LOG_LEVEL_HCL, LOG_LEVEL_ALL 0..6
-  bool log_version = false;                 // HCCL_DEBUG=VERSION (or more): one line with the version
-  std::string log_file;                     // HCCL_DEBUG_FILE; empty: stderr (%h host, %p pid)
+  LogLevel log_level =
+      LogLevel::warning;  // HCCL_DEBUG=VERSION|WARN|INFO|TRACE, LOG_LEVEL_HCL, LOG_LEVEL_ALL 0..6
+  bool log_version = false;  // HCCL_DEBUG=VERSION (or more): one line with the version
+  std::string log_file;      // HCCL_DEBUG_FILE; empty: stderr (%h host, %p pid)
   EmulatedDevice device_type = EmulatedDevice::gaudi2;  // HCCL_DEVICE_TYPE=gaudi2|gaudi3
-  std::uint64_t device_memory = 0;          // HCCL_DEVICE_MEMORY bytes (K/M/G/T suffixes); 0: 96 GiB or 128 GiB by type
-  int device_count = 8;                     // HCCL_DEVICE_COUNT 1..64: devices of a box
-  bool refuse_double_initialize = false;    // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
+  std::uint64_t device_memory =
+      0;  // HCCL_DEVICE_MEMORY bytes (K/M/G/T suffixes); 0: 96 GiB or 128 GiB by type
+  int device_count = 8;                   // HCCL_DEVICE_COUNT 1..64: devices of a box
+  bool refuse_double_initialize = false;  // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
 };
 
-// Parses the environment. Throws Error(hcclInvalidArgument) naming the variable and the accepted form.
+// Parses the environment. Throws Error(hcclInvalidArgument) naming the variable and the accepted
+// form.
 [[nodiscard]] Config parse_environment();
 
-// Reads the environment anew and makes it the process's configuration (at synInitialize). Throws as above.
+// Reads the environment anew and makes it the process's configuration (at synInitialize). Throws as
+// above.
 void load_config();
 
 // The configuration in force; loads it if nothing has. Throws as above.
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// The raw text of a configuration key as synConfigurationGet shows it: what synConfigurationSet stored, else the
-// environment, else nothing.
+// The raw text of a configuration key as synConfigurationGet shows it: what synConfigurationSet
+// stored, else the environment, else nothing.
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
 void set_configuration_value(const std::string& key, const std::string& value);
 

@@ -9,12 +9,11 @@
 
 namespace hccl {
 
-// Thrown anywhere below the C API and turned into its code there. The text names rank, peer and host where
-// there is one, and one thing to do.
+// Thrown anywhere below the C API and turned into its code there. The text names rank, peer and
+// host where there is one, and one thing to do.
 class Error : public std::runtime_error {
  public:
-  Error(hcclResult_t code, const std::string& message)
-      : std::runtime_error(message), code_(code) {}
+  Error(hcclResult_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
 
   [[nodiscard]] hcclResult_t code() const noexcept { return code_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An owned descriptor, closed once. Every descriptor the library holds is also closed in a forked child, so that
-// a child that outlives its parent keeps no socket, module or device memory of it alive.
+// An owned descriptor, closed once. Every descriptor the library holds is also closed in a forked
+// child, so that a child that outlives its parent keeps no socket, module or device memory of it
+// alive.
 #pragma once
 
 #include <utility>
@@ -36,7 +37,8 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Remembers a descriptor that somebody else owns (an Asio socket) as one to close in forked children.
+// Remembers a descriptor that somebody else owns (an Asio socket) as one to close in forked
+// children.
 void close_in_forked_children(int fd) noexcept;
 void forget_in_forked_children(int fd) noexcept;
 

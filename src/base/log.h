@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. One write per line, so lines of several ranks do not mix.
+// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. One write per line, so lines of several
+// ranks do not mix.
 #pragma once
-
-#include <string>
 
 #include "base/config.h"
 #include "base/text.h"
 
+#include <string>
+
 namespace hccl {
 
-// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
+// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be
+// opened.
 void configure_log(const Config& config);
 
 [[nodiscard]] bool log_enabled(LogLevel level) noexcept;

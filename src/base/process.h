@@ -9,8 +9,8 @@ namespace hccl {
 // Installs the fork handlers once. Called when the runtime is initialised.
 void install_fork_guard();
 
-// True in a child forked after install_fork_guard(): the library's threads do not exist there, so every call
-// must refuse.
+// True in a child forked after install_fork_guard(): the library's threads do not exist there, so
+// every call must refuse.
 [[nodiscard]] bool is_forked_child() noexcept;
 
 [[nodiscard]] std::string host_name();

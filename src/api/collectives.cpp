@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collective calls: validate once, queue, return.
+#include "api/guard.h"
+#include "api/handles.h"
+#include "node/collective_call.h"
+#include "reduce/reduce.h"
+
+#include <hccl.h>
+
+#include <limits>
+
+using namespace hccl;
+using namespace hccl::api;
+using node::Collective;
+using node::CollectiveCall;
+
+namespace {
+
+void check_type(hcclDataType_t type) {
+  if (reduce::element_size(type) == 0) {
+    throw Error(hcclInvalidArgument,
+                text("datatype ", static_cast<int>(type), " is no hcclDataType_t"));
+  }
+}
+
+void check_reduction(hcclDataType_t type, hcclRedOp_t operation) {
+  if (operation < hcclSum || operation > hcclAvg) {
+    throw Error(hcclInvalidArgument,
+                text("reduceOp ", static_cast<int>(operation), " is no reduction"));
+  }
+  if (!reduce::supports(type, operation)) {
+    throw Error(
+        hcclUnsupported,
+        text("reduction ", reduce::operation_name(operation), " of ", reduce::type_name(type),
+             " is not available in this version; use sum, min or max of float, bfloat16 or "
+             "int32"));
+  }
+}
+
+void check_root(int root, int size) {
+  if (root < 0 || root >= size)
+    throw Error(hcclInvalidArgument, text("root is ", root, " of ", size, " ranks"));
+}
+
+// Rejects counts whose byte sizes overflow.
+void check_count(const CollectiveCall& call, int size) {
+  const std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
+  const std::uint64_t element =
+      reduce::element_size(call.data_type()) * static_cast<std::uint64_t>(size);
+  if (call.count > largest / element)
+    throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
+}
+
+// In place the smaller buffer lies at `offset` in the larger one; any other overlap would be
+// overwritten while it is read.
+void check_overlap(std::uint64_t larger, std::uint64_t larger_bytes, std::uint64_t smaller,
+                   std::uint64_t smaller_bytes, std::uint64_t offset) {
+  if (smaller == larger + offset || smaller >= larger + larger_bytes ||
+      larger >= smaller + smaller_bytes)
+    return;
+  throw Error(hcclInvalidArgument, text("sendbuff and recvbuff overlap by 0x", std::hex,
+                                        std::min(larger + larger_bytes, smaller + smaller_bytes) -
+                                            std::max(larger, smaller),
+                                        " bytes; use separate buffers or the in-place form"));
+}
+
+void check_buffers(const comm::Communicator& communicator, const CollectiveCall& call) {
+  const std::uint64_t send_bytes = node::send_bytes(call, communicator.size());
+  const std::uint64_t recv_bytes = node::recv_bytes(call, communicator.size());
+  if (send_bytes == 0) return;  // nothing will be touched
+  device::Arena& arena = communicator.device().arena();
+  static_cast<void>(arena.resolve(call.send, send_bytes, "sendbuff"));
+  static_cast<void>(arena.resolve(call.recv, recv_bytes, "recvbuff"));
+  const auto rank = static_cast<std::uint64_t>(communicator.rank());
+  if (call.collective == Collective::all_gather) {
+    check_overlap(call.recv, recv_bytes, call.send, send_bytes, rank * send_bytes);
+  } else if (call.collective == Collective::reduce_scatter) {
+    check_overlap(call.send, send_bytes, call.recv, recv_bytes, rank * recv_bytes);
+  } else {
+    check_overlap(call.send, send_bytes, call.recv, recv_bytes, 0);
+  }
+}
+
+// `check` looks at the arguments that only this collective has.
+template <class Check>
+hcclResult_t submit(CollectiveCall call, hcclComm_t comm, void* stream, Check check) {
+  return guard([&] {
+    check_type(call.data_type());
+    const CommunicatorPin communicator = find_communicator(comm);
+    const StreamPin on = find_stream(stream);
+    check(*communicator);
+    check_count(call, communicator->size());
+    check_buffers(*communicator, call);
+    communicator->enqueue(*on, call);
+  });
+}
+
+CollectiveCall make_call(Collective collective, const void* send, void* recv, std::uint64_t count,
+                         hcclDataType_t type, hcclRedOp_t operation = hcclOpNone, int root = -1) {
+  CollectiveCall call;
+  call.collective = collective;
+  // Values outside the enumerations must not be mistaken for others once they are narrow.
+  call.type = static_cast<unsigned>(type) < hcclNumTypes ? static_cast<std::uint8_t>(type) : 0xff;
+  call.operation =
+      static_cast<unsigned>(operation) <= hcclOpNone ? static_cast<std::uint8_t>(operation) : 0xff;
+  call.root = root;
+  call.count = count;
+  call.send = to_number(send);
+  call.recv = to_number(recv);
+  return call;
+}
+
+}  // namespace
+
+hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                           hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
+                           void* stream_handle) {
+  return submit(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp),
+                comm, stream_handle,
+                [&](const comm::Communicator&) { check_reduction(datatype, reduceOp); });
+}
+
+hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                               hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
+                               void* stream_handle) {
+  return submit(
+      make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, reduceOp),
+      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(datatype, reduceOp); });
+}
+
+hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
+  return submit(make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
+                stream_handle, [](const comm::Communicator&) {});
+}
+
+hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                           hcclDataType_t datatype, int root, hcclComm_t comm,
+                           void* stream_handle) {
+  return submit(
+      make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, hcclOpNone, root), comm,
+      stream_handle,
+      [&](const comm::Communicator& communicator) { check_root(root, communicator.size()); });
+}
+
+hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {
+  return submit(make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8), comm, stream_handle,
+                [](const comm::Communicator&) {});
+}

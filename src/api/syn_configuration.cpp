@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting and ending the runtime, and its configuration keys.
+#include "api/copy_text.h"
+#include "api/guard.h"
+#include "api/handles.h"
+#include "api/version.h"
+#include "base/config.h"
+
+#include <synapse_api.h>
+
+#include <string>
+
+using namespace hccl;
+using namespace hccl::api;
+
+synStatus SYN_API_CALL synInitialize(void) {
+  return syn_guard([] { runtime().initialize(); });
+}
+
+synStatus SYN_API_CALL synDestroy(void) {
+  return syn_guard([] { runtime().destroy(); });
+}
+
+synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len) {
+  return syn_guard([&] {
+    require_pointer(pDriverVersion, "pDriverVersion");
+    if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
+    copy_text(kVersionText, pDriverVersion, static_cast<std::size_t>(len));
+  });
+}
+
+synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
+                                           uint64_t size) {
+  return syn_guard([&] {
+    require_pointer(configurationName, "configurationName");
+    require_pointer(configValue, "configValue");
+    if (size == 0) throw SynError(synInvalidArgument, "size must be at least 1");
+    const auto value = configuration_value(configurationName);
+    copy_text(value.value_or(""), configValue, size);
+    if (!value)
+      throw SynError(synInvalidArgument, text("unknown configuration key ", configurationName));
+  });
+}
+
+synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue) {
+  return syn_guard([&] {
+    require_pointer(configurationName, "configurationName");
+    require_pointer(configValue, "configValue");
+    set_configuration_value(configurationName, configValue);
+  });
+}
+
+synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime) {
+  return syn_guard([&] {
+    require_pointer(nanoTime, "nanoTime");
+    *nanoTime = device::Event::now();
+  });
+}

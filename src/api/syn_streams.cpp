@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams.
+#include "api/guard.h"
+#include "api/handles.h"
+
+#include <synapse_api.h>
+
+using namespace hccl;
+using namespace hccl::api;
+
+synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
+                                              uint32_t flags) {
+  return syn_guard([&] {
+    runtime().require_initialized();
+    require_pointer(pStreamHandle, "pStreamHandle");
+    if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
+    const auto device = runtime().device(deviceId);
+    const std::uint64_t handle = runtime().streams().insert(device->create_stream());
+    if (handle == 0) throw SynError(synOutOfResources, "too many streams; destroy some");
+    *pStreamHandle = to_handle<synStreamHandle>(handle);
+  });
+}
+
+// Streams are generic: what it was asked for makes no difference.
+synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDeviceId deviceId,
+                                       synStreamType, uint32_t) {
+  return synStreamCreateGeneric(pStreamHandle, deviceId, 0);
+}
+
+synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {
+  return syn_guard([&] {
+    {
+      const StreamPin pin = find_stream(streamHandle);
+      pin->run_until(pin->pushed());  // while others may still look the handle up: they may be
+                                      // needed to make progress
+    }
+    const auto stream = runtime().streams().remove(to_number(streamHandle));
+    if (!stream)
+      throw SynError(synInvalidArgument, "the stream is being destroyed by another thread");
+    stream->device().destroy_stream(stream);
+  });
+}
+
+synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle) {
+  return syn_guard([&] { return status_of(find_stream(streamHandle)->synchronize()); });
+}
+
+synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle) {
+  return syn_guard([&] {
+    device::Outcome outcome{};
+    return find_stream(streamHandle)->query(&outcome) ? status_of(outcome) : synBusy;
+  });
+}
+
+synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
+                                          uint32_t flags) {
+  return syn_guard([&] {
+    if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
+    const StreamPin stream = find_stream(streamHandle);
+    device::Capture capture = find_event(eventHandle)->capture();
+    if (capture.progress == stream->progress() || capture.complete()) return;  // in order already
+    stream->enqueue([capture = std::move(capture)] {
+      device::Stream::wait_for(capture);
+      return device::Outcome::success;
+    });
+  });
+}
+
+// Affinity steers real engines; here every mask is as good as another.
+synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
+                                            uint64_t) {
+  return syn_guard([&] {
+    static_cast<void>(runtime().device(deviceId));
+    static_cast<void>(find_stream(pStreamHandle));
+  });
+}
+
+synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
+                                            uint64_t* streamAffinityMask) {
+  return syn_guard([&] {
+    require_pointer(streamAffinityMask, "streamAffinityMask");
+    static_cast<void>(runtime().device(deviceId));
+    static_cast<void>(find_stream(pStreamHandle));
+    *streamAffinityMask = 1;
+  });
+}
+
+synStatus SYN_API_CALL synDeviceGetAffinityMaskRange(synDeviceId deviceId,
+                                                     uint64_t* deviceAffinityMaskRange) {
+  return syn_guard([&] {
+    require_pointer(deviceAffinityMaskRange, "deviceAffinityMaskRange");
+    static_cast<void>(runtime().device(deviceId));
+    *deviceAffinityMaskRange = 0xf;
+  });
+}
+
+synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
+                                                      uint64_t* nextDeviceAffinity) {
+  return syn_guard([&] {
+    require_pointer(nextDeviceAffinity, "nextDeviceAffinity");
+    static_cast<void>(runtime().device(deviceId));
+    static std::atomic<unsigned> next{0};
+    *nextDeviceAffinity = 1ull << (next.fetch_add(1) % 4);
+  });
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opaque handles for the C API. A handle is an index and a generation, never a pointer, so a stale,
+// foreign or doubly destroyed handle is an error and not undefined behaviour; a lookup takes no
+// lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+namespace hccl {
+
+template <class T>
+class HandleTable {
+  struct Slot {
+    // generation << 32 | alive << 31 | pins
+    std::atomic<std::uint64_t> state{0};
+    std::shared_ptr<T> object;
+  };
+  static constexpr std::uint64_t kAlive = 1ull << 31;
+  static constexpr std::uint64_t kGeneration = 1ull << 32;
+  static constexpr std::size_t kChunk = 1024;
+  static constexpr std::size_t kChunks = 1024;
+
+ public:
+  // Keeps an object alive while a call uses it; remove() waits for the last pin.
+  class Pin {
+   public:
+    Pin() = default;
+    Pin(Pin&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
+    Pin& operator=(Pin&& other) noexcept {
+      std::swap(slot_, other.slot_);
+      return *this;
+    }
+    Pin(const Pin&) = delete;
+    Pin& operator=(const Pin&) = delete;
+    ~Pin() {
+      if (slot_ != nullptr) slot_->state.fetch_sub(1, std::memory_order_release);
+    }
+    explicit operator bool() const noexcept { return slot_ != nullptr; }
+    T* operator->() const noexcept { return slot_->object.get(); }
+    T& operator*() const noexcept { return *slot_->object; }
+    [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return slot_->object; }
+
+   private:
+    friend class HandleTable;
+    explicit Pin(Slot* slot) noexcept : slot_(slot) {}
+    Slot* slot_ = nullptr;
+  };
+
+  // Never 0. Returns 0 only if a million handles are alive.
+  [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
+    const std::lock_guard lock(mutex_);
+    std::size_t index = 0;
+    if (!free_.empty()) {
+      index = free_.back();
+      free_.pop_back();
+    } else {
+      if (used_ == kChunk * kChunks) return 0;
+      index = used_++;
+      if (index % kChunk == 0) chunks_[index / kChunk].store(new Chunk, std::memory_order_release);
+    }
+    Slot& slot = existing(index);
+    slot.object = std::move(object);
+    const std::uint64_t state =
+        slot.state.fetch_add(kGeneration + kAlive, std::memory_order_acq_rel) + kGeneration +
+        kAlive;
+    return (state & ~(kGeneration - 1)) | (index + 1) << 4;
+  }
+
+  [[nodiscard]] Pin pin(std::uint64_t handle) noexcept {
+    Slot* slot = find(index_of(handle));
+    if (slot == nullptr || (handle & 15) != 0) return {};
+    const std::uint64_t state = slot->state.fetch_add(1, std::memory_order_acquire);
+    Pin pinned(slot);
+    if ((state & kAlive) == 0 || state >> 32 != handle >> 32) return {};
+    return pinned;
+  }
+
+  // Takes the object out: later lookups fail. Waits for calls that have it pinned. Null if the
+  // handle is not alive.
+  [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
+    Slot* slot = find(index_of(handle));
+    if (slot == nullptr || (handle & 15) != 0) return nullptr;
+    std::uint64_t state = slot->state.load(std::memory_order_acquire);
+    do {
+      if ((state & kAlive) == 0 || state >> 32 != handle >> 32) return nullptr;
+    } while (!slot->state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acq_rel));
+    while ((slot->state.load(std::memory_order_acquire) & (kAlive - 1)) != 0) sched_yield();
+    const std::lock_guard lock(mutex_);
+    free_.push_back(index_of(handle));
+    return std::move(slot->object);
+  }
+
+  // Every handle alive now.
+  [[nodiscard]] std::vector<std::uint64_t> handles() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint64_t> alive;
+    for (std::size_t index = 0; index < used_; ++index) {
+      const std::uint64_t state = existing(index).state.load(std::memory_order_acquire);
+      if ((state & kAlive) != 0) alive.push_back((state & ~(kGeneration - 1)) | (index + 1) << 4);
+    }
+    return alive;
+  }
+
+ private:
+  using Chunk = std::array<Slot, kChunk>;
+
+  static std::size_t index_of(std::uint64_t handle) noexcept {
+    return ((handle & 0xffffffffu) >> 4) - 1;  // wraps to a huge index for a null handle
+  }
+  // Of an index that was handed out.
+  Slot& existing(std::size_t index) noexcept {
+    return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
+  }
+  Slot* find(std::size_t index) noexcept {
+    if (index >= kChunk * kChunks) return nullptr;
+    Chunk* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : &(*chunk)[index % kChunk];
+  }
+
+  std::array<std::atomic<Chunk*>, kChunks> chunks_{};
+  std::mutex mutex_;
+  std::vector<std::size_t> free_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace hccl

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Anonymous shared memory (memfd): no name anywhere, so nothing is left behind by kill -9 and no
+// /dev/shm limit applies.
+#pragma once
+
+#include "base/file_descriptor.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace hccl {
+
+// A sparse memory file of `bytes`, sealed against resizing. Throws Error(hcclOutOfMemory or
+// hcclSystemError).
+[[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
+
+// What a descriptor refers to; equal for all descriptors of one memory file, in every process.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
+};
+[[nodiscard]] FileIdentity file_identity(const FileDescriptor& file);
+
+// A whole memory file mapped once per process: ranks that are threads of one process see the same
+// addresses.
+class SharedSegment {
+ public:
+  [[nodiscard]] static std::shared_ptr<SharedSegment> map(const FileDescriptor& file);
+  ~SharedSegment();
+  SharedSegment(const SharedSegment&) = delete;
+  SharedSegment& operator=(const SharedSegment&) = delete;
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  SharedSegment(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  std::byte* data_;
+  std::size_t size_;
+};
+
+}  // namespace hccl

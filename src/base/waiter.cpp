@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ladder's rungs and the futex below it.
+#include "base/waiter.h"
+
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace hccl {
+namespace {
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // the pause of arm64: `yield` is a no-op on most cores
+#endif
+}
+
+}  // namespace
+
+bool Waiter::poll_again() noexcept {
+  if (step_ < ladder_.pauses) {
+    ++step_;
+    relax();
+    return true;
+  }
+  if (step_ < ladder_.pauses + ladder_.yields) {
+    ++step_;
+    sched_yield();
+    return true;
+  }
+  return false;
+}
+
+void Doorbell::ring_always(int count) noexcept {
+  word_.fetch_add(1, std::memory_order_seq_cst);
+  syscall(SYS_futex, &word_, FUTEX_WAKE, count, nullptr, nullptr, 0);
+}
+
+void Doorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout) noexcept {
+  const auto nanoseconds = timeout.count();
+  timespec limit{};
+  limit.tv_sec = nanoseconds / 1'000'000'000;
+  limit.tv_nsec = nanoseconds % 1'000'000'000;
+  syscall(SYS_futex, &word_, FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+
+void SpinLock::lock() noexcept {
+  while (taken_.exchange(true, std::memory_order_acquire)) {
+    for (int tries = 0; taken_.load(std::memory_order_relaxed); ++tries) {
+      if (tries < 50) {
+        relax();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+}
+
+}  // namespace hccl

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a thread waits for another: a bounded ladder of pauses and yields, then a futex. Nothing
+// spins without a bound, because ranks may outnumber cores.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace hccl {
+
+// How often to pause, then to yield, before sleeping.
+struct WaitLadder {
+  std::uint32_t pauses = 0;
+  std::uint32_t yields = 0;
+
+  // Every waiter has a core of its own: pause for a few microseconds first.
+  static constexpr WaitLadder spinning() { return {2000, 1000}; }
+  // Waiters share cores: give the core away at once, for about a millisecond.
+  static constexpr WaitLadder yielding() { return {0, 1000}; }
+};
+
+// One wait. `poll_again()` takes one rung; false: the ladder is used up, sleep.
+class Waiter {
+ public:
+  explicit Waiter(WaitLadder ladder) noexcept : ladder_(ladder) {}
+  [[nodiscard]] bool poll_again() noexcept;
+
+ private:
+  WaitLadder ladder_;
+  std::uint32_t step_ = 0;
+};
+
+// A futex doorbell that may live in shared memory. The ringer stores its news first, then calls
+// ring(); the sleeper registers, looks for the news once more, then sleeps: neither can miss the
+// other, because registering and looking for sleepers are both sequentially consistent.
+class Doorbell {
+ public:
+  // True if somebody sleeps or is about to. The caller's news must have been stored with seq_cst
+  // order.
+  [[nodiscard]] bool has_sleepers() const noexcept {
+    return sleepers_.load(std::memory_order_seq_cst) != 0;
+  }
+  // Wakes up to `count` sleepers, if there are any.
+  void ring(int count = kEverybody) noexcept {
+    if (has_sleepers()) ring_always(count);
+  }
+  void ring_always(int count = kEverybody) noexcept;
+
+  // Sleeps until rung or until `timeout` has passed, unless `ready()` is already true.
+  template <class Ready>
+  void sleep(std::chrono::nanoseconds timeout, Ready ready) noexcept {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint32_t seen = word_.load(std::memory_order_seq_cst);
+    if (!ready()) wait(seen, timeout);
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  static constexpr int kEverybody = 0x7fffffff;
+
+ private:
+  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout) noexcept;
+
+  std::atomic<std::uint32_t> word_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+};
+
+// Waits until `ready()`: by the ladder, then asleep on `bell`.
+template <class Ready>
+void wait_until(WaitLadder ladder, Doorbell& bell, Ready ready) noexcept {
+  Waiter waiter(ladder);
+  while (!ready()) {
+    if (!waiter.poll_again()) bell.sleep(std::chrono::seconds(1), ready);
+  }
+}
+
+// A lock for sections of a few dozen instructions; yields when it is taken.
+class SpinLock {
+ public:
+  void lock() noexcept;
+  void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
+
+}  // namespace hccl

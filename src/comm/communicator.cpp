@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building, using and leaving a communicator.
+#include "comm/communicator.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "comm/collective_task.h"
+#include "device/runtime.h"
+
+#include <cstring>
+
+#include <unistd.h>
+
+namespace hccl::comm {
+namespace {
+
+// What ranks tell each other of themselves, besides what bootstrap knows.
+struct RankBlob {
+  static constexpr std::uint32_t kLayout = 1;
+  std::uint32_t layout = kLayout;
+  std::uint32_t module = 0;
+  node::CpuAllowance cpus;
+};
+
+std::vector<std::byte> encode(const RankBlob& blob) {
+  std::vector<std::byte> bytes(sizeof blob);
+  std::memcpy(bytes.data(), &blob, sizeof blob);
+  return bytes;
+}
+
+RankBlob decode(const bootstrap::Member& member) {
+  RankBlob blob;
+  if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
+  if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
+    throw Error(hcclInvalidUsage,
+                text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host,
+                     ") runs another version of hccl; install the same on all ranks"));
+  }
+  return blob;
+}
+
+}  // namespace
+
+HandleTable<Communicator>& communicators() {
+  static auto* table = new HandleTable<Communicator>;  // outlives static destructors
+  return *table;
+}
+
+std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int size, int rank) {
+  if (size < 1 || size > node::kMostRanks) {
+    throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", node::kMostRanks));
+  }
+  if (rank < 0 || rank >= size) {
+    throw Error(hcclInvalidArgument,
+                text("rank is ", rank, " of ", size, "; pass 0 to ", size - 1));
+  }
+  auto device = device::Runtime::instance().current();
+  if (!device) {
+    throw Error(hcclInvalidUsage, "no device: call synInitialize and synDeviceAcquire first");
+  }
+  const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
+  std::shared_ptr<Communicator> communicator(
+      new Communicator(resolved, size, rank, std::move(device)));
+  if (size > 1) communicator->connect();
+  return communicator;
+}
+
+Communicator::Communicator(const hcclUniqueId& id, int size, int rank,
+                           std::shared_ptr<device::Device> device)
+    : id_(id), size_(size), rank_(rank), device_(std::move(device)) {}
+
+Communicator::~Communicator() { watches_.clear(); }
+
+void Communicator::connect() {
+  const auto settings = config();
+  RankBlob blob;
+  blob.module = device_->module();
+  blob.cpus = node::CpuAllowance::of_this_thread();
+  bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate()};
+  const bootstrap::Roster roster = bootstrap::join(
+      id_, size_, rank_, std::move(mine), [this] { return node::ControlBlock::create(size_); },
+      Deadline::after(settings->init_timeout));
+  std::vector<node::Peer> peers;
+  std::vector<node::CpuAllowance> allowances;
+  for (const bootstrap::Member& member : roster.members) {
+    allowances.push_back(decode(member).cpus);
+    peers.push_back({device::ArenaView::open(member.memory), member.pid, member.host});
+  }
+  node::EngineOptions options;
+  options.rank = rank_;
+  options.cores = node::count_cores(allowances);
+  options.operation_timeout = settings->operation_timeout;
+  options.hang_report = settings->hang_report;
+  engine_ = std::make_unique<node::Engine>(SharedSegment::map(roster.control), std::move(peers),
+                                           device_->arena(), options);
+  for (const bootstrap::Member& member : roster.members) {
+    if (member.pid == getpid() || !member.process.valid()) continue;
+    watches_.emplace_back(member.process, [this, rank = member.rank] { engine_->rank_died(rank); });
+  }
+  log_summary(roster);
+}
+
+void Communicator::log_summary(const bootstrap::Roster& roster) const {
+  if (!log_enabled(LogLevel::info)) return;
+  const auto& cores = engine_->cores();
+  log(LogLevel::info, "comm", "rank ", rank_, " of ", size_, " on 1 node (",
+      roster.members.front().host, "), module ", device_->module(), ", engine node, ", cores.cores,
+      " cores, waits by ", cores.exclusive ? "spinning" : "yielding");
+}
+
+Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
+  for (const auto& lane : lanes_) {
+    if (lane->stream_id == stream.id()) return *lane;
+  }
+  auto lane = std::make_unique<StreamLane>();
+  lane->stream = stream.weak_from_this();
+  lane->stream_id = stream.id();
+  if (engine_) lane->lane = engine_->make_lane(next_ordinal_++);
+  stream.at_destruction([self = weak_from_this(), id = stream.id()] {
+    if (const auto communicator = self.lock()) communicator->forget_stream(id);
+  });
+  lanes_.push_back(std::move(lane));
+  return *lanes_.back();
+}
+
+void Communicator::forget_stream(std::uint64_t stream_id) {
+  std::unique_ptr<StreamLane> forgotten;
+  const std::lock_guard lock(lanes_lock_);
+  for (auto& lane : lanes_) {
+    if (lane->stream_id != stream_id) continue;
+    forgotten = std::move(lane);
+    std::erase(lanes_, nullptr);
+    return;
+  }
+}
+
+void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& call) {
+  if (failed()) engine_->fault().throw_error();
+  if (&stream.device() != device_.get()) {
+    throw Error(hcclInvalidArgument, text("the stream belongs to device ", stream.device().id(),
+                                          " but the communicator to device ", device_->id(),
+                                          "; pass a stream of device ", device_->id()));
+  }
+  const std::lock_guard lock(lanes_lock_);
+  StreamLane& lane = lane_of(stream);
+  lane.last_ticket = stream.enqueue(CollectiveTask(shared_from_this(), lane.lane.get(), call));
+}
+
+void Communicator::finalize() {
+  std::vector<std::pair<std::shared_ptr<device::Stream>, std::uint64_t>> pending;
+  {
+    const std::lock_guard lock(lanes_lock_);
+    for (const auto& lane : lanes_) {
+      if (auto stream = lane->stream.lock())
+        pending.emplace_back(std::move(stream), lane->last_ticket);
+    }
+  }
+  for (const auto& [stream, ticket] : pending) stream->run_until(ticket);
+}
+
+void Communicator::destroy() {
+  if (!failed()) finalize();
+  if (engine_) engine_->depart();
+  bootstrap::retire_unique_id(id_);
+  watches_.clear();
+}
+
+void Communicator::fail(const char* call) {
+  if (engine_)
+    engine_->fault().raise(hcclSystemError, text(engine_->rank_text(rank_), " called ", call));
+}
+
+hcclResult_t Communicator::async_error() const {
+  return failed() ? engine_->fault().code() : hcclSuccess;
+}
+
+const char* Communicator::async_error_text() {
+  if (!failed()) return nullptr;
+  std::call_once(error_text_once_, [this] { error_text_ = engine_->fault().text(); });
+  return error_text_.c_str();
+}
+
+}  // namespace hccl::comm

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's membership in a communicator: the only place that wires device, bootstrap and engine
+// together.
+#pragma once
+
+#include "base/handle_table.h"
+#include "base/waiter.h"
+#include "bootstrap/bootstrap.h"
+#include "device/device.h"
+#include "node/engine.h"
+
+#include <hccl_types.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hccl::comm {
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  // Joins as `rank` of `size`, with the calling thread's device. Blocks until all have joined or
+  // throws Error.
+  [[nodiscard]] static std::shared_ptr<Communicator> create(const hcclUniqueId& id, int size,
+                                                            int rank);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Queues a validated call. Throws the communicator's fault if it has one.
+  void enqueue(device::Stream& stream, const node::CollectiveCall& call);
+
+  // Waits for all work queued on this communicator.
+  void finalize();
+  // Finalizes unless the communicator has failed (then it waits for nobody), and leaves it.
+  void destroy();
+  // Fails all work on every rank, now and later; `call` is the program's call that asked for it.
+  void fail(const char* call);
+
+  // hcclSuccess, or the fault's code.
+  [[nodiscard]] hcclResult_t async_error() const;
+  // The fault's text, null if there is none; lives as long as the communicator.
+  [[nodiscard]] const char* async_error_text();
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] device::Device& device() const { return *device_; }
+
+ private:
+  friend class CollectiveTask;
+  struct StreamLane {
+    std::weak_ptr<device::Stream> stream;
+    std::uint64_t stream_id = 0;
+    std::uint64_t last_ticket = 0;
+    std::unique_ptr<node::Lane> lane;  // null in a communicator of one rank
+  };
+
+  Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
+  void connect();
+  void log_summary(const bootstrap::Roster& roster) const;
+  StreamLane& lane_of(device::Stream& stream);
+  void forget_stream(std::uint64_t stream_id);
+  [[nodiscard]] bool failed() const { return engine_ && engine_->fault().raised(); }
+
+  const hcclUniqueId id_;
+  const int size_;
+  const int rank_;
+  const std::shared_ptr<device::Device> device_;
+  std::unique_ptr<node::Engine> engine_;  // null in a communicator of one rank
+  SpinLock lanes_lock_;
+  std::vector<std::unique_ptr<StreamLane>> lanes_;
+  std::uint32_t next_ordinal_ = 0;
+  std::once_flag error_text_once_;
+  std::string error_text_;
+  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: their callbacks use the engine
+};
+
+// The handles behind hcclComm_t.
+[[nodiscard]] HandleTable<Communicator>& communicators();
+
+}  // namespace hccl::comm

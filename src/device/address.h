@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device address space: a non-canonical range, so that a host pointer is never mistaken for a
+// device address and code that dereferences a device address fails as it would on a Gaudi.
+#pragma once
+
+#include <cstdint>
+
+namespace hccl::device {
+
+using DeviceAddress = std::uint64_t;
+
+inline constexpr DeviceAddress kAddressBase = 0x1001'0000'0000'0000;
+inline constexpr std::uint64_t kAddressSpan = 1ull << 40;  // of one device: 1 TiB
+inline constexpr std::uint64_t kPageBytes = 4096;
+inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
+
+[[nodiscard]] constexpr DeviceAddress base_address(std::uint32_t device) {
+  return kAddressBase + device * kAddressSpan;
+}
+
+[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace hccl::device

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// First-fit allocation of ranges in a space of offsets. Pure bookkeeping: touches no memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace hccl::device {
+
+class AddressAllocator {
+ public:
+  AddressAllocator(std::uint64_t first, std::uint64_t end) { free_.emplace(first, end - first); }
+
+  // Lowest free range of `bytes` at a multiple of `alignment`; nothing if there is none.
+  [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
+  void release(std::uint64_t offset, std::uint64_t bytes);
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes; never two adjacent
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocation, look-up, retirement and relocation of device memory.
+#include "device/arena.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/syn_error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace hccl::device {
+namespace {
+
+std::atomic<std::uint64_t> next_serial{1};
+
+// The allocation a thread looked up last; collectives resolve the same few buffers over and over.
+struct CachedLookup {
+  std::uint64_t serial = 0;
+  std::uint64_t version = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::uint64_t file_offset = 0;
+  bool live = false;
+};
+constexpr std::size_t kCachedLookups = 4;
+thread_local CachedLookup lookups[kCachedLookups];
+thread_local std::size_t next_lookup = 0;
+
+const CachedLookup* cached(std::uint64_t serial, std::uint64_t version, std::uint64_t offset) {
+  for (const CachedLookup& lookup : lookups) {
+    if (lookup.serial == serial && lookup.version == version && offset >= lookup.first &&
+        offset < lookup.end) {
+      return &lookup;
+    }
+  }
+  return nullptr;
+}
+
+void copy_data(int file, std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+  std::vector<std::byte> buffer(1u << 20);
+  const std::uint64_t end = from + bytes;
+  for (std::uint64_t at = from; at < end;) {
+    const off_t data = lseek(file, static_cast<off_t>(at), SEEK_DATA);
+    if (data < 0 || static_cast<std::uint64_t>(data) >= end) return;
+    at = static_cast<std::uint64_t>(data);
+    const auto want = std::min<std::uint64_t>(buffer.size(), end - at);
+    const ssize_t got = pread(file, buffer.data(), want, static_cast<off_t>(at));
+    if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
+                           static_cast<off_t>(to + (at - from))) != got) {
+      throw Error(hcclOutOfMemory,
+                  "no memory to move an allocation to fresh pages; free memory on this host");
+    }
+    at += static_cast<std::uint64_t>(got);
+  }
+}
+
+}  // namespace
+
+Arena::Arena(DeviceAddress base, std::uint64_t capacity)
+    : base_(base),
+      capacity_(capacity),
+      view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
+      addresses_(0, capacity),
+      fresh_pages_(capacity, 2 * capacity),
+      serial_(next_serial.fetch_add(1)) {}
+
+DeviceAddress Arena::allocate(std::uint64_t bytes) {
+  if (bytes == 0)
+    throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
+  if (bytes > capacity_) {
+    throw SynError(synOutOfDeviceMemory,
+                   text("synDeviceMalloc of ", bytes, " bytes: the device has ", capacity_,
+                        "; raise HCCL_DEVICE_MEMORY"));
+  }
+  const std::uint64_t rounded = round_up(bytes, kPageBytes);
+  const std::lock_guard lock(mutex_);
+  collect_locked();
+  std::optional<std::uint64_t> offset;
+  if (rounded >= kHugePageBytes) offset = addresses_.allocate(rounded, kHugePageBytes);
+  if (!offset) offset = addresses_.allocate(rounded, kPageBytes);
+  if (!offset) {
+    throw SynError(
+        synOutOfDeviceMemory,
+        text("synDeviceMalloc of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
+             " are free, none so long in one piece; free memory or raise HCCL_DEVICE_MEMORY"));
+  }
+  allocations_.emplace(*offset, Allocation{bytes, rounded, *offset, true, nullptr});
+  allocated_.fetch_add(rounded, std::memory_order_relaxed);
+  version_.fetch_add(1, std::memory_order_release);
+  return base_ + *offset;
+}
+
+void Arena::release(DeviceAddress address, Quiescent quiescent) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = address >= base_ ? allocations_.find(address - base_) : allocations_.end();
+  if (entry == allocations_.end() || !entry->second.live) {
+    throw SynError(
+        synInvalidArgument,
+        text("synDeviceFree of 0x", std::hex, address,
+             ": not the start of an allocation; pass what synDeviceMalloc returned, once"));
+  }
+  entry->second.live = false;
+  entry->second.quiescent = std::move(quiescent);
+  allocated_.fetch_sub(entry->second.bytes, std::memory_order_relaxed);
+  ++retiring_;
+  version_.fetch_add(1, std::memory_order_release);
+  collect_locked();
+}
+
+void Arena::collect() {
+  const std::lock_guard lock(mutex_);
+  collect_locked();
+}
+
+void Arena::collect_locked() {
+  if (retiring_ == 0) return;
+  for (auto entry = allocations_.begin(); entry != allocations_.end();) {
+    const Allocation& allocation = entry->second;
+    if (allocation.live || !allocation.quiescent()) {
+      ++entry;
+      continue;
+    }
+    give_back(allocation.file_offset, allocation.bytes);
+    if (allocation.file_offset == entry->first) {
+      addresses_.release(entry->first, allocation.bytes);
+    } else {  // moved away from a stopped peer, which may still write to the range at this address
+      fresh_pages_.release(allocation.file_offset, allocation.bytes);
+    }
+    entry = allocations_.erase(entry);
+    --retiring_;
+    version_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) {
+  view_->forget(file_offset, bytes);
+  if (fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                static_cast<off_t>(file_offset), static_cast<off_t>(bytes)) != 0) {
+    log(LogLevel::warning, "device", "cannot give back ", bytes,
+        " bytes of device memory: ", system_error_text(errno));
+  }
+  epoch_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+Arena::Allocations::iterator Arena::find(std::uint64_t offset) {
+  auto entry = allocations_.upper_bound(offset);
+  if (entry == allocations_.begin()) return allocations_.end();
+  --entry;
+  return offset < entry->first + entry->second.bytes ? entry : allocations_.end();
+}
+
+std::string Arena::describe(const Allocations::value_type& entry) const {
+  return text("allocation 0x", std::hex, base_ + entry.first, std::dec, " of ",
+              entry.second.requested, " bytes");
+}
+
+MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const char* what) {
+  const std::uint64_t offset = address - base_;
+  const CachedLookup* hit = cached(serial_, version_.load(std::memory_order_acquire), offset);
+  if (hit != nullptr && hit->live && bytes <= hit->end - offset) {
+    return {hit->file_offset + (offset - hit->first), bytes};
+  }
+  const std::lock_guard lock(mutex_);
+  const auto entry = address >= base_ && offset < capacity_ ? find(offset) : allocations_.end();
+  if (entry == allocations_.end() || !entry->second.live ||
+      offset > entry->first + entry->second.requested) {
+    throw Error(hcclInvalidArgument,
+                text(what, " 0x", std::hex, address, std::dec, " is not in device memory",
+                     entry != allocations_.end() ? text(" (", describe(*entry), " was freed)") : "",
+                     "; pass an address from synDeviceMalloc"));
+  }
+  const Allocation& allocation = entry->second;
+  const std::uint64_t left = allocation.requested - (offset - entry->first);
+  if (bytes > left) {
+    throw Error(hcclInvalidArgument, text(what, " 0x", std::hex, address, std::dec, " + ", bytes,
+                                          " bytes leaves ", describe(*entry), " by ", bytes - left,
+                                          " bytes; check the count and the type"));
+  }
+  lookups[next_lookup++ % kCachedLookups] = {serial_,
+                                             version_.load(std::memory_order_relaxed),
+                                             entry->first,
+                                             entry->first + allocation.requested,
+                                             allocation.file_offset,
+                                             true};
+  return {allocation.file_offset + (offset - entry->first), bytes};
+}
+
+std::uint64_t Arena::file_offset(DeviceAddress address) {
+  const std::uint64_t offset = address - base_;
+  const CachedLookup* hit = cached(serial_, version_.load(std::memory_order_acquire), offset);
+  if (hit != nullptr) return hit->file_offset + (offset - hit->first);
+  const std::lock_guard lock(mutex_);
+  const auto entry = find(offset);
+  if (entry == allocations_.end()) return offset;  // a range of zero bytes at an allocation's end
+  const Allocation& allocation = entry->second;
+  lookups[next_lookup++ % kCachedLookups] = {serial_,
+                                             version_.load(std::memory_order_relaxed),
+                                             entry->first,
+                                             entry->first + allocation.requested,
+                                             allocation.file_offset,
+                                             allocation.live};
+  return allocation.file_offset + (offset - entry->first);
+}
+
+void Arena::move_to_fresh_pages(MemoryRange range) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [offset, allocation] : allocations_) {
+    if (allocation.file_offset >= range.file_offset + range.bytes ||
+        range.file_offset >= allocation.file_offset + allocation.bytes) {
+      continue;
+    }
+    const auto fresh = fresh_pages_.allocate(allocation.bytes, kPageBytes);
+    if (!fresh)
+      throw Error(hcclOutOfMemory, "no room to move an allocation away from a stopped peer");
+    copy_data(view_->file().get(), allocation.file_offset, *fresh, allocation.bytes);
+    // The old range is never used again: the stopped peer may write there at any time.
+    give_back(allocation.file_offset, allocation.bytes);
+    allocation.file_offset = *fresh;
+    version_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+}  // namespace hccl::device

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of one emulated device: a sparse memory file, the allocations in it, and where each
+// lies in the file. Pages cost nothing until they are written.
+#pragma once
+
+#include "device/address.h"
+#include "device/address_allocator.h"
+#include "device/arena_view.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hccl::device {
+
+// A checked range of device memory, inside one allocation.
+struct MemoryRange {
+  std::uint64_t file_offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Arena {
+ public:
+  // True once nothing queued before the free can touch the memory any more.
+  using Quiescent = std::function<bool()>;
+
+  Arena(DeviceAddress base, std::uint64_t capacity);
+
+  // Throws SynError(synOutOfDeviceMemory). Ranges are whole pages; 2 MiB and more are aligned to 2
+  // MiB.
+  [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes);
+
+  // Returns at once; the range is reused and its pages given back when `quiescent`. Throws
+  // SynError(synInvalidArgument) for anything but the base address of an allocation.
+  void release(DeviceAddress address, Quiescent quiescent);
+
+  // Checks [address, address + bytes) and finds it in the file. Throws Error(hcclInvalidArgument)
+  // naming `what` and the allocation it leaves. `bytes` may be 0.
+  [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
+
+  // Moves every allocation that overlaps `range` (file offsets) to fresh pages: what a stopped peer
+  // still writes to the old ones reaches nobody.
+  void move_to_fresh_pages(MemoryRange range);
+
+  // Gives back what has become quiescent.
+  void collect();
+
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept {
+    return capacity_ - allocated_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
+  [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
+  // How often pages were given back; peers follow it (ArenaView::follow_epoch).
+  [[nodiscard]] std::uint32_t epoch() const noexcept {
+    return epoch_.load(std::memory_order_acquire);
+  }
+
+  // What a queued operation needs before it runs, by the addresses it was queued with: finds also
+  // freed allocations whose memory it still owns.
+  [[nodiscard]] std::uint64_t file_offset(DeviceAddress address);
+
+ private:
+  struct Allocation {
+    std::uint64_t requested = 0;  // bytes the program asked for
+    std::uint64_t bytes = 0;      // whole pages
+    std::uint64_t file_offset = 0;
+    bool live = true;
+    Quiescent quiescent;
+  };
+  using Allocations = std::map<std::uint64_t, Allocation>;  // by offset in the address space
+
+  Allocations::iterator find(std::uint64_t offset);
+  void collect_locked();
+  void give_back(std::uint64_t file_offset, std::uint64_t bytes);
+  [[nodiscard]] std::string describe(const Allocations::value_type& entry) const;
+
+  DeviceAddress base_;
+  std::uint64_t capacity_;
+  std::shared_ptr<ArenaView> view_;
+  std::mutex mutex_;
+  Allocations allocations_;
+  AddressAllocator addresses_;
+  AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages
+  std::atomic<std::uint64_t> allocated_{0};
+  std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<std::uint64_t> version_{
+      1};                 // changes with the allocations: validates threads' cached look-ups
+  std::uint64_t serial_;  // tells arenas apart in those caches
+  std::size_t retiring_ = 0;
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows onto a device's memory file and the record of populated pages.
+#include "device/arena_view.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "device/address.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace hccl::device {
+namespace {
+
+std::mutex& registry_mutex() {
+  static auto* mutex = new std::mutex;  // outlives static destructors
+  return *mutex;
+}
+
+std::map<FileIdentity, std::weak_ptr<ArenaView>>& registry() {
+  static auto* views = new std::map<FileIdentity, std::weak_ptr<ArenaView>>;
+  return *views;
+}
+
+// For kernels without MADV_POPULATE_*: one access per page.
+void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
+  for (std::size_t at = 0; at < bytes; at += kPageBytes) {
+    auto* word = reinterpret_cast<std::atomic<std::uint8_t>*>(start + at);
+    if (write) {
+      word->fetch_add(0, std::memory_order_relaxed);  // writes what is there, whoever else writes
+    } else {
+      static_cast<void>(word->load(std::memory_order_relaxed));
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<ArenaView> ArenaView::open(const FileDescriptor& file) {
+  const FileIdentity identity = file_identity(file);
+  const std::lock_guard lock(registry_mutex());
+  auto& entry = registry()[identity];
+  if (auto view = entry.lock()) return view;
+  std::shared_ptr<ArenaView> view(new ArenaView(file.duplicate(), identity.bytes));
+  entry = view;
+  return view;
+}
+
+ArenaView::ArenaView(FileDescriptor file, std::uint64_t bytes)
+    : file_(std::move(file)), bytes_(bytes), windows_((bytes + kWindowBytes - 1) / kWindowBytes) {}
+
+ArenaView::~ArenaView() {
+  for (std::uint64_t index = 0; index < windows_.size(); ++index) {
+    std::byte* base = windows_[index].base.load(std::memory_order_relaxed);
+    if (base != nullptr) munmap(base, mapped_bytes(index));
+  }
+  const std::lock_guard lock(registry_mutex());
+  std::erase_if(registry(), [](const auto& entry) { return entry.second.expired(); });
+}
+
+std::size_t ArenaView::mapped_bytes(std::uint64_t index) const noexcept {
+  // Windows overlap, so that a span that starts in one is contiguous in it.
+  return std::min(kWindowBytes + kLongestSpan, bytes_ - index * kWindowBytes);
+}
+
+std::byte* ArenaView::map_window(std::uint64_t index) {
+  const std::lock_guard lock(mutex_);
+  Window& window = windows_.at(index);
+  std::byte* base = window.base.load(std::memory_order_acquire);
+  if (base != nullptr) return base;
+  const std::size_t bytes = mapped_bytes(index);
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      file_.get(), static_cast<off_t>(index * kWindowBytes));
+  if (mapped == MAP_FAILED) {
+    throw Error(hcclOutOfMemory, text("cannot map ", bytes >> 20, " MiB of device memory: ",
+                                      system_error_text(errno), "; raise ulimit -v"));
+  }
+  madvise(mapped, bytes, MADV_DONTDUMP);  // a core dump would touch every hole
+  madvise(mapped, bytes, MADV_DONTFORK);
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // where shared memory may have them
+  window.pages = std::make_unique<std::atomic<std::uint64_t>[]>(kWords);
+  base = static_cast<std::byte*>(mapped);
+  window.base.store(base, std::memory_order_release);
+  return base;
+}
+
+namespace {
+
+// Calls visit(window, word, mask) for every bitmap word that covers pages of the range; stops when
+// it returns false.
+template <class Visit>
+bool for_each_word(std::uint64_t offset, std::uint64_t bytes, Visit visit) {
+  constexpr std::uint64_t kPagesPerWindow = ArenaView::kWindowBytes / kPageBytes;
+  std::uint64_t page = offset / kPageBytes;
+  const std::uint64_t end = (offset + bytes + kPageBytes - 1) / kPageBytes;
+  while (page < end) {
+    const std::uint64_t bit = page % 64;
+    const std::uint64_t count = std::min<std::uint64_t>(64 - bit, end - page);
+    const std::uint64_t mask = (count == 64 ? ~0ull : (1ull << count) - 1) << bit;
+    if (!visit(page / kPagesPerWindow, page % kPagesPerWindow / 64, mask)) return false;
+    page += count;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool ArenaView::populated(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  return for_each_word(offset, bytes,
+                       [&](std::uint64_t index, std::uint64_t word, std::uint64_t mask) {
+                         const Window& window = windows_[index];
+                         return window.base.load(std::memory_order_acquire) != nullptr &&
+                                (window.pages[word].load(std::memory_order_relaxed) & mask) == mask;
+                       });
+}
+
+void ArenaView::mark(std::uint64_t offset, std::uint64_t bytes, bool value) noexcept {
+  for_each_word(offset, bytes, [&](std::uint64_t index, std::uint64_t word, std::uint64_t mask) {
+    Window& window = windows_[index];
+    if (window.base.load(std::memory_order_acquire) == nullptr) return true;
+    if (value) {
+      window.pages[word].fetch_or(mask, std::memory_order_relaxed);
+    } else {
+      window.pages[word].fetch_and(~mask, std::memory_order_relaxed);
+    }
+    return true;
+  });
+}
+
+bool ArenaView::populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
+                               std::uint64_t* position) {
+  const std::uint64_t first = offset / kPageBytes * kPageBytes;
+  const std::uint64_t end = round_up(offset + bytes, kPageBytes);
+  std::uint64_t at = std::max(*position, first);
+  while (at < end) {
+    const std::uint64_t window_end = (at / kWindowBytes + 1) * kWindowBytes;
+    const std::uint64_t length = std::min({kSlice, end - at, window_end - at});
+    *position = at + length;
+    if (!populated(at, length)) {
+      std::byte* start = this->at(at);
+      if (madvise(start, length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
+        if (errno != EINVAL) {
+          throw Error(hcclOutOfMemory, text("no memory behind ", length,
+                                            " bytes of device memory: ", system_error_text(errno),
+                                            "; free memory on this host"));
+        }
+        touch(start, length, write);
+      }
+      mark(at, length, true);
+      return *position >= end;
+    }
+    at = *position;
+  }
+  return true;
+}
+
+void ArenaView::populate(std::uint64_t offset, std::uint64_t bytes, bool write) {
+  std::uint64_t position = 0;
+  while (!populate_slice(offset, bytes, write, &position)) {
+  }
+}
+
+Content ArenaView::content(std::uint64_t offset, std::uint64_t bytes) const {
+  const auto first = static_cast<off_t>(offset);
+  const auto end = static_cast<off_t>(offset + bytes);
+  const off_t data = lseek(file_.get(), first, SEEK_DATA);
+  if (data < 0 || data >= end) return Content::hole;  // ENXIO: no data up to the end of the file
+  if (data > first) return Content::mixed;
+  const off_t hole = lseek(file_.get(), first, SEEK_HOLE);
+  return hole >= end ? Content::data : Content::mixed;
+}
+
+void ArenaView::forget(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  mark(offset, bytes, false);
+}
+
+void ArenaView::forget_all(std::uint32_t epoch) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (epoch_.load(std::memory_order_relaxed) == epoch) return;
+  for (Window& window : windows_) {
+    if (window.base.load(std::memory_order_acquire) == nullptr) continue;
+    for (std::size_t word = 0; word < kWords; ++word) {
+      window.pages[word].store(0, std::memory_order_relaxed);
+    }
+  }
+  epoch_.store(epoch, std::memory_order_relaxed);
+}
+
+}  // namespace hccl::device

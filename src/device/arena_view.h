@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device's memory as this process sees it: the memory file of one device, its own or a peer's,
+// mapped in windows on first use, with a record of the pages that are in this process's page
+// tables.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "base/shared_memory.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hccl::device {
+
+// A source range may hold data, be a hole nobody ever wrote, or both in places.
+enum class Content : std::uint8_t { data, hole, mixed };
+
+class ArenaView {
+ public:
+  // The longest range at() promises to be contiguous.
+  static constexpr std::size_t kLongestSpan = 1u << 20;
+  static constexpr std::uint64_t kWindowBytes = 256ull << 20;
+
+  // One view per memory file and process. Takes a duplicate of `file`.
+  [[nodiscard]] static std::shared_ptr<ArenaView> open(const FileDescriptor& file);
+  ~ArenaView();
+  ArenaView(const ArenaView&) = delete;
+  ArenaView& operator=(const ArenaView&) = delete;
+
+  // The host address of file offset `offset`, good for kLongestSpan bytes (or to the end of the
+  // file). Maps the window if this is its first use; throws Error(hcclOutOfMemory) if it cannot.
+  [[nodiscard]] std::byte* at(std::uint64_t offset) {
+    std::byte* base = windows_[offset / kWindowBytes].base.load(std::memory_order_acquire);
+    if (base == nullptr) [[unlikely]] {
+      base = map_window(offset / kWindowBytes);
+    }
+    return base + offset % kWindowBytes;
+  }
+
+  // Whether every page of the range is known to be allocated and in this process's page tables.
+  [[nodiscard]] bool populated(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+
+  // Brings a piece of the range that is not populated yet into the page tables, allocating pages if
+  // `write`. Works on at most kSlice bytes at a time from *position on, so that the caller can look
+  // for an abort in between; returns whether it is done. Not to be called on holes without `write`:
+  // reading a hole allocates it. Throws Error(hcclOutOfMemory).
+  [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
+                                    std::uint64_t* position);
+  void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
+
+  // What the file holds in the range (asks the kernel; allocates nothing).
+  [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
+
+  // Forgets what is populated in the range, or everywhere if the owner has given pages back since
+  // (`epoch` is the owner's count of that).
+  void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  void follow_epoch(std::uint32_t epoch) noexcept {
+    if (epoch_.load(std::memory_order_relaxed) != epoch) [[unlikely]]
+      forget_all(epoch);
+  }
+
+  [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
+
+ private:
+  static constexpr std::uint64_t kSlice = 4ull << 20;
+  static constexpr std::size_t kWords = kWindowBytes / 4096 / 64;
+  struct Window {
+    std::atomic<std::byte*> base{nullptr};
+    std::unique_ptr<std::atomic<std::uint64_t>[]> pages;  // a bit per page; made with the mapping
+  };
+
+  ArenaView(FileDescriptor file, std::uint64_t bytes);
+  std::byte* map_window(std::uint64_t index);
+  std::size_t mapped_bytes(std::uint64_t index) const noexcept;
+  void mark(std::uint64_t offset, std::uint64_t bytes, bool value) noexcept;
+  void forget_all(std::uint32_t epoch) noexcept;
+
+  FileDescriptor file_;
+  std::uint64_t bytes_;
+  std::vector<Window> windows_;
+  std::mutex mutex_;
+  std::atomic<std::uint32_t> epoch_{0};
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of a stream, in order: any number of producers under the stream's lock, one consumer
+// at a time.
+#pragma once
+
+#include "device/progress.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace hccl::device {
+
+// A callable with its arguments, stored in place; run once, then gone.
+class Command {
+ public:
+  static constexpr std::size_t kBytes = 112;
+
+  template <class Work>
+  void emplace(Work&& work) {
+    using Stored = std::decay_t<Work>;
+    static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
+    new (storage_) Stored(std::forward<Work>(work));
+    run_ = [](void* storage) noexcept -> Outcome {
+      auto* stored = std::launder(static_cast<Stored*>(storage));
+      const Outcome outcome = (*stored)();
+      stored->~Stored();
+      return outcome;
+    };
+  }
+
+  [[nodiscard]] Outcome run() noexcept { return run_(storage_); }
+
+ private:
+  Outcome (*run_)(void*) noexcept = nullptr;
+  alignas(std::max_align_t) std::byte storage_[kBytes];
+};
+
+class CommandQueue {
+ public:
+  CommandQueue() : head_(new Segment), tail_(head_) {}
+  ~CommandQueue() {
+    while (head_ != nullptr) delete std::exchange(head_, head_->next);
+    delete spare_.load();
+  }
+  CommandQueue(const CommandQueue&) = delete;
+  CommandQueue& operator=(const CommandQueue&) = delete;
+
+  // Producers, one at a time. The command becomes visible with pushed(). Returns its ticket (from
+  // 1).
+  template <class Work>
+  std::uint64_t push(Work&& work) {
+    const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
+    if (index % kSegment == 0 && index != 0) {
+      Segment* segment = spare_.exchange(nullptr, std::memory_order_acquire);
+      if (segment == nullptr) segment = new Segment;
+      segment->next = nullptr;
+      tail_->next = segment;
+      tail_ = segment;
+    }
+    tail_->commands[index % kSegment].emplace(std::forward<Work>(work));
+    pushed_.store(index + 1, std::memory_order_seq_cst);
+    return index + 1;
+  }
+  [[nodiscard]] std::uint64_t pushed() const noexcept {
+    return pushed_.load(std::memory_order_seq_cst);
+  }
+
+  // The consumer: runs the next command, which must have been pushed.
+  [[nodiscard]] Outcome run_next() noexcept {
+    if (taken_ % kSegment == 0 && taken_ != 0) {
+      Segment* done = std::exchange(head_, head_->next);
+      delete spare_.exchange(done, std::memory_order_release);
+    }
+    return head_->commands[taken_++ % kSegment].run();
+  }
+
+ private:
+  static constexpr std::uint64_t kSegment = 256;
+  struct Segment {
+    std::array<Command, kSegment> commands;
+    Segment* next = nullptr;
+  };
+
+  alignas(64) std::atomic<std::uint64_t> pushed_{0};
+  Segment* head_;              // consumer's
+  std::uint64_t taken_ = 0;    // consumer's
+  alignas(64) Segment* tail_;  // producers'
+  std::atomic<Segment*> spare_{nullptr};
+};
+
+}  // namespace hccl::device

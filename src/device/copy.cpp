@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host copies go through pread and pwrite on the memory file: the kernel copies at memory speed,
+// gives zeros for holes and EFAULT for bad host addresses.
+#include "device/copy.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "device/arena.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace hccl::device {
+namespace {
+
+constexpr std::size_t kPiece = ArenaView::kLongestSpan;
+
+[[noreturn]] void fail_copy(const char* what, const void* host, std::size_t bytes) {
+  const int error = errno;
+  if (error == EFAULT) {
+    throw Error(hcclInvalidArgument, text(what, " ", bytes, " bytes at host address ", host,
+                                          ": not mapped; pass memory of this process"));
+  }
+  throw Error(
+      error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,
+      text(what, " ", bytes, " bytes: ", system_error_text(error), "; free memory on this host"));
+}
+
+// Repeats a transfer until all is moved; `transfer(done)` moves the rest.
+template <class Transfer>
+void move_all(std::size_t bytes, const char* what, const void* host, Transfer transfer) {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t moved = transfer(done);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) fail_copy(what, host, bytes);
+    done += static_cast<std::size_t>(moved);
+  }
+}
+
+}  // namespace
+
+void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
+                    std::size_t bytes) {
+  const int file = arena.view()->file().get();
+  const std::uint64_t offset = arena.file_offset(destination);
+  const auto* from = static_cast<const std::byte*>(source);
+  move_all(bytes, "copy from the host of", source, [&](std::size_t done) {
+    return pwrite(file, from + done, bytes - done, static_cast<off_t>(offset + done));
+  });
+}
+
+void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes) {
+  const int file = arena.view()->file().get();
+  const std::uint64_t offset = arena.file_offset(source);
+  auto* to = static_cast<std::byte*>(destination);
+  move_all(bytes, "copy to the host of", destination, [&](std::size_t done) {
+    return pread(file, to + done, bytes - done, static_cast<off_t>(offset + done));
+  });
+}
+
+void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
+                    std::size_t bytes) {
+  ArenaView& view = *arena.view();
+  const std::uint64_t to = arena.file_offset(destination);
+  const std::uint64_t from = arena.file_offset(source);
+  // Ranges may overlap: the pieces go in the direction that reads before it overwrites, each
+  // through a buffer.
+  const bool backwards = to > from && to < from + bytes;
+  std::vector<std::byte> buffer(std::min(bytes, kPiece));
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(buffer.size(), bytes - done);
+    const std::size_t at = backwards ? bytes - done - piece : done;
+    move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
+      return pread(view.file().get(), buffer.data() + part, piece - part,
+                   static_cast<off_t>(from + at + part));
+    });
+    move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
+      return pwrite(view.file().get(), buffer.data() + part, piece - part,
+                    static_cast<off_t>(to + at + part));
+    });
+    done += piece;
+  }
+}
+
+void fill(Arena& arena, DeviceAddress destination, std::uint32_t pattern, std::size_t width,
+          std::size_t bytes) {
+  ArenaView& view = *arena.view();
+  const std::uint64_t offset = arena.file_offset(destination);
+  std::vector<std::byte> block(std::min<std::size_t>(bytes, 64 << 10) / width * width);
+  for (std::size_t at = 0; at < block.size(); at += width)
+    std::memcpy(block.data() + at, &pattern, width);
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(block.size(), bytes - done);
+    move_all(piece, "fill of", nullptr, [&](std::size_t part) {
+      return pwrite(view.file().get(), block.data() + part, piece - part,
+                    static_cast<off_t>(offset + done + part));
+    });
+    done += piece;
+  }
+}
+
+}  // namespace hccl::device

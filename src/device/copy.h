@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and fills of device memory, run by a stream. Holes are read without allocating them, and a
+// bad host pointer is an error instead of a crash.
+#pragma once
+
+#include "device/address.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::device {
+
+class Arena;
+
+// All throw Error (no memory, bad host address). The device ranges were checked when the work was
+// queued.
+void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes);
+void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes);
+void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
+                    std::size_t bytes);
+// Repeats the lowest `width` (1, 2, 4) bytes of `pattern` over `bytes` bytes.
+void fill(Arena& arena, DeviceAddress destination, std::uint32_t pattern, std::size_t width,
+          std::size_t bytes);
+
+}  // namespace hccl::device

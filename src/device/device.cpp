@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of a device and frees that wait for them.
+#include "device/device.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iomanip>
+
+namespace hccl::device {
+
+Device::Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim,
+               std::uint64_t memory_bytes)
+    : id_(id), module_(module), claim_(std::move(claim)), arena_(base_address(id), memory_bytes) {}
+
+std::shared_ptr<Stream> Device::create_stream() {
+  static std::atomic<std::uint64_t> next_id{1};
+  auto stream = std::make_shared<Stream>(*this, next_id.fetch_add(1));
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream);
+  return stream;
+}
+
+void Device::destroy_stream(const std::shared_ptr<Stream>& stream) {
+  stream->close();
+  const std::lock_guard lock(mutex_);
+  std::erase(streams_, stream);
+}
+
+std::vector<std::shared_ptr<Stream>> Device::streams() const {
+  const std::lock_guard lock(mutex_);
+  return streams_;
+}
+
+Outcome Device::synchronize() {
+  Outcome outcome = Outcome::success;
+  for (const auto& stream : streams()) outcome = std::max(outcome, stream->synchronize());
+  arena_.collect();
+  return outcome;
+}
+
+void Device::free_memory(DeviceAddress address) {
+  std::vector<Capture> pending;
+  for (const auto& stream : streams()) {
+    Capture capture = stream->capture();
+    if (!capture.complete()) pending.push_back(std::move(capture));
+  }
+  arena_.release(address, [pending = std::move(pending)] {
+    return std::all_of(pending.begin(), pending.end(),
+                       [](const Capture& work) { return work.complete(); });
+  });
+}
+
+std::string pci_bus_id(std::uint32_t module) {
+  return text("0000:", std::hex, std::setw(2), std::setfill('0'), (0x10 + module) & 0xff, ":00.0");
+}
+
+}  // namespace hccl::device

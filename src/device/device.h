@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// One emulated accelerator that this process has acquired: its memory and its streams.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "device/arena.h"
+#include "device/stream.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hccl::device {
+
+class Device {
+ public:
+  // `id` within the process, `module` within the box; `claim` holds the module.
+  Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim, std::uint64_t memory_bytes);
+
+  [[nodiscard]] std::shared_ptr<Stream> create_stream();
+  // Drains the stream and forgets it.
+  void destroy_stream(const std::shared_ptr<Stream>& stream);
+  [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
+  // Waits for all streams.
+  [[nodiscard]] Outcome synchronize();
+
+  // Returns at once; the memory lives until what is queued now has run.
+  void free_memory(DeviceAddress address);
+
+  [[nodiscard]] Arena& arena() noexcept { return arena_; }
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] std::uint32_t module() const noexcept { return module_; }
+
+ private:
+  const std::uint32_t id_;
+  const std::uint32_t module_;
+  FileDescriptor claim_;
+  Arena arena_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Stream>> streams_;
+};
+
+// "0000:bb:00.0" of a module.
+[[nodiscard]] std::string pci_bus_id(std::uint32_t module);
+
+}  // namespace hccl::device

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// An event: a point in a stream's work, with the time at which it was reached if asked for.
+#pragma once
+
+#include "device/progress.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace hccl::device {
+
+class Event {
+ public:
+  explicit Event(bool collects_time) : collects_time_(collects_time) {}
+
+  // Captures everything queued on `stream` so far; replaces an earlier capture (waits queued on
+  // that one keep it).
+  void record(Stream& stream);
+  [[nodiscard]] Capture capture() const;
+
+  // Blocks until the captured work is complete; helps its stream along.
+  [[nodiscard]] Outcome synchronize() const;
+  [[nodiscard]] bool query(Outcome* outcome) const;
+
+  // Nanoseconds on the clock of now() at which the captured work was complete. Throws SynError: not
+  // recorded (synObjectNotInitialized), not complete (synBusy), no time collected
+  // (synInvalidArgument).
+  [[nodiscard]] std::uint64_t time() const;
+
+  // Nanoseconds of a clock that never repeats a value within a process.
+  [[nodiscard]] static std::uint64_t now() noexcept;
+
+ private:
+  using Stamp = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+  const bool collects_time_;
+  mutable std::mutex mutex_;
+  Capture capture_;
+  Stamp stamp_;
+};
+
+}  // namespace hccl::device

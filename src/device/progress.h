@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a stream has come and which of its work failed; outlives the stream, because events refer
+// to it.
+#pragma once
+
+#include "base/waiter.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hccl::device {
+
+class Stream;
+
+enum class Outcome : std::uint8_t { success, failed, collective_failed };
+
+// Tickets number the work of a stream from 1; work with ticket t is complete when completed() >= t.
+class Progress {
+ public:
+  [[nodiscard]] std::uint64_t completed() const noexcept {
+    return completed_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool reached(std::uint64_t ticket) const noexcept { return completed() >= ticket; }
+
+  // By the stream's owner, in ticket order.
+  void complete(std::uint64_t ticket, Outcome outcome) {
+    if (outcome != Outcome::success) [[unlikely]]
+      record_failure(ticket, outcome);
+    completed_.store(ticket, std::memory_order_seq_cst);
+    bell_.ring();
+  }
+
+  // Whether work in (after, up_to] failed, and how.
+  [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to) const {
+    if (last_failure_.load(std::memory_order_acquire) <= after) return Outcome::success;
+    return search_failure(after, up_to);
+  }
+
+  // A failure is reported by whoever synchronises with it; the stream itself is not poisoned by it.
+  [[nodiscard]] std::uint64_t reported() const noexcept {
+    return reported_.load(std::memory_order_acquire);
+  }
+  void set_reported(std::uint64_t ticket) noexcept;
+
+  [[nodiscard]] Doorbell& bell() noexcept { return bell_; }
+
+ private:
+  struct Interval {
+    std::uint64_t first, last;
+    Outcome outcome;
+  };
+  void record_failure(std::uint64_t ticket, Outcome outcome);
+  [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to) const;
+
+  std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> last_failure_{0};
+  std::atomic<std::uint64_t> reported_{0};
+  Doorbell bell_;
+  mutable std::mutex mutex_;
+  std::vector<Interval> failures_;  // ascending, not adjacent
+};
+
+// A point in a stream's work: everything queued before it.
+struct Capture {
+  std::shared_ptr<Progress> progress;  // null: nothing was captured, complete from the start
+  std::weak_ptr<Stream> stream;
+  std::uint64_t ticket = 0;
+  std::uint64_t reported = 0;  // failures up to here had been reported when this was captured
+
+  [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }
+  [[nodiscard]] Outcome outcome() const {
+    return progress ? progress->outcome(reported, ticket) : Outcome::success;
+  }
+};
+
+}  // namespace hccl::device

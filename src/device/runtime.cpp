@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acquiring and releasing devices.
+#include "device/runtime.h"
+
+#include "base/log.h"
+#include "base/process.h"
+#include "base/syn_error.h"
+#include "device/module_registry.h"
+
+#include <algorithm>
+
+namespace hccl::device {
+namespace {
+
+// The device the thread acquired last.
+thread_local std::weak_ptr<Device> current_device;
+
+// Enough for any box; only a bound on the search for a free module.
+constexpr std::uint32_t kMostModules = 4096;
+
+}  // namespace
+
+Runtime& Runtime::instance() {
+  static auto* runtime = new Runtime;
+  return *runtime;
+}
+
+std::uint64_t Runtime::device_memory_bytes(const Config& config) {
+  if (config.device_memory != 0) return round_up(config.device_memory, kHugePageBytes);
+  return (config.device_type == EmulatedDevice::gaudi3 ? 128ull : 96ull) << 30;
+}
+
+void Runtime::initialize() {
+  const std::lock_guard lock(mutex_);
+  if (initialized()) {
+    if (config()->refuse_double_initialize) {
+      throw SynError(synAlreadyInitialized, "synInitialize was called before");
+    }
+    return;
+  }
+  load_config();
+  install_fork_guard();
+  if (const std::string unknown = unknown_variables(); !unknown.empty()) {
+    log(LogLevel::warning, "config", "unknown variables ignored: ", unknown,
+        "; see docs/reference/environment.md");
+  }
+  initialized_.store(true, std::memory_order_release);
+}
+
+void Runtime::require_initialized() const {
+  if (!initialized()) throw SynError(synUninitialized, "call synInitialize first");
+}
+
+void Runtime::destroy() {
+  require_initialized();
+  for (;;) {
+    std::uint32_t id = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (devices_.empty()) break;
+      id = devices_.begin()->first;
+    }
+    release(id);
+  }
+  for (const std::uint64_t handle : events_.handles()) static_cast<void>(events_.remove(handle));
+  initialized_.store(false, std::memory_order_release);
+}
+
+std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
+  require_initialized();
+  const auto settings = config();
+  const std::lock_guard lock(mutex_);
+  std::optional<FileDescriptor> claim;
+  if (module) {
+    if (*module >= static_cast<std::uint32_t>(settings->device_count)) {
+      throw SynError(synNoDeviceFound, text("module ", *module, " does not exist: this box has ",
+                                            settings->device_count, "; raise HCCL_DEVICE_COUNT"));
+    }
+    claim = claim_module(*module);
+    if (!claim) {
+      throw SynError(synUnavailable,
+                     text("module ", *module,
+                          " is held by another process of this box; acquire "
+                          "another, or set HCCL_NODE_ID to rehearse a second node"));
+    }
+  } else {
+    std::uint32_t next = 0;
+    while (next < kMostModules && !(claim = claim_module(next))) ++next;
+    if (!claim) throw SynError(synUnavailable, text("no module below ", kMostModules, " is free"));
+    module = next;
+  }
+  std::uint32_t id = 0;
+  while (devices_.contains(id)) ++id;
+  auto device =
+      std::make_shared<Device>(id, *module, std::move(*claim), device_memory_bytes(*settings));
+  devices_.emplace(id, device);
+  current_device = device;
+  return device;
+}
+
+void Runtime::release(std::uint32_t device_id) {
+  require_initialized();
+  const auto released = device(device_id);
+  destroy_streams_of(*released);
+  const std::lock_guard lock(mutex_);
+  devices_.erase(device_id);
+}
+
+void Runtime::destroy_streams_of(const Device& device) {
+  for (const std::uint64_t handle : streams_.handles()) {
+    std::shared_ptr<Stream> stream;
+    if (const auto pinned = streams_.pin(handle); pinned && &pinned->device() == &device) {
+      stream = pinned.shared();
+    }
+    if (!stream) continue;
+    stream->device().destroy_stream(stream);
+    static_cast<void>(streams_.remove(handle));
+  }
+}
+
+std::shared_ptr<Device> Runtime::device(std::uint32_t device_id) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = devices_.find(device_id);
+  if (entry == devices_.end()) {
+    throw SynError(synInvalidArgument,
+                   text("device ", device_id, " is not held by this process; acquire one first"));
+  }
+  return entry->second;
+}
+
+std::shared_ptr<Device> Runtime::current() {
+  if (auto device = current_device.lock()) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = devices_.find(device->id());
+    if (entry != devices_.end() && entry->second == device) return device;
+  }
+  const std::lock_guard lock(mutex_);
+  return devices_.empty() ? nullptr : devices_.begin()->second;
+}
+
+}  // namespace hccl::device

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state behind the syn* calls: initialisation, the devices this process holds, and the handles
+// of streams and events.
+#pragma once
+
+#include "base/config.h"
+#include "base/handle_table.h"
+#include "device/device.h"
+#include "device/event.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hccl::device {
+
+class Runtime {
+ public:
+  // Never destroyed: programs call from static destructors.
+  [[nodiscard]] static Runtime& instance();
+
+  // Reads the environment. A second call succeeds, or throws SynError(synAlreadyInitialized) if the
+  // environment says so.
+  void initialize();
+  // Drains and releases everything; initialize() may follow.
+  void destroy();
+  [[nodiscard]] bool initialized() const noexcept {
+    return initialized_.load(std::memory_order_acquire);
+  }
+  // Throws SynError(synUninitialized).
+  void require_initialized() const;
+
+  // Module `module`, or the first free one (never runs out: modules beyond the box's count are made
+  // up). Becomes the calling thread's current device. Throws SynError(synUnavailable /
+  // synNoDeviceFound).
+  std::shared_ptr<Device> acquire(std::optional<std::uint32_t> module);
+  void release(std::uint32_t device_id);
+
+  // Throws SynError(synInvalidArgument) for an id that is not held.
+  [[nodiscard]] std::shared_ptr<Device> device(std::uint32_t device_id);
+  // The device the calling thread acquired last, else the process's first; null if it holds none.
+  [[nodiscard]] std::shared_ptr<Device> current();
+
+  HandleTable<Stream>& streams() noexcept { return streams_; }
+  HandleTable<Event>& events() noexcept { return events_; }
+
+  [[nodiscard]] static std::uint64_t device_memory_bytes(const Config& config);
+
+ private:
+  void destroy_streams_of(const Device& device);
+
+  std::atomic<bool> initialized_{false};
+  std::mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<Device>> devices_;
+  HandleTable<Stream> streams_;
+  HandleTable<Event> events_;
+};
+
+}  // namespace hccl::device

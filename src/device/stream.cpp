@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ownership of a stream's queue, waiting and synchronising.
+#include "device/stream.h"
+
+#include <sched.h>
+
+namespace hccl::device {
+
+Stream::Stream(Device& device, std::uint64_t id) : device_(device), id_(id), worker_(*this) {}
+
+Stream::~Stream() { close(); }
+
+void Stream::close() {
+  run_until(pushed());
+  worker_.stop();
+  std::vector<std::function<void()>> actions;
+  {
+    const std::lock_guard lock(actions_mutex_);
+    actions.swap(at_destruction_);
+  }
+  for (const auto& action : actions) action();
+}
+
+void Stream::at_destruction(std::function<void()> action) {
+  const std::lock_guard lock(actions_mutex_);
+  at_destruction_.push_back(std::move(action));
+}
+
+void Stream::run_owned(std::uint64_t ticket, bool leave_for_waiters) {
+  for (std::uint64_t next = progress_->completed() + 1; next <= ticket; ++next) {
+    progress_->complete(next, queue_.run_next());
+    if (leave_for_waiters && has_waiters()) return;
+  }
+}
+
+void Stream::disown() {
+  owned_.store(false, std::memory_order_seq_cst);
+  if (queued() == 0) return;
+  if (has_waiters()) {
+    progress_->bell().ring();
+  } else if (worker_.is_asleep()) {
+    worker_.ring();
+  }
+}
+
+void Stream::run_until(std::uint64_t ticket) {
+  if (progress_->reached(ticket)) return;
+  if (!try_own()) {
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    bool owner = false;
+    wait_until(WaitLadder::yielding(), progress_->bell(),
+               [&] { return progress_->reached(ticket) || (owner = owner || try_own()); });
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    if (!owner) {
+      // This waiter may have been the one the owner left the rest of the queue to.
+      if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
+        worker_.ring();
+      return;
+    }
+  }
+  run_owned(ticket, false);
+  disown();
+}
+
+Outcome Stream::synchronize() {
+  const std::uint64_t after = progress_->reported();
+  const std::uint64_t ticket = pushed();
+  run_until(ticket);
+  const Outcome outcome = progress_->outcome(after, ticket);
+  if (outcome != Outcome::success) progress_->set_reported(ticket);
+  return outcome;
+}
+
+bool Stream::query(Outcome* outcome) {
+  const std::uint64_t after = progress_->reported();
+  const std::uint64_t ticket = pushed();
+  if (!progress_->reached(ticket)) return false;
+  *outcome = progress_->outcome(after, ticket);
+  return true;
+}
+
+Capture Stream::capture() { return {progress_, weak_from_this(), pushed(), progress_->reported()}; }
+
+void Stream::wait_for(const Capture& capture) {
+  if (capture.complete()) return;
+  if (const auto stream = capture.stream.lock()) {
+    stream->run_until(capture.ticket);
+    return;
+  }
+  wait_until(WaitLadder::yielding(), capture.progress->bell(), [&] { return capture.complete(); });
+}
+
+void Stream::wait_for_room() {
+  // Somebody may queue for many devices and synchronise only then, so a queue that does not move
+  // must grow.
+  const std::uint64_t before = progress_->completed();
+  const Deadline patience = Deadline::after(std::chrono::milliseconds(20));
+  while (queued() >= kFullQueue && !patience.expired()) {
+    sched_yield();
+    if (progress_->completed() != before && queued() < kFullQueue) return;
+  }
+}
+
+}  // namespace hccl::device

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream: work in order. Whoever waits, works: a thread that synchronises runs the stream's queue
+// itself; a worker thread runs it when nobody waits.
+#pragma once
+
+#include "base/deadline.h"
+#include "base/waiter.h"
+#include "device/command_queue.h"
+#include "device/progress.h"
+#include "device/stream_worker.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hccl::device {
+
+class Device;
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(Device& device, std::uint64_t id);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Queues work (a callable that returns an Outcome and throws nothing) and returns its ticket.
+  // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full
+  // and moving.
+  template <class Work>
+  std::uint64_t enqueue(Work&& work) {
+    if (queued() >= kFullQueue) [[unlikely]]
+      wait_for_room();
+    lock_.lock();
+    const std::uint64_t ticket = queue_.push(std::forward<Work>(work));
+    lock_.unlock();
+    if (worker_.is_asleep()) worker_.ring();
+    return ticket;
+  }
+
+  // Runs or waits for the work up to `ticket`.
+  void run_until(std::uint64_t ticket);
+
+  // Blocks for everything queued so far; a failure is reported once.
+  [[nodiscard]] Outcome synchronize();
+  // Whether everything queued so far is complete; if so, how it ended.
+  [[nodiscard]] bool query(Outcome* outcome);
+
+  [[nodiscard]] Capture capture();
+  // Waits for work of another (or this) stream, helping it along. By the stream's owner, in a
+  // command.
+  static void wait_for(const Capture& capture);
+
+  // Called when the stream is destroyed, after its last work.
+  void at_destruction(std::function<void()> action);
+  void close();
+
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] Device& device() const noexcept { return device_; }
+  [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
+  [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
+
+ private:
+  friend class StreamWorker;
+  static constexpr std::uint64_t kFullQueue = 16384;
+
+  [[nodiscard]] std::uint64_t queued() const noexcept {
+    return queue_.pushed() - progress_->completed();
+  }
+  [[nodiscard]] bool try_own() noexcept {
+    bool expected = false;
+    return !owned_.load(std::memory_order_relaxed) &&
+           owned_.compare_exchange_strong(expected, true, std::memory_order_acq_rel);
+  }
+  [[nodiscard]] bool has_waiters() const noexcept {
+    return waiters_.load(std::memory_order_seq_cst) != 0;
+  }
+  // By the owner: runs commands up to `ticket`; a worker leaves early when somebody waits.
+  void run_owned(std::uint64_t ticket, bool leave_for_waiters);
+  // Gives the queue to a waiter or the worker if there is work left, never to nobody.
+  void disown();
+  void wait_for_room();
+
+  Device& device_;
+  std::uint64_t id_;
+  std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
+  SpinLock lock_;
+  CommandQueue queue_;
+  alignas(64) std::atomic<bool> owned_{false};
+  std::atomic<std::uint32_t> waiters_{0};  // threads that want to own the queue
+  std::mutex actions_mutex_;
+  std::vector<std::function<void()>> at_destruction_;
+  StreamWorker worker_;
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Naps while the stream is in use, then sleeps.
+#include "device/stream_worker.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "device/stream.h"
+
+#include <chrono>
+#include <system_error>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+namespace hccl::device {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kNap = 100us;
+constexpr auto kInUse = 10ms;
+
+// All signals blocked: they belong to the program's threads.
+std::thread start_quiet_thread(auto body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread thread(body);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(hcclSystemError,
+                text("cannot start a stream's thread: ", error.what(), "; raise ulimit -u"));
+  }
+}
+
+}  // namespace
+
+void StreamWorker::ring() {
+  if (!started_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(mutex_);
+    if (!started_.load(std::memory_order_relaxed)) {
+      asleep_.store(false, std::memory_order_seq_cst);
+      thread_ = start_quiet_thread([this] { run(); });
+      started_.store(true, std::memory_order_release);
+      return;
+    }
+  }
+  if (asleep_.exchange(false, std::memory_order_seq_cst)) bell_.ring_always(1);
+}
+
+void StreamWorker::stop() {
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_seq_cst);
+  bell_.ring_always();
+  thread_.join();
+}
+
+bool StreamWorker::has_work() const { return stream_.queued() != 0; }
+
+void StreamWorker::sleep_until_rung() {
+  const auto awake = [this] {
+    return stopping_.load(std::memory_order_seq_cst) ||
+           (has_work() && !stream_.owned_.load(std::memory_order_seq_cst) &&
+            !stream_.has_waiters());
+  };
+  for (;;) {
+    asleep_.store(true, std::memory_order_seq_cst);
+    if (awake()) break;
+    bell_.sleep(1h, [&] { return awake() || !asleep_.load(std::memory_order_seq_cst); });
+  }
+  asleep_.store(false, std::memory_order_seq_cst);
+}
+
+void StreamWorker::run() {
+  pthread_setname_np(pthread_self(), "hccl-stream");
+  prctl(PR_SET_TIMERSLACK, 20'000UL);
+  std::uint64_t seen = 0;
+  auto last_use = std::chrono::steady_clock::now();
+  while (!stopping_.load(std::memory_order_seq_cst)) {
+    if (has_work() && !stream_.has_waiters() && stream_.try_own()) {
+      stream_.run_owned(stream_.pushed(), true);
+      stream_.disown();
+      seen = stream_.pushed();
+      last_use = std::chrono::steady_clock::now();
+      continue;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (const std::uint64_t pushed = stream_.pushed(); pushed != seen) {
+      seen = pushed;
+      last_use = now;
+    }
+    if (now - last_use < kInUse) {
+      bell_.sleep(kNap, [this] { return stopping_.load(std::memory_order_seq_cst); });
+    } else {
+      sleep_until_rung();
+      last_use = std::chrono::steady_clock::now();
+    }
+  }
+}
+
+}  // namespace hccl::device

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and names of collectives.
+#include "node/collective_call.h"
+
+#include "base/text.h"
+#include "reduce/reduce.h"
+
+namespace hccl::node {
+
+std::uint64_t send_bytes(const CollectiveCall& call, int ranks) {
+  const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
+  switch (call.collective) {
+    case Collective::barrier:
+      return 0;
+    case Collective::reduce_scatter:
+      return bytes * static_cast<std::uint64_t>(ranks);
+    default:
+      return bytes;
+  }
+}
+
+std::uint64_t recv_bytes(const CollectiveCall& call, int ranks) {
+  const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
+  switch (call.collective) {
+    case Collective::barrier:
+      return 0;
+    case Collective::all_gather:
+      return bytes * static_cast<std::uint64_t>(ranks);
+    default:
+      return bytes;
+  }
+}
+
+const char* collective_name(Collective collective) {
+  switch (collective) {
+    case Collective::barrier:
+      return "barrier";
+    case Collective::all_reduce:
+      return "all_reduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::all_gather:
+      return "all_gather";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+  }
+  return "unknown collective";
+}
+
+std::string describe(const CollectiveCall& call) {
+  if (call.collective == Collective::barrier) return "barrier()";
+  std::string described = text(collective_name(call.collective), "(", call.count, ", ",
+                               reduce::type_name(call.data_type()));
+  if (call.collective == Collective::all_reduce || call.collective == Collective::reduce_scatter) {
+    described += text(", ", reduce::operation_name(call.reduction()));
+  }
+  if (call.collective == Collective::broadcast) described += text(", root ", call.root);
+  return described + ")";
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A validated request for one collective, as it waits on a stream.
+#pragma once
+
+#include <hccl_types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace hccl::node {
+
+enum class Collective : std::uint8_t {
+  barrier = 1,
+  all_reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter
+};
+
+struct CollectiveCall {
+  Collective collective = Collective::barrier;
+  std::uint8_t type = 0;       // hcclDataType_t
+  std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
+  std::int32_t root = -1;
+  std::uint64_t count = 0;  // elements, as the API counts them: of the whole, or of one rank's part
+  std::uint64_t send = 0;   // device addresses
+  std::uint64_t recv = 0;
+
+  [[nodiscard]] hcclDataType_t data_type() const { return static_cast<hcclDataType_t>(type); }
+  [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
+};
+
+// Bytes a rank sends and receives in a call among `ranks`.
+[[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
+[[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);
+
+[[nodiscard]] const char* collective_name(Collective collective);
+
+// "all_reduce(1025, float, sum)"
+[[nodiscard]] std::string describe(const CollectiveCall& call);
+
+}  // namespace hccl::node

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a communicator share besides their device memory: a fault record, a record per
+// rank, and lanes. It lies in one anonymous memory file; nothing in it is a pointer.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "base/waiter.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::node {
+
+inline constexpr int kMostRanks = 64;
+inline constexpr std::uint32_t kLanes = 128;  // streams of one communicator in use at a time
+
+// The first fault of a communicator; it never heals.
+struct FaultRecord {
+  static constexpr std::size_t kTextBytes = 1024;
+  enum State : std::uint32_t { none = 0, being_written, readable };
+
+  std::atomic<std::uint32_t> state{none};
+  std::int32_t code = 0;  // hcclResult_t
+  char text[kTextBytes] = {};
+};
+
+enum class Presence : std::uint32_t { present = 0, departed, dead };
+
+struct alignas(64) RankRecord {
+  std::atomic<Presence> presence{Presence::present};
+  std::atomic<std::uint32_t> in_operation{0};  // ordinal + 1 of the lane it is in, 0 if in none
+};
+
+// What a rank brings to an operation. One cache line with the flag and 16 bytes of payload; larger
+// eager payloads go on behind it.
+struct alignas(64) Slot {
+  static constexpr std::size_t kStride = 1024;
+  static constexpr std::size_t kPayloadBytes = kStride - 48;
+
+  std::atomic<std::uint32_t> number;  // of the operation; stored last
+  std::uint8_t collective, type, operation, content;
+  std::int32_t root;
+  std::uint32_t memory_epoch;
+  std::uint64_t count;
+  std::uint64_t send_offset, recv_offset;  // in the rank's memory file
+  std::uint64_t reserved;
+  std::byte payload[16];
+};
+static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
+
+// One stream's operations, one in flight at a time. `state` is number << 2 | phase; completing an
+// operation is gathering for the next.
+struct LaneBlock {
+  enum Phase : std::uint32_t { gathering = 0, open = 1, failed = 3 };
+  [[nodiscard]] static constexpr std::uint32_t state_of(std::uint32_t number, Phase phase) {
+    return number << 2 | phase;
+  }
+
+  alignas(64) std::atomic<std::uint64_t> key{
+      0};                      // ordinal + 1 of the lane that lives here, 0: free
+  std::uint32_t released = 0;  // ranks that have given it up; under the pool's lock
+  alignas(64) std::atomic<std::uint32_t> state{0};
+  alignas(64) std::atomic<std::uint32_t> arrived{0};
+  alignas(64) std::atomic<std::uint32_t> next_tile{0};
+  alignas(64) std::atomic<std::uint32_t> tiles_done{0};
+  alignas(64) Doorbell bell;
+};
+
+struct alignas(64) InsideRecord {
+  std::atomic<std::uint32_t> tile{0};  // tile + 1 the rank is storing, 0: none
+};
+
+struct ControlHeader {
+  std::uint32_t ranks = 0;
+  std::uint32_t first_number = 0;  // of every lane's first operation
+  alignas(64) FaultRecord fault;
+  alignas(64) std::atomic<std::uint32_t> pool_lock{0};  // rank + 1 of the holder
+  RankRecord records[kMostRanks];
+};
+
+// Addresses the parts of a mapped control segment.
+class ControlBlock {
+ public:
+  [[nodiscard]] static std::size_t bytes(int ranks) {
+    return sizeof(ControlHeader) + kLanes * lane_bytes(ranks);
+  }
+  // A fresh segment. Tests start the numbers just below a wrap.
+  [[nodiscard]] static FileDescriptor create(int ranks, std::uint32_t first_number = 0);
+
+  explicit ControlBlock(std::byte* base) : base_(base) {}
+
+  [[nodiscard]] ControlHeader& header() const { return *reinterpret_cast<ControlHeader*>(base_); }
+  [[nodiscard]] LaneBlock& lane(std::uint32_t index) const {
+    return *reinterpret_cast<LaneBlock*>(lane_base(index));
+  }
+  [[nodiscard]] InsideRecord* inside(std::uint32_t index) const {
+    return reinterpret_cast<InsideRecord*>(lane_base(index) + sizeof(LaneBlock));
+  }
+  // Slots of even and odd numbers: a rank writes one while peers may still read the other.
+  [[nodiscard]] std::byte* slots(std::uint32_t index, std::uint32_t number) const {
+    const int ranks = static_cast<int>(header().ranks);
+    return lane_base(index) + sizeof(LaneBlock) +
+           static_cast<std::size_t>(ranks) * sizeof(InsideRecord) +
+           (number & 1) * static_cast<std::size_t>(ranks) * Slot::kStride;
+  }
+
+ private:
+  [[nodiscard]] static std::size_t lane_bytes(int ranks) {
+    return sizeof(LaneBlock) +
+           static_cast<std::size_t>(ranks) * (sizeof(InsideRecord) + 2 * Slot::kStride);
+  }
+  [[nodiscard]] std::byte* lane_base(std::uint32_t index) const {
+    return base_ + sizeof(ControlHeader) + index * lane_bytes(static_cast<int>(header().ranks));
+  }
+
+  std::byte* base_;
+};
+
+}  // namespace hccl::node

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of larger operations: the last rank to arrive opens, then whichever ranks run claim
+// tiles for everybody. Failing is one compare-and-swap of the state word; a claimer says which tile
+// it is inside before it looks at the state once more, so a rank that leaves a failed operation
+// knows whom to wait for.
+#include "base/error.h"
+#include "base/text.h"
+#include "node/waiting.h"
+#include "reduce/reduce.h"
+
+#include <array>
+#include <chrono>
+
+#include <sched.h>
+
+namespace hccl::node {
+namespace {
+
+// What tiles read where nobody ever wrote: one page of zeros for all, so holes stay holes.
+alignas(4096) const std::byte zeros[TilePlan::kLongestTile]{};
+
+#ifdef HCCL_TEST_RELAXED_TILE_DONE
+constexpr auto kTileDone =
+    std::memory_order_relaxed;  // wrong on purpose: the race detector must see it
+#else
+constexpr auto kTileDone = std::memory_order_acq_rel;
+#endif
+
+}  // namespace
+
+void Engine::prepare_source(Operation& op) {
+  device::ArenaView& memory = *arena_.view();
+  if (op.recv_bytes != 0) memory.populate(op.recv_offset, op.recv_bytes, true);
+  if (memory.populated(op.send_offset, op.send_bytes)) return;
+  op.content = memory.content(op.send_offset, op.send_bytes);
+  if (op.content == device::Content::data) memory.populate(op.send_offset, op.send_bytes, false);
+}
+
+void Engine::run_cooperative(Operation& op) {
+  Lane& lane = op.lane;
+  LaneBlock& block = lane.block();
+  prepare_source(op);
+  publish(op);
+  const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
+  const std::uint32_t open = lane.state_word(LaneBlock::open);
+  if (block.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+      static_cast<std::uint32_t>(size_)) {
+    open_operation(op);
+  } else {
+    wait(op, [&] { return block.state.load(std::memory_order_acquire) != gathering; });
+  }
+  if (block.state.load(std::memory_order_acquire) == open) {
+    try {
+      work(op);
+    } catch (const Error& error) {  // no memory or no address space: peers must not wait, and we
+                                    // must leave in order
+      op.lane.inside(rank_).tile.store(0, std::memory_order_release);
+      fault_.raise(error.code(), text(rank_text(rank_), ": ", error.what()));
+    }
+    wait(op, [&] { return block.state.load(std::memory_order_acquire) != open; });
+  }
+  if (lane.failed()) {
+    leave(op);
+    fault_.throw_error();
+  }
+  lane.finish_cooperative();
+}
+
+void Engine::open_operation(Operation& op) {
+  LaneBlock& block = op.lane.block();
+  if (!all_arrived(op.lane) || !descriptors_agree(op)) {
+    fault_.raise(hcclInvalidUsage, mismatch_text(op));
+    return;
+  }
+  block.arrived.store(0, std::memory_order_relaxed);
+  block.next_tile.store(0, std::memory_order_relaxed);
+  block.tiles_done.store(0, std::memory_order_relaxed);
+  std::uint32_t expected = op.lane.state_word(LaneBlock::gathering);
+  if (!block.state.compare_exchange_strong(expected, op.lane.state_word(LaneBlock::open),
+                                           std::memory_order_seq_cst)) {
+    return;  // failed meanwhile
+  }
+  // Helpers beyond the cores would only take turns; all are woken at completion.
+  if (op.plan.tiles() > 1 && cores_.cores > 1) block.bell.ring(cores_.cores - 1);
+}
+
+void Engine::work(Operation& op) {
+  LaneBlock& block = op.lane.block();
+  if (!map_peers(op)) return;
+  const std::uint32_t tiles = op.plan.tiles();
+  for (;;) {
+    const std::uint32_t number = block.next_tile.fetch_add(1, std::memory_order_relaxed);
+    if (number >= tiles) return;
+    if (!claim_tile(op, number)) return;
+    run_tile(op, number);
+    op.lane.inside(rank_).tile.store(0, std::memory_order_release);
+    if (block.tiles_done.fetch_add(1, kTileDone) + 1 != tiles) continue;
+    std::uint32_t expected = op.lane.state_word(LaneBlock::open);
+    const std::uint32_t done =
+        expected + (LaneBlock::state_of(1, LaneBlock::gathering) - LaneBlock::open);
+    block.state.compare_exchange_strong(expected, done, std::memory_order_seq_cst);
+    block.bell.ring();
+    return;
+  }
+}
+
+bool Engine::claim_tile(Operation& op, std::uint32_t number) {
+  InsideRecord& inside = op.lane.inside(rank_);
+  // Both sequentially consistent: either a leaver sees us inside or we see that the operation has
+  // failed.
+  inside.tile.store(number + 1, std::memory_order_seq_cst);
+  if (op.lane.block().state.load(std::memory_order_seq_cst) == op.lane.state_word(LaneBlock::open))
+    return true;
+  inside.tile.store(0, std::memory_order_release);
+  return false;
+}
+
+// Brings the peers' buffers into this process's page tables, so that tiles do not take a fault per
+// page for hundreds of calls. False: the operation ended meanwhile.
+bool Engine::map_peers(Operation& op) {
+  const std::uint32_t open = op.lane.state_word(LaneBlock::open);
+  const auto map = [&](device::ArenaView& memory, std::uint64_t offset, std::uint64_t bytes,
+                       bool write) {
+    if (memory.populated(offset, bytes)) return true;
+    std::uint64_t position = 0;
+    while (!memory.populate_slice(offset, bytes, write, &position)) {
+      if (op.lane.block().state.load(std::memory_order_acquire) != open) return false;
+    }
+    return true;
+  };
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    const Slot& slot = op.lane.slot(rank);
+    device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+    memory.follow_epoch(slot.memory_epoch);
+    const bool is_data = slot.content == static_cast<std::uint8_t>(device::Content::data);
+    const bool sends = op.call.collective != Collective::broadcast || op.call.root == rank;
+    if (!map(memory, slot.recv_offset, op.recv_bytes, true)) return false;
+    if (is_data && sends && !map(memory, slot.send_offset, op.send_bytes, false)) return false;
+  }
+  return true;
+}
+
+const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t offset,
+                                std::uint64_t bytes) {
+  const Slot& slot = op.lane.slot(rank);
+  device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+  const auto content = static_cast<device::Content>(slot.content);
+  const std::uint64_t at = slot.send_offset + offset;
+  if (content == device::Content::hole) return zeros;
+  if (content == device::Content::mixed && memory.content(at, bytes) == device::Content::hole)
+    return zeros;
+  return memory.at(at);
+}
+
+void Engine::run_tile(Operation& op, std::uint32_t number) {
+  const Tile tile = op.plan.tile(number);
+  const std::uint64_t in_chunks =
+      static_cast<std::uint64_t>(tile.chunk) * op.plan.chunk_bytes() + tile.first_byte;
+  std::array<const std::byte*, kMostRanks> sources;
+  std::array<std::byte*, kMostRanks> destinations;
+  std::size_t source_count = 0;
+  std::size_t destination_count = 0;
+  const auto destination = [&](int rank, std::uint64_t offset) {
+    destinations[destination_count++] =
+        peers_[static_cast<std::size_t>(rank)].memory->at(op.lane.slot(rank).recv_offset + offset);
+  };
+  const bool streaming =
+      (op.send_bytes + op.recv_bytes) * static_cast<std::uint64_t>(size_) > cache_bytes_;
+  const auto policy = streaming ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached;
+  switch (op.call.collective) {
+    case Collective::barrier:
+      return;
+    case Collective::all_reduce:
+      for (int rank = 0; rank < size_; ++rank) {
+        sources[source_count++] = source(op, rank, tile.first_byte, tile.bytes);
+        destination(rank, tile.first_byte);
+      }
+      break;
+    case Collective::reduce_scatter:
+      for (int rank = 0; rank < size_; ++rank)
+        sources[source_count++] = source(op, rank, in_chunks, tile.bytes);
+      destination(tile.chunk, tile.first_byte);
+      break;
+    case Collective::broadcast:
+      sources[source_count++] = source(op, op.call.root, tile.first_byte, tile.bytes);
+      for (int rank = 0; rank < size_; ++rank) destination(rank, tile.first_byte);
+      break;
+    case Collective::all_gather:
+      sources[source_count++] = source(op, tile.chunk, tile.first_byte, tile.bytes);
+      for (int rank = 0; rank < size_; ++rank) destination(rank, in_chunks);
+      break;
+  }
+  if (source_count == 1) {
+    reduce::copy_tile(sources[0], {destinations.data(), destination_count}, tile.bytes, policy);
+  } else {
+    reduce::reduce_tile(op.call.data_type(), op.call.reduction(), {sources.data(), source_count},
+                        {destinations.data(), destination_count},
+                        tile.bytes / reduce::element_size(op.call.data_type()), policy);
+  }
+}
+
+// Returns when no living peer stores into this rank's memory any more. One that stays inside a tile
+// (stopped by a signal) is left behind on the old pages: the allocations move to fresh ones.
+void Engine::leave(const Operation& op) {
+  const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    const auto& record = control_.header().records[rank];
+    for (;;) {
+      const std::uint32_t tile = op.lane.inside(rank).tile.load(std::memory_order_seq_cst);
+      if (tile == 0 || !op.plan.stores_to(tile - 1, rank_)) break;
+      if (record.presence.load(std::memory_order_seq_cst) == Presence::dead) break;
+      if (patience.expired()) {
+        arena_.move_to_fresh_pages({op.recv_offset, op.recv_bytes});
+        return;
+      }
+      sched_yield();
+    }
+  }
+}
+
+}  // namespace hccl::node

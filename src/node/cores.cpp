@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Affinity masks and cgroup quotas.
+#include "node/cores.h"
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace hccl::node {
+namespace {
+
+// "max 100000" or "150000 100000" (microseconds of each period).
+std::uint32_t quota_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string quota;
+  std::uint64_t period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period == 0) return 0;
+  const std::uint64_t allowed = std::strtoull(quota.c_str(), nullptr, 10);
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (allowed + period - 1) / period));
+}
+
+std::uint32_t cgroup_quota() {
+  std::uint32_t smallest = quota_of("/sys/fs/cgroup/cpu.max");
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.rfind("0::", 0) != 0) continue;
+    for (std::string path = line.substr(3); path.size() > 1; path.resize(path.rfind('/'))) {
+      const std::uint32_t quota = quota_of("/sys/fs/cgroup" + path + "/cpu.max");
+      if (quota != 0 && (smallest == 0 || quota < smallest)) smallest = quota;
+    }
+  }
+  return smallest;
+}
+
+}  // namespace
+
+CpuAllowance CpuAllowance::of_this_thread() {
+  CpuAllowance allowance;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (std::size_t cpu = 0; cpu < std::min<std::size_t>(CPU_SETSIZE, kWords * 64); ++cpu) {
+      if (CPU_ISSET(cpu, &set)) allowance.mask[cpu / 64] |= 1ull << (cpu % 64);
+    }
+  } else {  // more processors than a cpu_set_t holds: assume the first ones
+    const auto online = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    for (std::size_t cpu = 0; cpu < std::min(online, kWords * 64); ++cpu) {
+      allowance.mask[cpu / 64] |= 1ull << (cpu % 64);
+    }
+  }
+  allowance.quota_cores = cgroup_quota();
+  return allowance;
+}
+
+CoreCount count_cores(std::span<const CpuAllowance> ranks) {
+  std::array<std::uint64_t, CpuAllowance::kWords> all{};
+  std::map<std::array<std::uint64_t, CpuAllowance::kWords>, int> sharing;
+  std::uint32_t quota = 0;
+  for (const CpuAllowance& rank : ranks) {
+    for (std::size_t word = 0; word < all.size(); ++word) all[word] |= rank.mask[word];
+    ++sharing[rank.mask];
+    if (rank.quota_cores != 0 && (quota == 0 || rank.quota_cores < quota)) quota = rank.quota_cores;
+  }
+  const auto count = [](const auto& mask) {
+    int bits = 0;
+    for (const std::uint64_t word : mask) bits += std::popcount(word);
+    return bits;
+  };
+  CoreCount result;
+  result.cores = std::max(1, count(all));
+  if (quota != 0) result.cores = std::min(result.cores, static_cast<int>(quota));
+  result.exclusive = static_cast<int>(ranks.size()) <= result.cores &&
+                     std::all_of(sharing.begin(), sharing.end(), [&](const auto& group) {
+                       return group.second <= count(group.first);
+                     });
+  return result;
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cooperative engine: collectives between ranks that map each other's memory. Small operations
+// travel in the slots; larger ones are cut into tiles that whichever ranks are running compute for
+// everybody.
+#pragma once
+
+#include "base/shared_memory.h"
+#include "base/waiter.h"
+#include "device/arena.h"
+#include "node/collective_call.h"
+#include "node/control_block.h"
+#include "node/cores.h"
+#include "node/fault.h"
+#include "node/lane.h"
+#include "node/tile_plan.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hccl::node {
+
+struct Peer {
+  std::shared_ptr<device::ArenaView> memory;
+  int pid = 0;
+  std::string host;
+};
+
+struct EngineOptions {
+  int rank = 0;
+  CoreCount cores;
+  std::chrono::milliseconds operation_timeout{0};  // 0: never
+  std::chrono::milliseconds hang_report{0};        // 0: never
+};
+
+class Engine {
+ public:
+  // `arena` is this rank's own memory and outlives the engine.
+  Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers, device::Arena& arena,
+         const EngineOptions& options);
+
+  // Runs one operation to its end, on a stream's turn. Throws Error if it failed.
+  void execute(Lane& lane, const CollectiveCall& call);
+
+  [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
+    return std::make_unique<Lane>(control_, rank_, ordinal);
+  }
+  [[nodiscard]] Fault& fault() { return fault_; }
+  // Makes this rank's trouble everybody's, unless there is a fault already.
+  void fail(hcclResult_t code, const char* why);
+
+  // From the control thread: the process of a rank has gone.
+  void rank_died(int rank);
+  // This rank takes part in nothing more; peers that wait for it fail.
+  void depart();
+
+  [[nodiscard]] const CoreCount& cores() const { return cores_; }
+  [[nodiscard]] std::string rank_text(int rank) const;  // "rank 3 (pid 41, host a)"
+
+ private:
+  struct Operation;
+
+  void prepare_source(Operation& op);
+  void publish(Operation& op);
+  void run_eager(Operation& op);
+  void store_eager_result(const Operation& op);
+  void run_cooperative(Operation& op);
+  void open_operation(Operation& op);
+  void work(Operation& op);
+  bool claim_tile(Operation& op, std::uint32_t number);
+  void run_tile(Operation& op, std::uint32_t number);
+  const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
+  bool map_peers(Operation& op);
+  void leave(const Operation& op);
+
+  template <class Ready>
+  void wait(Operation& op, Ready ready);
+  template <class Ready>
+  void sleep(Operation& op, Ready ready);
+  [[nodiscard]] bool all_arrived(const Lane& lane) const;
+  void check_patience(Operation& op);
+  [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
+  [[nodiscard]] std::string missing_text(const Lane& lane) const;
+
+  [[nodiscard]] bool descriptors_agree(const Operation& op) const;
+  [[nodiscard]] std::string mismatch_text(const Operation& op) const;
+
+  std::shared_ptr<SharedSegment> segment_;
+  ControlBlock control_;
+  Fault fault_;
+  std::vector<Peer> peers_;
+  device::Arena& arena_;
+  const int rank_;
+  const int size_;
+  const CoreCount cores_;
+  const WaitLadder ladder_;
+  const std::uint64_t cache_bytes_;
+  const std::chrono::milliseconds operation_timeout_;
+  const std::chrono::milliseconds hang_report_;
+  std::atomic<bool> hang_reported_{false};
+};
+
+}  // namespace hccl::node

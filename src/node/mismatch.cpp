@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that call different things: found before anything is written, told with the odd ranks'
+// names.
+#include "base/text.h"
+#include "node/operation.h"
+
+#include <map>
+
+namespace hccl::node {
+namespace {
+
+CollectiveCall call_in(const Slot& slot) {
+  CollectiveCall call;
+  call.collective = static_cast<Collective>(slot.collective);
+  call.type = slot.type;
+  call.operation = slot.operation;
+  call.root = slot.root;
+  call.count = slot.count;
+  return call;
+}
+
+// "0-2,4-7"
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string list;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (!list.empty()) list += ',';
+    list += last == first ? text(ranks[first]) : text(ranks[first], '-', ranks[last]);
+    first = last + 1;
+  }
+  return list;
+}
+
+}  // namespace
+
+bool Engine::descriptors_agree(const Operation& op) const {
+  bool agree = true;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Slot& slot = op.lane.slot(rank);
+    agree &= slot.count == op.call.count;
+    agree &= slot.collective == static_cast<std::uint8_t>(op.call.collective);
+    agree &= slot.type == op.call.type;
+    agree &= slot.operation == op.call.operation;
+    agree &= slot.root == op.call.root;
+  }
+  return agree;
+}
+
+std::string Engine::mismatch_text(const Operation& op) const {
+  std::map<std::string, std::vector<int>> groups;
+  for (int rank = 0; rank < size_; ++rank)
+    groups[describe(call_in(op.lane.slot(rank)))].push_back(rank);
+  // The majority is named last: the odd ranks are the news.
+  const std::vector<int>* majority = nullptr;
+  for (const auto& [call, ranks] : groups) {
+    if (majority == nullptr || ranks.size() > majority->size()) majority = &ranks;
+  }
+  std::string odd, usual;
+  for (const auto& [call, ranks] : groups) {
+    const std::string part =
+        text(ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks), " ", call);
+    if (&ranks == majority) {
+      usual = part;
+    } else {
+      odd += odd.empty() ? part : text(", ", part);
+    }
+  }
+  return text("op ", op.lane.number(), " of stream ", op.lane.ordinal(), ": ", odd, " but ", usual,
+              "; every rank must make the same calls in the same order");
+}
+
+}  // namespace hccl::node

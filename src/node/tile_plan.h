@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every collective inside a node is a list of tiles {source ranks} -> {destination ranks}; this is
+// the arithmetic from a tile's number to the elements it covers. Pure.
+#pragma once
+
+#include "node/collective_call.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::node {
+
+// A run of elements of one chunk. For all-gather and reduce-scatter there is a chunk per rank, else
+// one.
+struct Tile {
+  int chunk = 0;
+  std::uint64_t first_byte = 0;  // in the chunk
+  std::uint64_t bytes = 0;
+};
+
+class TilePlan {
+ public:
+  static constexpr std::uint64_t kLongestTile = 64 << 10;
+  static constexpr std::uint64_t kShortestTile = 4 << 10;
+
+  // The same on all ranks for the same call and number of cores.
+  TilePlan(const CollectiveCall& call, int ranks, int cores);
+
+  [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }
+  [[nodiscard]] Tile tile(std::uint32_t number) const;
+  [[nodiscard]] std::uint64_t chunk_bytes() const { return chunk_bytes_; }
+
+  // Whether the tile's result goes to `rank`'s memory.
+  [[nodiscard]] bool stores_to(std::uint32_t number, int rank) const;
+
+ private:
+  Collective collective_;
+  std::uint32_t chunks_;
+  std::uint64_t chunk_bytes_;
+  std::uint64_t tile_bytes_;
+  std::uint32_t tiles_per_chunk_;
+};
+
+}  // namespace hccl::node

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's waits: the ladder, then sleeps that end with news, at the deadline or for the hang
+// report. Private to the engine's files.
+#pragma once
+
+#include "node/operation.h"
+
+namespace hccl::node {
+
+template <class Ready>
+void Engine::wait(Operation& op, Ready ready) {
+  Waiter waiter(ladder_);
+  while (!ready()) {
+    if (!waiter.poll_again()) sleep(op, ready);
+  }
+}
+
+template <class Ready>
+void Engine::sleep(Operation& op, Ready ready) {
+  check_patience(op);
+  auto limit = op.deadline.remaining(std::chrono::hours(1));
+  if (!hang_reported_.load(std::memory_order_relaxed)) {
+    limit = std::min(limit, op.report.remaining(std::chrono::hours(1)));
+  }
+  op.lane.block().bell.sleep(limit + std::chrono::milliseconds(1), ready);
+}
+
+}  // namespace hccl::node
