@@ -134,7 +134,7 @@ class Supervisor {
   void watch() {
     if (kill_pending() &&
         Clock::now() - start_ >= std::chrono::microseconds(options_.kill_after_us)) {
-      kill(pids_.at(static_cast<std::size_t>(options_.kill_rank)), SIGKILL);
+      kill(pids_.at(static_cast<std::size_t>(options_.victim)), SIGKILL);
       killed_ = true;
     }
     drain();
@@ -153,7 +153,7 @@ class Supervisor {
     }
   }
 
-  [[nodiscard]] bool kill_pending() const { return options_.kill_rank >= 0 && !killed_; }
+  [[nodiscard]] bool kill_pending() const { return options_.kill_after_us >= 0 && !killed_; }
 
   void note_failure() {
     if (!failed_) failed_at_ = Clock::now();
@@ -175,7 +175,7 @@ class Supervisor {
         outcome.failure = "exited early";
       }
     }
-    if (status != 0 && child.rank != options_.kill_rank) note_failure();
+    if (status != 0 && child.rank != options_.victim) note_failure();
   }
 
   void drain() {

@@ -35,8 +35,8 @@ struct RankOptions {
   bool comm_id = false;  // HCCL_COMM_ID with a port of its own, instead of an id on the board
   int seconds = 60;      // then a rank is killed
   bool capture_stderr = false;
-  int kill_rank = -1;  // sent SIGKILL, `kill_after_us` after the start
-  long kill_after_us = 0;
+  int victim = -1;          // a rank that is expected to die
+  long kill_after_us = -1;  // sent SIGKILL that long after the start; -1: it dies by itself
   // Runs in the test program while the ranks run, with their process ids (the first again and again
   // for threads).
   std::function<void(const std::vector<pid_t>&)> meanwhile;

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that never arrives, arrives late, is stopped, or gives up: deadlines, the hang report, and
+// abort.
+#include "faults.h"
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kAbsent = 1;
+
+RankOptions with_environment(std::vector<std::pair<std::string, std::string>> environment) {
+  RankOptions options;
+  options.environment = std::move(environment);
+  options.capture_stderr = true;
+  return options;
+}
+
+void expect_sync_fails(synStreamHandle stream) {
+  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                "synchronising");
+}
+
+// Rank 1 joins and then calls nothing. Its own communicator fails too: it learns on its next call.
+void never_arrives(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  if (world.rank != kAbsent) {
+    OperationRun run(session, group, all_reduce_of(1000));
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    succeed(run.queue(stream));
+    succeed(synEventRecord(event, stream));
+    expect_sync_fails(stream);
+    run.verify_untouched();
+    require_equal(static_cast<int>(synEventQuery(event)), static_cast<int>(synFailHccl), "query");
+    require_equal(static_cast<int>(synEventSynchronize(event)), static_cast<int>(synFailHccl),
+                  "waiting for the event");
+    succeed(synEventDestroy(event));
+  } else {
+    await_async_error(group);
+  }
+  expect_failed(group, hcclSystemError, kAbsent);
+  expect_usable_remains(session, group, stream, hcclSystemError);
+  session.finish();
+}
+
+TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank) {
+  const auto options = with_environment({{"HCCL_TIMEOUT", "2"}});
+  EXPECT_EQ(failures(run_ranks(3, never_arrives, options)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, never_arrives, options)), "");
+}
+
+void arrives_late(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank == kAbsent) std::this_thread::sleep_for(std::chrono::seconds(4));
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+  session.finish();
+}
+
+TEST(Absence, IsReportedOnceAndFailsNothing) {
+  const auto outcomes = run_ranks(3, arrives_late, with_environment({{"HCCL_HANG_REPORT", "1"}}));
+  EXPECT_EQ(failures(outcomes), "");
+  const std::string reports = outcomes[0].stderr_text + outcomes[2].stderr_text;
+  EXPECT_TRUE(names_rank(reports, kAbsent)) << reports;
+  for (const RankOutcome& outcome : outcomes) {
+    const std::string& text = outcome.stderr_text;
+    const std::size_t first = text.find("all_reduce");
+    EXPECT_TRUE(first == std::string::npos || text.find("hccl WARN", first) == std::string::npos)
+        << "more than one report:\n"
+        << text;
+  }
+}
+
+TEST(Absence, IsNotReportedWhenTurnedOff) {
+  const auto outcomes = run_ranks(3, arrives_late, with_environment({{"HCCL_HANG_REPORT", "0"}}));
+  EXPECT_EQ(failures(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) EXPECT_EQ(outcome.stderr_text, "");
+}
+
+void never_joins(World& world) {
+  Session session(world);
+  hcclUniqueId id{};
+  if (world.rank == 0) {
+    succeed(hcclGetUniqueId(&id));
+    world.board->publish_id(0, id);
+  }
+  if (world.rank != 2) {
+    id = world.board->await_id(0);
+    hcclComm_t communicator = nullptr;
+    const hcclResult_t result = hcclCommInitRank(&communicator, world.size, id, world.rank);
+    require(result == hcclSystemError || result == hcclSocketError, join("joining: ", result));
+    require(names_rank(last_hccl_message(), 2), last_hccl_message());
+  }
+  world.board->barrier(0, world.size);
+  session.finish();
+}
+
+TEST(Absence, FromTheRendezvousNamesTheRank) {
+  const auto options = with_environment({{"HCCL_INIT_TIMEOUT", "1.5"}});
+  EXPECT_EQ(failures(run_ranks(4, never_joins, options)), "");
+}
+
+// Rank 0 aborts while one of its threads waits; rank 2 waits too; rank 1 has called nothing.
+void aborts(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank != kAbsent) {
+    succeed(run.queue(stream));
+    std::thread waiter([&] {
+      const synStatus status = synStreamSynchronize(stream);
+      world.board->counter(world.rank).store(status);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (world.rank == 0) {
+      session.forget_communicators();
+      succeed(hcclCommAbort(group.handle));
+    }
+    waiter.join();
+    require_equal(world.board->counter(world.rank).load(), std::int64_t{synFailHccl}, "waiting");
+  }
+  if (world.rank != 0) {
+    await_async_error(group);
+    expect_failed(group, hcclSystemError, 0);
+    expect_usable_remains(session, group, stream, hcclSystemError);
+  } else {
+    require_equal(static_cast<int>(hcclBarrier(group.handle, stream)),
+                  static_cast<int>(hcclInvalidArgument), "a call after abort");
+  }
+  session.finish();
+}
+
+TEST(Abort, UnblocksEverybody) {
+  EXPECT_EQ(failures(run_ranks(3, aborts)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, aborts)), "");
+}
+
+// Aborts at random moments of running operations.
+RankFunction aborts_at_random(unsigned long long seed) {
+  return [seed](World& world) {
+    std::mt19937_64 random(seed);
+    Session session(world);
+    const synStreamHandle stream = session.make_stream();
+    for (int round = 0; round < 15; ++round) {
+      const Group group = session.join_all(round);
+      const auto aborter = static_cast<int>(random() % static_cast<unsigned>(world.size));
+      const auto delay = std::chrono::microseconds(random() % 20'000);
+      const DeviceMemory buffer(session.device(), 4'000'000);
+      void* memory = device_pointer(buffer.address());
+      session.forget_communicators();
+      std::thread other;
+      if (world.rank == aborter) {
+        other = std::thread([&group, delay] {
+          std::this_thread::sleep_for(delay);
+          static_cast<void>(hcclCommAbort(group.handle));
+        });
+      }
+      for (bool failed = false; !failed;) {
+        failed = hcclAllReduce(memory, memory, 1'000'000, hcclFloat32, hcclMax, group.handle,
+                               stream) != hcclSuccess ||
+                 synStreamSynchronize(stream) != synSuccess;
+      }
+      if (other.joinable()) {
+        other.join();
+      } else {
+        expect_failed(group, hcclSystemError, aborter);
+        succeed(hcclCommDestroy(group.handle));
+      }
+    }
+    session.finish();
+  };
+}
+
+TEST(Abort, WorksAtAnyMoment) {
+  const unsigned long long seed = test_seed();
+  EXPECT_EQ(failures(run_ranks(4, aborts_at_random(seed))), "") << "HCCL_TEST_SEED=" << seed;
+  EXPECT_EQ(failures(run_ranks_as_threads(4, aborts_at_random(seed))), "")
+      << "HCCL_TEST_SEED=" << seed;
+}
+
+// A rank is stopped (SIGSTOP) at a random moment of running operations, and goes on after the
+// others have given up: nothing it still stores may reach memory they have reused since.
+RankFunction stopped(unsigned delay_us) {
+  return [delay_us](World& world) {
+    constexpr std::size_t kCount = 1'000'000;
+    Session session(world);
+    const Group group = session.join_all();
+    const synStreamHandle stream = session.make_stream();
+    const DeviceMemory buffer(session.device(), kCount * 4);
+    world.board->counter(world.rank).store(getpid());
+    world.board->barrier(0, world.size);
+    std::thread stopper;
+    if (world.rank == 0) {
+      stopper = std::thread([&world, delay_us] {
+        std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+        kill(static_cast<pid_t>(world.board->counter(kAbsent).load()), SIGSTOP);
+      });
+    }
+    void* memory = device_pointer(buffer.address());
+    while (hcclAllReduce(memory, memory, kCount, hcclInt32, hcclSum, group.handle, stream) ==
+               hcclSuccess &&
+           synStreamSynchronize(stream) == synSuccess) {
+    }
+    if (stopper.joinable()) stopper.join();
+    expect_failed(group, hcclSystemError, kAbsent);
+    std::vector<std::uint32_t> after(kCount);
+    if (world.rank != kAbsent) {
+      static_cast<void>(synMemsetD32Async(buffer.address(), 0xABCDEF01U, kCount, stream));
+      static_cast<void>(synStreamSynchronize(stream));
+      world.board->barrier(1, world.size - 1);
+      if (world.rank == 0) kill(static_cast<pid_t>(world.board->counter(kAbsent).load()), SIGCONT);
+    }
+    world.board->barrier(2, world.size);
+    if (world.rank != kAbsent) {
+      static_cast<void>(synMemCopyAsync(stream, buffer.address(), kCount * 4,
+                                        host_address(after.data()), DRAM_TO_HOST));
+      static_cast<void>(synStreamSynchronize(stream));
+      for (const std::uint32_t element : after) require(element == 0xABCDEF01U, "a late store");
+    }
+    session.forget_communicators();
+    succeed(hcclCommDestroy(group.handle));
+    session.finish();
+  };
+}
+
+TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) {
+  std::mt19937_64 random(test_seed());
+  for (int round = 0; round < scaled(3); ++round) {
+    const auto delay = static_cast<unsigned>(random() % 30'000);
+    const auto options = with_environment({{"HCCL_TIMEOUT", "1"}});
+    EXPECT_EQ(failures(run_ranks(4, stopped(delay), options)), "") << "stopped after " << delay;
+  }
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank is killed at a random moment, half of the time leaving a forked child behind: every
+// survivor learns who died, and nothing is left on the machine.
+#include "faults.h"
+#include "leftovers.h"
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+enum class Orphan { none, before_the_library, after_joining };
+
+// A child that lives on until the test is over, holding whatever a fork gave it.
+void leave_an_orphan(const World& world) {
+  if (fork() != 0) return;
+  char nothing = 0;
+  while (read(world.lifeline, &nothing, 1) > 0) {
+  }
+  _exit(0);
+}
+
+// Joins, or checks that the refusal is about the victim and returns false.
+bool join_or_learn(Session& session, Group& group, int victim) {
+  World world = session.world();
+  hcclUniqueId id{};
+  if (world.rank == 0) {
+    succeed(hcclGetUniqueId(&id));
+    world.board->publish_id(0, id);
+  } else {
+    id = world.board->await_id(0);
+  }
+  group.rank = world.rank;
+  group.members.resize(static_cast<std::size_t>(world.size));
+  const hcclResult_t result = hcclCommInitRank(&group.handle, world.size, id, world.rank);
+  if (result == hcclSuccess) return true;
+  require(result == hcclSystemError || result == hcclSocketError,
+          join("joining failed with ", result, ": ", last_hccl_message()));
+  require(names_rank(last_hccl_message(), victim), last_hccl_message());
+  return false;
+}
+
+// All-reduces of changing sizes, one to four between waits, until one fails.
+void reduce_until_failure(Session& session, const Group& group, synStreamHandle stream,
+                          unsigned long long seed) {
+  std::mt19937_64 random(seed);
+  const DeviceMemory send(session.device(), std::size_t{4} << 20);
+  const DeviceMemory receive(session.device(), std::size_t{4} << 20);
+  for (;;) {
+    const std::size_t count = random() % (random() % 8 == 0 ? 1'000'000 : 3000);
+    const std::size_t queued = 1 + random() % 4;
+    for (std::size_t at = 0; at < queued; ++at) {
+      const hcclResult_t result =
+          hcclAllReduce(device_pointer(send.address()), device_pointer(receive.address()), count,
+                        hcclFloat32, hcclSum, group.handle, stream);
+      if (result == hcclSystemError) return;
+      succeed(result);
+    }
+    const synStatus status = synStreamSynchronize(stream);
+    if (status == synFailHccl) return;
+    succeed(status);
+  }
+}
+
+RankFunction victims_and_survivors(int victim, Orphan orphan, unsigned long long seed) {
+  return [=](World& world) {
+    const bool dies = world.rank == victim;
+    if (dies && orphan == Orphan::before_the_library) leave_an_orphan(world);
+    Session session(world);
+    Group group;
+    if (!join_or_learn(session, group, victim)) return;
+    if (dies && orphan == Orphan::after_joining) leave_an_orphan(world);
+    const synStreamHandle stream = session.make_stream();
+    reduce_until_failure(session, group, stream, seed);
+    expect_failed(group, hcclSystemError, victim);
+    expect_usable_remains(session, group, stream, hcclSystemError);
+    session.finish();
+  };
+}
+
+TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
+  isolate_network();
+  const auto before = shared_names();
+  const unsigned long long seed = test_seed();
+  std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
+  std::mt19937_64 random(seed);
+  for (int iteration = 0; iteration < scaled(20); ++iteration) {
+    constexpr std::array kOrphans{Orphan::none, Orphan::before_the_library, Orphan::none,
+                                  Orphan::after_joining};
+    RankOptions options;
+    options.victim = iteration % 5 == 4 ? static_cast<int>(1 + random() % 7) : 3;
+    options.kill_after_us = static_cast<long>(random() % 400'000);
+    options.environment = {{"HCCL_INIT_TIMEOUT", "10"}};
+    const Orphan orphan = kOrphans.at(static_cast<std::size_t>(iteration) % kOrphans.size());
+    const auto outcomes =
+        run_ranks(8, victims_and_survivors(options.victim, orphan, random()), options);
+    ASSERT_EQ(failures(outcomes, options.victim), "")
+        << "iteration " << iteration << ": rank " << options.victim << " killed after "
+        << options.kill_after_us << " us, seed " << seed;
+  }
+  EXPECT_EQ(leftovers(before), "");
+}
+
+// What completed before a peer left is a success for good.
+RankFunction leaves_early(int victim) {
+  return [victim](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    const synStreamHandle stream = session.make_stream();
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    OperationRun run(session, group, all_reduce_of(1000));
+    succeed(run.queue(stream));
+    succeed(synEventRecord(event, stream));
+    succeed(synEventSynchronize(event));
+    world.board->barrier(0, world.size);
+    if (world.rank == victim) kill(getpid(), SIGKILL);
+    await_async_error(group);
+    succeed(synEventQuery(event));
+    succeed(synEventSynchronize(event));
+    run.verify();
+    expect_failed(group, hcclSystemError, victim);
+    expect_usable_remains(session, group, stream, hcclSystemError);
+    session.finish();
+  };
+}
+
+TEST(Death, LeavesCompletedOperationsASuccess) {
+  for (const int victim : {0, 1}) {
+    RankOptions options;
+    options.victim = victim;
+    EXPECT_EQ(failures(run_ranks(3, leaves_early(victim), options), victim), "");
+  }
+}
+
+// Another communicator, without the dead rank, goes on over the same stream.
+void others_go_on(World& world) {
+  Session session(world);
+  const Group all = session.join_all(0);
+  if (world.rank == 2) {
+    world.board->barrier(0, world.size);
+    kill(getpid(), SIGKILL);
+  }
+  const Group pair = session.join_members(1, {1, 0});
+  const synStreamHandle stream = session.make_stream();
+  world.board->barrier(0, world.size);
+  OperationRun lost(session, all, all_reduce_of(10));
+  const hcclResult_t result = lost.queue(stream);
+  OperationRun kept(session, pair, all_reduce_of(5000));
+  succeed(kept.queue(stream));
+  const synStatus status = synStreamSynchronize(stream);
+  require(result == hcclSystemError || status == synFailHccl, "a fault shows");
+  kept.verify();
+  await_async_error(all);
+  expect_failed(all, hcclSystemError, 2);
+  hcclResult_t code = hcclInternalError;
+  succeed(hcclCommGetAsyncError(pair.handle, &code));
+  require_equal(static_cast<int>(code), 0, "the other communicator's error");
+  session.finish();
+}
+
+TEST(Death, LeavesOtherCommunicatorsAlone) {
+  RankOptions options;
+  options.victim = 2;
+  EXPECT_EQ(failures(run_ranks(3, others_go_on, options), options.victim), "");
+}
+
+constexpr rlim_t kMostCore = rlim_t{64} << 20;
+
+void aborts_with_a_core(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  const DeviceMemory large(session.device(), std::size_t{4} << 30);
+  OperationRun run(session, group, all_reduce_of(200'000));
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  world.board->barrier(0, world.size);
+  if (world.rank == 3) {
+    const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+    static_cast<void>(setrlimit(RLIMIT_CORE, &unlimited));
+    abort();
+  }
+  reduce_until_failure(session, group, stream, 1);
+  expect_failed(group, hcclSystemError, 3);
+  session.finish();
+}
+
+TEST(Death, ByAbortIsReportedAndItsCoreIsSmall) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / join("hccl-core-test-", getpid());
+  fs::create_directory(folder);
+  const fs::path here = fs::current_path();
+  fs::current_path(folder);
+  RankOptions options;
+  options.victim = 3;
+  const auto outcomes = run_ranks(8, aborts_with_a_core, options);
+  fs::current_path(here);
+  EXPECT_EQ(failures(outcomes, options.victim), "");
+  EXPECT_EQ(outcomes[3].signal, SIGABRT);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_LT(fs::file_size(entry), kMostCore) << entry.path();
+  }
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common checks of the fault tests.
+#include "faults.h"
+
+#include <chrono>
+#include <thread>
+
+namespace hccl::test {
+namespace {
+
+int number(hcclResult_t result) { return static_cast<int>(result); }
+
+hcclResult_t async_code(const Group& group) {
+  hcclResult_t code = hcclSuccess;
+  succeed(hcclCommGetAsyncError(group.handle, &code));
+  return code;
+}
+
+}  // namespace
+
+void expect_failed(const Group& group, hcclResult_t code, std::optional<int> rank) {
+  const hcclResult_t got = async_code(group);
+  const std::string message = async_message(group.handle);
+  require_equal(number(got), number(code), join("the async error (", message, ")"));
+  if (rank) require(names_rank(message, *rank), join("does not name rank ", *rank, ": ", message));
+}
+
+void expect_usable_remains(Session& session, const Group& group, synStreamHandle stream,
+                           hcclResult_t code) {
+  const DeviceMemory memory(session.device(), 4096);
+  void* buffer = device_pointer(memory.address());
+  require_equal(
+      number(hcclAllReduce(buffer, buffer, 10, hcclFloat32, hcclSum, group.handle, stream)),
+      number(code), "a later all-reduce");
+  require(hcclGetLastErrorMessage() != nullptr, "a later call has a text");
+  require_equal(number(hcclBarrier(group.handle, stream)), number(code), "a later barrier");
+
+  const std::vector<std::byte> before(4096, std::byte{0x5A});
+  std::vector<std::byte> after(4096);
+  upload(stream, before, memory.address());
+  download(stream, memory.address(), after);
+  const synStatus status = synStreamSynchronize(stream);
+  require(status == synSuccess || status == synFailHccl, "synchronising after a fault");
+  require(after == before, "copies still run after a fault");
+
+  session.forget_communicators();
+  succeed(hcclCommDestroy(group.handle));
+}
+
+void await_async_error(const Group& group) {
+  for (int attempt = 0; attempt < 30'000; ++attempt) {
+    if (async_code(group) != hcclSuccess) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  require(false, "half a minute without an async error");
+}
+
+Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
+  Operation operation;
+  operation.count = count;
+  operation.seed = seed;
+  return operation;
+}
+
+}  // namespace hccl::test

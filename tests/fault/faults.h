@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be true of a communicator once it has failed.
+#pragma once
+
+#include "operation.h"
+
+#include <optional>
+
+namespace hccl::test {
+
+// The communicator's code is `code`, and its text names `rank` if one is given.
+void expect_failed(const Group& group, hcclResult_t code, std::optional<int> rank);
+
+// After a failure: later calls return the code at once, copies on the same stream still run, and
+// destroying succeeds.
+void expect_usable_remains(Session& session, const Group& group, synStreamHandle stream,
+                           hcclResult_t code);
+
+// Waits (in short sleeps) until the communicator reports a failure.
+void await_async_error(const Group& group);
+
+// An all-reduce of `count` floats with buffers of its own.
+[[nodiscard]] Operation all_reduce_of(std::size_t count, std::uint64_t seed = 1);
+
+}  // namespace hccl::test

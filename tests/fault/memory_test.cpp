@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that nobody wrote costs nothing, and everything works in a limited address space.
+#include "faults.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr int kRanks = 8;
+
+std::size_t shared_memory_in_use() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;) {
+    std::size_t kilobytes = 0;
+    if (key == "Shmem:" && file >> kilobytes) return kilobytes * 1024;
+  }
+  throw Failure("no Shmem in /proc/meminfo");
+}
+
+// As `ulimit -v 16000000` does. Sanitizers reserve far more for themselves.
+void limit_address_space() {
+  if (sanitized()) return;
+  const rlimit limit{rlim_t{16'000'000} * 1024, rlim_t{16'000'000} * 1024};
+  require(setrlimit(RLIMIT_AS, &limit) == 0, "a limit of the address space");
+}
+
+struct Sizes {
+  Collective collective;
+  std::size_t send_bytes;
+  std::size_t receive_bytes;
+};
+
+Sizes sizes_of(Collective collective) {
+  const std::size_t send = (sanitized() ? 32 : 256) * kMiB;
+  return {collective, send, collective == Collective::all_reduce ? send : send / kRanks};
+}
+
+// Inputs that nobody ever wrote: shared memory grows by the outputs only. Other programs use it
+// too, so the bound lies half way to what a library that reads every hole would use.
+RankFunction holes(const Sizes& sizes) {
+  return [sizes](World& world) {
+    limit_address_space();
+    Session session(world);
+    const Group group = session.join_all();
+    const synStreamHandle stream = session.make_stream();
+    const DeviceMemory send(session.device(), sizes.send_bytes);
+    const DeviceMemory receive(session.device(), sizes.receive_bytes);
+    world.board->barrier(0, world.size);
+    const std::size_t before = shared_memory_in_use();
+    world.board->barrier(0, world.size);
+    void* from = device_pointer(send.address());
+    void* to = device_pointer(receive.address());
+    if (sizes.collective == Collective::all_reduce) {
+      succeed(hcclAllReduce(from, to, sizes.receive_bytes / 4, hcclFloat32, hcclSum, group.handle,
+                            stream));
+    } else {
+      succeed(hcclReduceScatter(from, to, sizes.receive_bytes / 4, hcclFloat32, hcclSum,
+                                group.handle, stream));
+    }
+    succeed(synStreamSynchronize(stream));
+    world.board->barrier(0, world.size);
+    const std::size_t after = shared_memory_in_use();
+    world.board->barrier(0, world.size);
+    const std::size_t inputs = kRanks * sizes.send_bytes;
+    const std::size_t outputs = kRanks * sizes.receive_bytes;
+    require(after <= before + outputs + inputs / 2,
+            join("shared memory grew by ", (after - before) / kMiB, " MiB for outputs of ",
+                 outputs / kMiB, " MiB"));
+    std::vector<std::byte> result(kMiB);
+    download(stream, receive.address() + sizes.receive_bytes - kMiB, result);
+    succeed(synStreamSynchronize(stream));
+    require(result == std::vector<std::byte>(kMiB), "nothing plus nothing is nothing");
+    session.finish();
+  };
+}
+
+TEST(Holes, InAllReduceCostOnlyTheOutputs) {
+  EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::all_reduce)))), "");
+}
+
+TEST(Holes, InReduceScatterCostOnlyTheOutputs) {
+  EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::reduce_scatter)))), "");
+}
+
+// Data here and there in a large input, holes between.
+void sparse(World& world) {
+  constexpr std::size_t kBytes = 64 * kMiB;
+  limit_address_space();
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  const DeviceMemory send(session.device(), kBytes);
+  const DeviceMemory receive(session.device(), kBytes);
+  std::vector<std::uint32_t> expected(kBytes / 4);
+  for (std::uint32_t island = 0; island < 10; ++island) {
+    for (int rank = 0; rank < world.size; ++rank) {
+      const std::size_t start = island * 1'600'003U + static_cast<std::size_t>(rank) * 12'345;
+      const std::size_t length = 1 + island * 1000U;
+      for (std::size_t at = start; at < start + length; ++at) expected[at] += island + 1;
+      if (rank != world.rank) continue;
+      succeed(synMemsetD32Async(send.address() + start * 4, island + 1, length, stream));
+    }
+  }
+  succeed(hcclAllReduce(device_pointer(send.address()), device_pointer(receive.address()),
+                        kBytes / 4, hcclInt32, hcclSum, group.handle, stream));
+  std::vector<std::uint32_t> result(kBytes / 4);
+  succeed(synMemCopyAsync(stream, receive.address(), kBytes, host_address(result.data()),
+                          DRAM_TO_HOST));
+  succeed(synStreamSynchronize(stream));
+  require(result == expected, "islands of data are reduced where they are");
+  session.finish();
+}
+
+TEST(Holes, BetweenIslandsOfData) { EXPECT_EQ(failures(run_ranks(4, sparse)), ""); }
+
+void limited(World& world) {
+  limit_address_space();
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  Operation operation = all_reduce_of(5'000'000);
+  OperationRun run(session, group, operation);
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+  session.finish();
+}
+
+TEST(AddressSpace, OfSixteenGigabytesIsEnough) {
+  EXPECT_EQ(failures(run_ranks(kRanks, limited)), "");
+}
+
+// A device runs out of memory, says so, and serves smaller wishes still.
+void exhausted(World& world) {
+  Session session(world);
+  std::uint64_t free_before = 0;
+  std::uint64_t total = 0;
+  succeed(synDeviceGetMemoryInfo(session.device(), &free_before, &total));
+  require_equal(total, std::uint64_t{64} * kMiB, "the memory asked for");
+  std::uint64_t address = 0;
+  require_equal(static_cast<int>(synDeviceMalloc(session.device(), total + 1, 0, 0, &address)),
+                static_cast<int>(synOutOfDeviceMemory), "too much");
+  const DeviceMemory all(session.device(), free_before);
+  require_equal(static_cast<int>(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address)),
+                static_cast<int>(synOutOfDeviceMemory), "more than is left");
+  session.finish();
+}
+
+TEST(DeviceMemorySize, IsWhatTheEnvironmentSays) {
+  RankOptions options;
+  options.environment = {{"HCCL_DEVICE_MEMORY", "64M"}};
+  EXPECT_EQ(failures(run_ranks(1, exhausted, options)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that call different things: an error on all of them that names the odd one, and not a byte
+// written.
+#include "faults.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+struct Case {
+  const char* what;
+  Operation usual;
+  Operation odd;
+};
+
+Operation with(Collective collective, std::size_t count, hcclDataType_t type, hcclRedOp_t reduction,
+               int root = 0) {
+  Operation operation;
+  operation.collective = collective;
+  operation.count = count;
+  operation.type = type;
+  operation.reduction = reduction;
+  operation.root = root;
+  return operation;
+}
+
+const std::vector<Case>& cases() {
+  using C = Collective;
+  static const std::vector<Case> all{
+      {"count", with(C::all_reduce, 262'144, hcclFloat32, hcclSum),
+       with(C::all_reduce, 1025, hcclFloat32, hcclSum)},
+      {"empty", with(C::all_reduce, 100, hcclFloat32, hcclSum),
+       with(C::all_reduce, 0, hcclFloat32, hcclSum)},
+      {"type", with(C::all_reduce, 5000, hcclFloat32, hcclSum),
+       with(C::all_reduce, 5000, hcclInt32, hcclSum)},
+      {"reduction", with(C::reduce_scatter, 300, hcclBfloat16, hcclMin),
+       with(C::reduce_scatter, 300, hcclBfloat16, hcclMax)},
+      {"root", with(C::broadcast, 7000, hcclFloat32, hcclSum, 0),
+       with(C::broadcast, 7000, hcclFloat32, hcclSum, 1)},
+      {"collective", with(C::all_gather, 999, hcclInt32, hcclSum),
+       with(C::broadcast, 999, hcclInt32, hcclSum)},
+  };
+  return all;
+}
+
+RankFunction mismatch(const Case& one, int odd) {
+  return [&one, odd](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    const synStreamHandle stream = session.make_stream();
+    OperationRun good(session, group, all_reduce_of(100));
+    succeed(good.queue(stream));
+    succeed(synStreamSynchronize(stream));
+    good.verify();
+
+    Operation operation = world.rank == odd ? one.odd : one.usual;
+    operation.offset = 3;
+    OperationRun run(session, group, operation);
+    const hcclResult_t result = run.queue(stream);
+    require(result == hcclSuccess || result == hcclInvalidUsage,
+            join("the call returned ", result));
+    require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                  "synchronising");
+    run.verify_untouched();
+    expect_failed(group, hcclInvalidUsage, odd);
+    if (world.size == 2) expect_failed(group, hcclInvalidUsage, 1 - odd);
+    if (world.size > 2) {
+      const std::string message = async_message(group.handle);
+      require(contains(message, join("rank ", odd)), message);
+      require(contains(message, name_of(one.usual.collective)), message);
+    }
+    expect_usable_remains(session, group, stream, hcclInvalidUsage);
+    session.finish();
+  };
+}
+
+class Mismatch : public testing::TestWithParam<Case> {};
+
+TEST_P(Mismatch, OfTwoRanksNamesBoth) {
+  EXPECT_EQ(failures(run_ranks(2, mismatch(GetParam(), 1))), "");
+}
+
+TEST_P(Mismatch, OfEightRanksNamesTheOddOne) {
+  EXPECT_EQ(failures(run_ranks(8, mismatch(GetParam(), 3))), "");
+}
+
+TEST_P(Mismatch, OfThreadsNamesTheOddOne) {
+  EXPECT_EQ(failures(run_ranks_as_threads(3, mismatch(GetParam(), 2))), "");
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.what; }
+
+INSTANTIATE_TEST_SUITE_P(What, Mismatch, testing::ValuesIn(cases()), name_of_case);
+
+}  // namespace
+}  // namespace hccl::test

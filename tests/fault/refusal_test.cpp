@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that must be refused with a text that says why: malformed environments, forked children,
+// buffers that leave their allocation, bad arguments.
+#include "faults.h"
+
+#include <functional>
+#include <iomanip>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+struct Variable {
+  const char* name;
+  const char* value;
+};
+
+class Environment : public testing::TestWithParam<Variable> {};
+
+TEST_P(Environment, MalformedIsRefusedByName) {
+  const auto [name, value] = GetParam();
+  RankOptions options;
+  options.environment = {{name, value}};
+  const auto refused = [name = name](World&) {
+    require_equal(static_cast<int>(synInitialize()), static_cast<int>(synInvalidArgument),
+                  "status");
+    require(contains(last_syn_message(), name), last_syn_message());
+    hcclUniqueId id{};
+    require_equal(static_cast<int>(hcclGetUniqueId(&id)), static_cast<int>(hcclInvalidArgument),
+                  "result");
+    require(contains(last_hccl_message(), name), last_hccl_message());
+  };
+  EXPECT_EQ(failures(run_ranks(1, refused, options)), "");
+}
+
+std::string name_of_variable(const testing::TestParamInfo<Variable>& info) {
+  return join(info.param.name, "_", info.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, Environment,
+    testing::Values(Variable{"HCCL_TIMEOUT", "soon"}, Variable{"HCCL_INIT_TIMEOUT", "-1"},
+                    Variable{"HCCL_HANG_REPORT", "1s"}, Variable{"HCCL_DEVICE_MEMORY", "lots"},
+                    Variable{"HCCL_DEVICE_COUNT", "0"}, Variable{"HCCL_DEVICE_TYPE", "gaudi9"},
+                    Variable{"HCCL_DEBUG", "LOUD"}, Variable{"LOG_LEVEL_HCL", "7"},
+                    Variable{"HCCL_COMM_ID", "localhost"},
+                    Variable{"HCCL_SOCKET_IFNAME", "eth0,,"}),
+    name_of_variable);
+
+using Call = std::pair<const char*, std::function<int()>>;
+
+// Every call a child could try with what it inherited; by name, with the result.
+std::vector<Call> hccl_calls(hcclComm_t communicator, synStreamHandle stream, void* buffer) {
+  static hcclUniqueId id{};
+  static hcclComm_t made = nullptr;
+  static int number = 0;
+  static hcclResult_t code = hcclSuccess;
+  return {
+      {"GetUniqueId", [] { return hcclGetUniqueId(&id); }},
+      {"CommInitRank", [] { return hcclCommInitRank(&made, 1, id, 0); }},
+      {"CommCount", [=] { return hcclCommCount(communicator, &number); }},
+      {"CommUserRank", [=] { return hcclCommUserRank(communicator, &number); }},
+      {"CommGetAsyncError", [=] { return hcclCommGetAsyncError(communicator, &code); }},
+      {"CommFinalize", [=] { return hcclCommFinalize(communicator); }},
+      {"CommDestroy", [=] { return hcclCommDestroy(communicator); }},
+      {"CommAbort", [=] { return hcclCommAbort(communicator); }},
+      {"Barrier", [=] { return hcclBarrier(communicator, stream); }},
+      {"AllReduce",
+       [=] {
+         return hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclSum, communicator, stream);
+       }},
+  };
+}
+
+std::vector<Call> syn_calls(synDeviceId device, synStreamHandle stream) {
+  static synDeviceId made = 0;
+  static std::uint64_t address = 0;
+  return {
+      {"Initialize", [] { return synInitialize(); }},
+      {"DeviceAcquire", [] { return synDeviceAcquire(&made, nullptr); }},
+      {"DeviceMalloc", [=] { return synDeviceMalloc(device, 4096, 0, 0, &address); }},
+      {"StreamSynchronize", [=] { return synStreamSynchronize(stream); }},
+      {"StreamDestroy", [=] { return synStreamDestroy(stream); }},
+      {"DeviceRelease", [=] { return synDeviceRelease(device); }},
+  };
+}
+
+void forks(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 64);
+  const pid_t child = fork();
+  if (child == 0) {
+    int wrong = 0;
+    for (const auto& [name, call] :
+         hccl_calls(group.handle, stream, device_pointer(memory.address()))) {
+      const int result = call();
+      if (result == hcclInvalidUsage) continue;
+      world.report(join("hccl", name, " returned ", result, " in a forked child"));
+      ++wrong;
+    }
+    for (const auto& [name, call] : syn_calls(session.device(), stream)) {
+      if (call() != synSuccess) continue;
+      world.report(join("syn", name, " succeeded in a forked child"));
+      ++wrong;
+    }
+    _exit(wrong);
+  }
+  int status = 0;
+  require(waitpid(child, &status, 0) == child, "the child ends");
+  OperationRun run(session, group, all_reduce_of(100'000));
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+  session.finish();
+  require(WIFEXITED(status) && WEXITSTATUS(status) == 0, join("the child's status is ", status));
+}
+
+TEST(Fork, ChildrenAreRefusedAndParentsGoOn) {
+  const auto outcomes = run_ranks(2, forks);
+  EXPECT_EQ(failures(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) {
+    for (const std::string& report : outcome.reports) ADD_FAILURE() << report;
+  }
+}
+
+std::string hexadecimal(std::uint64_t address) { return join("0x", std::hex, address); }
+
+void expect_named(const std::string& message, const DeviceMemory& memory) {
+  require(contains(message, hexadecimal(memory.address())), join("no address: ", message));
+  require(contains(message, std::to_string(memory.size())), join("no size: ", message));
+}
+
+void leaves_allocation(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  const DeviceMemory small(session.device(), 1000);
+  const DeviceMemory large(session.device(), 4096);
+  const auto refused = [&](hcclResult_t result, const DeviceMemory& memory) {
+    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), "the result");
+    expect_named(last_hccl_message(), memory);
+  };
+  void* at = device_pointer(small.address());
+  void* enough = device_pointer(large.address());
+  refused(hcclAllReduce(enough, at, 251, hcclFloat32, hcclSum, group.handle, stream), small);
+  refused(hcclAllReduce(at, enough, 251, hcclFloat32, hcclSum, group.handle, stream), small);
+  refused(hcclAllGather(enough, device_pointer(small.address() + 996), 1, hcclFloat32, group.handle,
+                        stream),
+          small);
+  refused(hcclReduceScatter(at, enough, 126, hcclFloat32, hcclMax, group.handle, stream), small);
+  std::vector<std::byte> host(2000);
+  require_equal(static_cast<int>(synMemCopyAsync(stream, host_address(host.data()), 1001,
+                                                 small.address(), HOST_TO_DRAM)),
+                static_cast<int>(synInvalidArgument), "a copy that leaves its allocation");
+  expect_named(last_syn_message(), small);
+  const std::uint64_t nowhere = host_address(host.data());
+  require_equal(static_cast<int>(hcclAllReduce(device_pointer(nowhere), enough, 1, hcclFloat32,
+                                               hcclSum, group.handle, stream)),
+                static_cast<int>(hcclInvalidArgument), "a host address");
+
+  // Refused calls leave no trace: the ranks are still in step.
+  world.board->barrier(0, world.size);
+  OperationRun run(session, group, all_reduce_of(1000));
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+  session.finish();
+}
+
+TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize) {
+  EXPECT_EQ(failures(run_ranks(2, leaves_allocation)), "");
+}
+
+void bad_arguments(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4096);
+  void* buffer = device_pointer(memory.address());
+  const auto invalid = [](hcclResult_t result, const char* what) {
+    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), what);
+    require(hcclGetLastErrorMessage() != nullptr, what);
+  };
+  int stray = 0;
+  invalid(hcclAllReduce(buffer, buffer, 1, hcclNumTypes, hcclSum, group.handle, stream), "type");
+  invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclOpNone, group.handle, stream), "op");
+  invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclSum, nullptr, stream), "communicator");
+  invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclSum, &stray, stream), "communicator");
+  invalid(hcclAllReduce(nullptr, buffer, 1, hcclFloat32, hcclSum, group.handle, stream), "send");
+  invalid(hcclBroadcast(buffer, buffer, 1, hcclFloat32, world.size, group.handle, stream), "root");
+  invalid(hcclBroadcast(buffer, buffer, 1, hcclFloat32, -1, group.handle, stream), "root");
+  invalid(hcclAllReduce(buffer, device_pointer(memory.address() + 4), 10, hcclFloat32, hcclSum,
+                        group.handle, stream),
+          "overlap");
+  const hcclResult_t no_stream =
+      hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclSum, group.handle, nullptr);
+  require(no_stream == hcclInvalidArgument || no_stream == hcclInvalidUsage, "no stream");
+  hcclComm_t made = nullptr;
+  invalid(hcclCommInitRank(&made, 2, hcclUniqueId{}, 0), "a zeroed id");
+  hcclUniqueId id{};
+  succeed(hcclGetUniqueId(&id));
+  require(hcclGetLastErrorMessage() == nullptr, "success clears the text");
+  invalid(hcclCommInitRank(nullptr, 1, id, 0), "no handle");
+  invalid(hcclCommInitRank(&made, 0, id, 0), "no ranks");
+  invalid(hcclCommInitRank(&made, 2, id, 2), "rank out of range");
+  session.finish();
+}
+
+TEST(Arguments, AreCheckedBeforeAnythingIsQueued) {
+  EXPECT_EQ(failures(run_ranks(2, bad_arguments)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
