@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number a header defines, beside the number programs were built with.
+#pragma once
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+
+struct Value {
+  const char* name;
+  std::int64_t actual;
+  std::int64_t expected;
+};
+
+}  // namespace hccl::test

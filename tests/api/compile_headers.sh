@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Compiles each public header alone, with every warning an error: compile_headers.sh <folder> <language> <compiler>,
+# where language is c (C99 and C11) or c++ (C++11 to C++20, also after `using namespace std;`, as some programs have it).
+set -u
+folder=$1
+language=$2
+compiler=$3
+case $language in
+  c) standards="c99 c11" suffixes="h" ;;
+  c++) standards="gnu++0x c++11 c++14 c++17 c++20" suffixes="h hpp" ;;
+  *) echo "unknown language $language: use c or c++" >&2; exit 2 ;;
+esac
+failed=0
+
+# Compiles stdin; the arguments say what it is.
+compile() {
+  standard=$1
+  what=$2
+  if ! "$compiler" -x "$language" -std="$standard" -pedantic -Wall -Wextra -Werror -I"$folder" -fsyntax-only -; then
+    echo "$what does not compile as $standard with $compiler" >&2
+    return 1
+  fi
+}
+
+for suffix in $suffixes; do
+  for path in "$folder"/*."$suffix"; do
+    header=${path##*/}
+    for standard in $standards; do
+      printf '#include <%s>\n' "$header" | compile "$standard" "$header" || failed=1
+    done
+  done
+done
+if [ "$language" = c++ ]; then
+  for standard in gnu++0x c++20; do
+    {
+      printf '#include <algorithm>\n#include <memory>\n#include <vector>\nusing namespace std;\n'
+      printf '#include <%s>\n' hccl.h synapse_api.h
+    } | compile "$standard" "hccl.h and synapse_api.h after 'using namespace std;'" || failed=1
+  done
+fi
+exit $failed

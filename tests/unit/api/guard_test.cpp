@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which code and last error an exception becomes, and what a guard does in a forked child.
+#include "api/guard.h"
+
+#include "base/error.h"
+#include "base/syn_error.h"
+
+#include <array>
+#include <csignal>
+#include <map>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::api {
+namespace {
+
+std::string hccl_text() { return last_hccl_error.text(); }
+std::string syn_text() { return last_syn_error.text(); }
+
+TEST(Guard, ReturnsWhatTheBodyReturnsOrSuccess) {
+  EXPECT_EQ(guard([] {}), hcclSuccess);
+  EXPECT_EQ(guard([] { return hcclBusy; }), hcclBusy);
+  EXPECT_EQ(hccl_text(), "");
+}
+
+TEST(Guard, GivesAnErrorsCodeAndText) {
+  EXPECT_EQ(guard([] { throw Error(hcclPortDown, "port 3 is down"); }), hcclPortDown);
+  EXPECT_EQ(hccl_text(), "port 3 is down");
+}
+
+TEST(Guard, ClearsTheLastErrorOfItsApiAlone) {
+  (void)guard([] { throw Error(hcclPortDown, "hccl"); });
+  (void)syn_guard([] { throw SynError(synTimeout, "syn"); });
+  EXPECT_EQ(hccl_text(), "hccl");
+  EXPECT_EQ(guard([] {}), hcclSuccess);
+  EXPECT_EQ(hccl_text(), "");
+  EXPECT_EQ(syn_text(), "syn");
+  EXPECT_EQ(last_syn_error.status(), synTimeout);
+  EXPECT_EQ(syn_guard([] {}), synSuccess);
+  EXPECT_EQ(syn_text(), "");
+  EXPECT_EQ(last_syn_error.status(), synSuccess);
+}
+
+TEST(Guard, TurnsForeignExceptionsIntoTheNearestCode) {
+  EXPECT_EQ(guard([] { throw std::bad_alloc(); }), hcclOutOfMemory);
+  EXPECT_NE(hccl_text(), "");
+  EXPECT_EQ(guard([] { throw std::runtime_error("odd"); }), hcclInternalError);
+  EXPECT_EQ(hccl_text(), "odd");
+  EXPECT_EQ(guard([] { throw std::system_error(std::make_error_code(std::errc::io_error)); }),
+            hcclSystemError);
+  EXPECT_NE(hccl_text(), "");
+  EXPECT_EQ(guard([] { throw 42; }), hcclInternalError);
+  EXPECT_NE(hccl_text(), "");
+}
+
+TEST(Guard, CutsATextThatIsTooLong) {
+  const std::string text(5 * LastError::kCapacity, 'x');
+  EXPECT_EQ(guard([&] { throw Error(hcclSystemError, text); }), hcclSystemError);
+  EXPECT_EQ(hccl_text(), text.substr(0, LastError::kCapacity - 1));
+}
+
+TEST(SynGuard, GivesExactStatusesAndKeepsReturnedOnes) {
+  EXPECT_EQ(syn_guard([] { throw SynError(synMappingNotFound, "no such mapping"); }),
+            synMappingNotFound);
+  EXPECT_EQ(last_syn_error.status(), synMappingNotFound);
+  EXPECT_EQ(syn_text(), "no such mapping");
+  EXPECT_EQ(syn_guard([] { return synBusy; }), synBusy);
+  EXPECT_EQ(last_syn_error.status(), synBusy);
+  EXPECT_EQ(syn_text(), "");
+}
+
+TEST(SynGuard, TurnsOtherExceptionsIntoTheNearestStatus) {
+  EXPECT_EQ(syn_guard([] { throw std::bad_alloc(); }), synOutOfHostMemory);
+  EXPECT_EQ(syn_guard([] { throw std::runtime_error("odd"); }), synFail);
+  EXPECT_EQ(syn_guard([] { throw 42; }), synFail);
+  EXPECT_NE(syn_text(), "");
+}
+
+TEST(SynGuard, MapsEveryResultToTheNearestStatus) {
+  struct Row {
+    hcclResult_t result;
+    synStatus status;
+  };
+  constexpr Row kRows[] = {
+      {hcclUninitialized, synUninitialized},
+      {hcclNoDeviceFound, synNoDeviceFound},
+      {hcclUnsupported, synUnsupported},
+      {hcclOutOfMemory, synOutOfHostMemory},
+      {hcclUnhandledSynapseError, synFail},
+      {hcclSystemError, synFail},
+      {hcclInternalError, synFail},
+      {hcclInvalidArgument, synInvalidArgument},
+      {hcclInvalidUsage, synResourceBadUsage},
+      {hcclSocketError, synFailHccl},
+      {hcclLibfabricError, synFailHccl},
+      {hcclTryAgainError, synBusy},
+      {hcclBusy, synBusy},
+      {hcclStreamError, synFail},
+      {hcclSynapseTerminated, synSynapseTerminated},
+      {hcclPortDown, synFailHccl},
+  };
+  for (const Row& row : kRows) {
+    EXPECT_EQ(syn_guard([&] { throw Error(row.result, "text"); }), row.status) << row.result;
+    EXPECT_EQ(syn_text(), "text");
+  }
+}
+
+TEST(SynError, IsAnErrorWithTheResultOfItsStatus) {
+  const std::map<hcclResult_t, std::set<synStatus>> statuses = {
+      {hcclSuccess, {synSuccess}},
+      {hcclInvalidArgument, {synInvalidArgument, synInvalidTensorDimensions}},
+      {hcclOutOfMemory, {synOutOfHostMemory, synOutOfDeviceMemory}},
+      {hcclInvalidUsage,
+       {synObjectAlreadyInitialized, synObjectNotInitialized, synNoDeviceFound,
+        synDeviceTypeMismatch, synFailedNotEnoughDevicesFound, synWrongParamsFile,
+        synDeviceAlreadyAcquired}},
+      {hcclSystemError, {synNameIsAlreadyUsed, synBusy, synAllResourcesTaken}},
+      {hcclUnhandledSynapseError, {synDeviceReset, synUnavailable}},
+  };
+  std::map<synStatus, hcclResult_t> expected;
+  for (const auto& [result, group] : statuses) {
+    for (const synStatus status : group) expected[status] = result;
+  }
+  for (int code = synSuccess; code <= synFailTpcKernels; ++code) {
+    const auto status = static_cast<synStatus>(code);
+    const auto known = expected.find(status);
+    EXPECT_EQ(guard([=] { throw SynError(status, "text"); }),
+              known == expected.end() ? hcclInternalError : known->second)
+        << code;
+  }
+}
+
+struct Answers {
+  hcclResult_t result;
+  synStatus status;
+  std::array<bool, 4> as_expected;  // body not run (both), text there (both)
+};
+
+Answers ask_in_forked_child() {
+  bool ran = false;
+  Answers answers{};
+  answers.result = guard([&] { ran = true; });
+  answers.as_expected[0] = !ran;
+  answers.status = syn_guard([&] { ran = true; });
+  answers.as_expected[1] = !ran;
+  answers.as_expected[2] = !hccl_text().empty();
+  answers.as_expected[3] = !syn_text().empty();
+  return answers;
+}
+
+TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
+  install_fork_guard();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const Answers answers = ask_in_forked_child();
+    const bool sent = write(ends[1], &answers, sizeof answers) == sizeof answers;
+    _exit(sent ? 0 : 1);
+  }
+  close(ends[1]);
+  Answers answers{};
+  EXPECT_EQ(read(ends[0], &answers, sizeof answers), static_cast<ssize_t>(sizeof answers));
+  close(ends[0]);
+  int state = 0;
+  EXPECT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_EQ(answers.result, hcclInvalidUsage);
+  EXPECT_EQ(answers.status, synFail);
+  for (const bool as_expected : answers.as_expected) EXPECT_TRUE(as_expected);
+  EXPECT_EQ(guard([] {}), hcclSuccess);
+}
+
+}  // namespace
+}  // namespace hccl::api
