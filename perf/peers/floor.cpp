@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +23,7 @@ constexpr std::size_t kLine = 64;
 
 std::vector<const float*> all(const std::vector<Buffer>& buffers, std::size_t offset) {
   std::vector<const float*> addresses;
+  addresses.reserve(buffers.size());
   for (const Buffer& buffer : buffers) {
     addresses.push_back(buffer.get() + offset);
   }
@@ -31,6 +32,7 @@ std::vector<const float*> all(const std::vector<Buffer>& buffers, std::size_t of
 
 std::vector<float*> all_but(const std::vector<Buffer>& buffers, int left_out, std::size_t offset) {
   std::vector<float*> addresses;
+  addresses.reserve(buffers.size());
   for (std::size_t rank = 0; rank < buffers.size(); ++rank) {
     if (static_cast<int>(rank) != left_out) {
       addresses.push_back(buffers[rank].get() + offset);
@@ -41,15 +43,12 @@ std::vector<float*> all_but(const std::vector<Buffer>& buffers, int left_out, st
 
 }  // namespace
 
-Buffer::Buffer(std::size_t count, std::size_t first_line) {
-  const std::size_t offset = first_line % (kPage / kLine) * kLine;
-  const std::size_t bytes = ((count * sizeof(float) + offset) / kPage + 1) * kPage;
-  memory_.reset(static_cast<float*>(std::aligned_alloc(kPage, bytes)));
-  if (!memory_) {
-    throw std::bad_alloc();
-  }
-  std::fill_n(memory_.get(), bytes / sizeof(float), 0.0F);
-  start_ = memory_.get() + offset / sizeof(float);
+Buffer::Buffer(std::size_t count, std::size_t first_line)
+    : memory_(count + 2 * kPage / sizeof(float), 0.0F) {
+  void* start = memory_.data();
+  std::size_t space = memory_.size() * sizeof(float);
+  std::align(kPage, kPage, start, space);
+  start_ = static_cast<float*>(start) + first_line % (kPage / kLine) * kLine / sizeof(float);
 }
 
 void Floor::prepare(const Command& command, bool known_inputs) {
@@ -82,21 +81,21 @@ void Floor::allocate(std::size_t count) {
 }
 
 void Floor::reset() {
-  next_.store(0, std::memory_order_relaxed);
-  done_.store(0, std::memory_order_relaxed);
+  next_.value.store(0, std::memory_order_relaxed);
+  done_.value.store(0, std::memory_order_relaxed);
 }
 
 void Floor::work(std::uint64_t iterations) {
   const std::uint64_t per_operation = tiles_per_segment_ * segments_.size();
   const std::uint64_t total = per_operation * iterations;  // 0 where no bytes are moved
   for (;;) {
-    const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t ticket = next_.value.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= total) {
       break;
     }
     wait_until_done(ticket / per_operation * per_operation);
     run_tile(ticket % per_operation);
-    done_.fetch_add(1, std::memory_order_release);
+    done_.value.fetch_add(1, std::memory_order_release);
   }
   wait_until_done(total);
 }
@@ -177,7 +176,7 @@ void Floor::run_tile(std::uint64_t tile) {
 }
 
 void Floor::wait_until_done(std::uint64_t tiles) const {
-  for (int spins = 0; done_.load(std::memory_order_acquire) < tiles; ++spins) {
+  for (int spins = 0; done_.value.load(std::memory_order_acquire) < tiles; ++spins) {
     if (spins > 1000) {
       sched_yield();
     }

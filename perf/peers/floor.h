@@ -8,8 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 namespace peers {
@@ -24,10 +22,7 @@ class Buffer {
   [[nodiscard]] float* get() const { return start_; }
 
  private:
-  struct Free {
-    void operator()(float* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<float, Free> memory_;
+  std::vector<float> memory_;
   float* start_ = nullptr;
 };
 
@@ -51,6 +46,11 @@ class Floor {
   [[nodiscard]] std::uint64_t wrong(const Command& command) const;
 
  private:
+  // On a cache line of its own: every thread writes it.
+  struct alignas(64) Counter {
+    std::atomic<std::uint64_t> value = 0;
+  };
+
   // `count` elements: all sources are summed, the sum goes to all destinations.
   struct Segment {
     std::vector<const float*> sources;
@@ -66,6 +66,8 @@ class Floor {
   [[nodiscard]] bool can_stream() const;
   [[nodiscard]] const std::vector<Buffer>& inputs(const Command& command) const;
 
+  Counter next_;  // tiles claimed
+  Counter done_;  // tiles finished
   int ranks_;
   std::size_t capacity_ = 0;  // elements in each buffer
   std::size_t tile_ = 0;      // elements
@@ -74,8 +76,6 @@ class Floor {
   std::vector<Buffer> recv_;
   std::vector<Segment> segments_;  // all of one count
   std::uint64_t tiles_per_segment_ = 0;
-  alignas(64) std::atomic<std::uint64_t> next_ = 0;
-  alignas(64) std::atomic<std::uint64_t> done_ = 0;
 };
 
 }  // namespace peers

@@ -28,14 +28,14 @@ HWY_ATTR void sum_element(std::span<const float* const> sources,
 }
 
 // Four vectors a step: whole cache lines are read and written, which write combining needs.
-template <bool streaming>
+template <bool kStreaming>
 HWY_ATTR std::size_t sum_steps(std::span<const float* const> sources,
                                std::span<float* const> destinations, std::size_t i,
                                std::size_t end) {
   const Lanes lanes;
   const std::size_t width = hn::Lanes(lanes);
   const auto store = [lanes](auto value, float* to) HWY_ATTR {
-    if constexpr (streaming) {
+    if constexpr (kStreaming) {
       hn::Stream(value, lanes, to);
     } else {
       hn::StoreU(value, lanes, to);

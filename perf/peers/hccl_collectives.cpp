@@ -11,17 +11,16 @@
 #include <synapse_api.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -32,7 +31,7 @@ namespace {
 
 struct Shared {
   Board board;
-  hcclUniqueId id;
+  hcclUniqueId id{};
 };
 
 void check(hcclResult_t result, const char* call) {
@@ -110,6 +109,7 @@ class HcclEngine final : public Engine {
 
  private:
   static std::uint64_t address(const void* host) { return reinterpret_cast<std::uint64_t>(host); }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the API takes device addresses as pointers
   static void* pointer(std::uint64_t device) { return reinterpret_cast<void*>(device); }
 
   void reallocate(std::size_t count) {

@@ -10,6 +10,7 @@
 #include "session.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -19,7 +20,6 @@
 #include <vector>
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 namespace peers {

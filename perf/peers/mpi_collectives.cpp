@@ -9,11 +9,11 @@
 #include "shape.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <map>
-#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -21,7 +21,6 @@
 #include <vector>
 
 #include <mpi.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -83,7 +82,7 @@ class MpiEngine final : public Engine {
 
   void run(const Command& command, std::uint64_t iterations) override {
     const Shape shape = shape_of(command, rank_, ranks_);
-    const MPI_Comm comm = communicator(command);
+    MPI_Comm comm = communicator(command);
     const std::vector<int> counts(static_cast<std::size_t>(ranks_),
                                   static_cast<int>(shape.call_count));
     for (std::uint64_t i = 0; i < iterations; ++i) {

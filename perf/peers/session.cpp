@@ -40,7 +40,7 @@ bool read_command(Command& command) {
       command = parse_command(line);
       return true;
     } catch (const std::exception& error) {
-      std::cout << "{\"error\":\"" << error.what() << "\"}" << std::endl;
+      std::cout << R"({"error":")" << error.what() << R"("})" << std::endl;
     }
   }
   return false;
@@ -67,14 +67,14 @@ void measure(Board& board, std::size_t rank, Engine& engine, const Command& comm
 
 void answer(const Board& board, const Command& command, std::uint64_t wrong) {
   const auto ranks = static_cast<std::ptrdiff_t>(board.ranks);
-  std::cout << "{\"collective\":\"" << collective_name(command.collective)
-            << "\",\"bytes\":" << command.bytes << ",\"variant\":" << command.variant;
+  std::cout << R"({"collective":")" << collective_name(command.collective) << R"(","bytes":)"
+            << command.bytes << R"(,"variant":)" << command.variant;
   if (command.verb == Verb::run) {
     const auto first = *std::min_element(board.start_ns.begin(), board.start_ns.begin() + ranks);
     const auto last = *std::max_element(board.end_ns.begin(), board.end_ns.begin() + ranks);
-    std::cout << ",\"iterations\":" << command.iterations << ",\"total_ns\":" << (last - first);
+    std::cout << R"(,"iterations":)" << command.iterations << R"(,"total_ns":)" << (last - first);
   } else {
-    std::cout << ",\"wrong\":" << wrong;
+    std::cout << R"(,"wrong":)" << wrong;
   }
   std::cout << "}" << std::endl;
 }
@@ -101,7 +101,7 @@ std::uint64_t serve(Board& board, int rank, Engine& engine, const std::string& t
   std::uint64_t wrong = 0;
   pthread_barrier_wait(&board.barrier);
   if (rank == 0) {
-    std::cout << "{\"ready\":\"" << title << "\",\"ranks\":" << board.ranks << "}" << std::endl;
+    std::cout << R"({"ready":")" << title << R"(","ranks":)" << board.ranks << "}" << std::endl;
   }
   for (;;) {
     if (rank == 0) {

@@ -20,13 +20,13 @@ inline constexpr int kMaxRanks = 64;
 // Memory that all ranks of a driver share. Plain data and process-shared primitives only.
 struct Board {
   int ranks = 0;
-  pthread_barrier_t barrier;
-  std::array<sem_t, kMaxRanks> wake;  // one for each rank: a new command, or the end
+  pthread_barrier_t barrier{};
+  std::array<sem_t, kMaxRanks> wake{};  // one for each rank: a new command, or the end
   Command command;
   bool finished = false;
-  std::array<std::int64_t, kMaxRanks> start_ns;
-  std::array<std::int64_t, kMaxRanks> end_ns;
-  std::array<std::uint64_t, kMaxRanks> wrong;
+  std::array<std::int64_t, kMaxRanks> start_ns{};
+  std::array<std::int64_t, kMaxRanks> end_ns{};
+  std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
 // Called by one rank, before any other touches the board. Throws std::runtime_error.
