@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a communicator find each other: a rendezvous over TCP at the address in the unique id, then an
-// exchange of descriptors between the ranks of a node over an abstract unix socket.
+// How the ranks of a communicator find each other: a rendezvous over TCP at the address in the
+// unique id, then an exchange of descriptors between the ranks of a node over an abstract unix
+// socket.
 #pragma once
+
+#include "base/deadline.h"
+#include "base/file_descriptor.h"
 
 #include <hccl_types.h>
 
@@ -11,9 +15,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "base/deadline.h"
-#include "base/file_descriptor.h"
 
 namespace hccl::bootstrap {
 
@@ -33,7 +34,8 @@ struct Member {
   std::string box;
   std::vector<std::byte> blob;
   FileDescriptor memory;
-  FileDescriptor process;  // pidfd; readable once the process has gone. Invalid for ranks of this very process.
+  FileDescriptor process;  // pidfd; readable once the process has gone. Invalid for ranks of this
+                           // very process.
 };
 
 struct Roster {
@@ -42,25 +44,28 @@ struct Roster {
   Secret secret{};
 };
 
-// Starts an id server in this process and fills `id` with its address and a 128-bit secret; in HCCL_COMM_ID mode the
-// first id of the process is bound to that address. Throws Error.
+// Starts an id server in this process and fills `id` with its address and a 128-bit secret; in
+// HCCL_COMM_ID mode the first id of the process is bound to that address. Throws Error.
 [[nodiscard]] hcclUniqueId create_unique_id();
 
 // Stops the server of this id if this process owns it (at communicator destruction).
 void retire_unique_id(const hcclUniqueId& id) noexcept;
 
-// The id a rank joins with: `id` itself, or for the process's first communicator in HCCL_COMM_ID mode, that address.
-// Throws Error(hcclInvalidArgument) for an id that is neither. Consumes the "first communicator" right.
+// The id a rank joins with: `id` itself, or for the process's first communicator in HCCL_COMM_ID
+// mode, that address. Throws Error(hcclInvalidArgument) for an id that is neither. Consumes the
+// "first communicator" right.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
-// Blocks until all `size` ranks have joined with the same id, or throws Error: deadline (names the ranks missing), death of
-// a rank (names it), a rank claimed twice, different sizes, several boxes (one node only for now). `make_control` is called
-// on the leader alone and makes the shared segment.
+// Blocks until all `size` ranks have joined with the same id, or throws Error: deadline (names the
+// ranks missing), death of a rank (names it), a rank claimed twice, different sizes, several boxes
+// (one node only for now). `make_control` is called on the leader alone and makes the shared
+// segment.
 [[nodiscard]] Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                           const std::function<FileDescriptor()>& make_control, Deadline deadline);
 
-// Calls `on_exit` once, from the control thread, when the process behind `pidfd` has gone. Cancelled by destroying the watch
-// (which waits for a callback in progress, unless called from it).
+// Calls `on_exit` once, from the control thread, when the process behind `pidfd` has gone.
+// Cancelled by destroying the watch (which waits for a callback in progress, unless called from
+// it).
 class ProcessWatch {
  public:
   ProcessWatch() = default;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions between addresses, socket addresses and text; numeric forms never ask a name server.
+#include "bootstrap/address.h"
+
+#include "base/error.h"
+#include "base/parse.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::size_t kMostAddresses = 8;
+
+[[noreturn]] void refuse(const std::string& comm_id, const std::string& why) {
+  throw Error(hcclInvalidArgument, text("HCCL_COMM_ID=\"", comm_id, "\": ", why,
+                                        "; set it to address:port, e.g. 127.0.0.1:5555, "
+                                        "[::1]:5555 or localhost:5555"));
+}
+
+std::vector<Address> look_up(const std::string& comm_id, const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int status = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  if (status != 0) refuse(comm_id, text("no address for \"", host, "\": ", gai_strerror(status)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+    const Address address = from_socket_address(entry->ai_addr);
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+  }
+  if (addresses.empty()) refuse(comm_id, text("\"", host, "\" has no IPv4 or IPv6 address"));
+  std::ranges::stable_sort(addresses, {}, &Address::v6);
+  if (addresses.size() > kMostAddresses) addresses.resize(kMostAddresses);
+  return addresses;
+}
+
+}  // namespace
+
+bool Address::is_loopback() const {
+  if (!v6) return bytes[0] == 127;
+  return std::all_of(bytes.begin(), bytes.end() - 1, [](auto byte) { return byte == 0; }) &&
+         bytes[15] == 1;
+}
+
+bool Address::is_link_local() const {
+  if (!v6) return bytes[0] == 169 && bytes[1] == 254;
+  return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
+}
+
+bool Address::same_host(const Address& other) const {
+  return v6 == other.v6 && bytes == other.bytes;
+}
+
+std::string Address::host_text() const {
+  std::array<char, INET6_ADDRSTRLEN> buffer{};
+  inet_ntop(v6 ? AF_INET6 : AF_INET, bytes.data(), buffer.data(), buffer.size());
+  return buffer.data();
+}
+
+std::string Address::to_text() const {
+  return v6 ? text('[', host_text(), "]:", port) : text(host_text(), ':', port);
+}
+
+sockaddr* SocketAddress::get() { return static_cast<sockaddr*>(static_cast<void*>(&storage)); }
+
+const sockaddr* SocketAddress::get() const {
+  return static_cast<const sockaddr*>(static_cast<const void*>(&storage));
+}
+
+SocketAddress to_socket_address(const Address& address) {
+  SocketAddress result;
+  if (address.v6) {
+    sockaddr_in6 in6{};
+    in6.sin6_family = AF_INET6;
+    in6.sin6_port = htons(address.port);
+    in6.sin6_scope_id = address.scope;
+    std::memcpy(&in6.sin6_addr, address.bytes.data(), sizeof(in6.sin6_addr));
+    std::memcpy(&result.storage, &in6, sizeof(in6));
+    result.length = sizeof(in6);
+  } else {
+    sockaddr_in in4{};
+    in4.sin_family = AF_INET;
+    in4.sin_port = htons(address.port);
+    std::memcpy(&in4.sin_addr, address.bytes.data(), sizeof(in4.sin_addr));
+    std::memcpy(&result.storage, &in4, sizeof(in4));
+    result.length = sizeof(in4);
+  }
+  return result;
+}
+
+Address from_socket_address(const sockaddr* address) {
+  Address result;
+  if (address->sa_family == AF_INET6) {
+    sockaddr_in6 in6{};
+    std::memcpy(&in6, address, sizeof(in6));
+    result.v6 = true;
+    result.port = ntohs(in6.sin6_port);
+    result.scope = in6.sin6_scope_id;
+    std::memcpy(result.bytes.data(), &in6.sin6_addr, sizeof(in6.sin6_addr));
+  } else if (address->sa_family == AF_INET) {
+    sockaddr_in in4{};
+    std::memcpy(&in4, address, sizeof(in4));
+    result.port = ntohs(in4.sin_port);
+    std::memcpy(result.bytes.data(), &in4.sin_addr, sizeof(in4.sin_addr));
+  }
+  return result;
+}
+
+Address local_address(int socket) {
+  SocketAddress address;
+  if (getsockname(socket, address.get(), &address.length) != 0) return {};
+  return from_socket_address(address.get());
+}
+
+Address remote_address(int socket) {
+  SocketAddress address;
+  if (getpeername(socket, address.get(), &address.length) != 0) return {};
+  return from_socket_address(address.get());
+}
+
+std::vector<Address> parse_comm_id(const std::string& comm_id) {
+  const std::size_t colon = comm_id.rfind(':');
+  if (colon == std::string::npos || colon == 0) refuse(comm_id, "no \":port\"");
+  const std::optional<std::uint64_t> port = parse_number(comm_id.substr(colon + 1));
+  if (!port || *port == 0 || *port > 65535) refuse(comm_id, "the port is not within 1..65535");
+  std::string host = comm_id.substr(0, colon);
+  const bool bracketed = host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (host.empty()) refuse(comm_id, "no address before the port");
+  std::vector<Address> addresses = look_up(comm_id, host);
+  for (Address& address : addresses) address.port = static_cast<std::uint16_t>(*port);
+  return addresses;
+}
+
+}  // namespace hccl::bootstrap

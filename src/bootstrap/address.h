@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// An IPv4 or IPv6 address with a port: the value in unique ids, and its text forms.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+namespace hccl::bootstrap {
+
+struct Address {
+  bool v6 = false;
+  std::array<std::uint8_t, 16> bytes{};  // IPv4 uses the first four
+  std::uint32_t scope = 0;               // of link-local IPv6 addresses
+  std::uint16_t port = 0;
+
+  [[nodiscard]] bool is_loopback() const;
+  [[nodiscard]] bool is_link_local() const;
+  // Whether the host is the same; the port may differ.
+  [[nodiscard]] bool same_host(const Address& other) const;
+  [[nodiscard]] std::string host_text() const;
+  [[nodiscard]] std::string to_text() const;  // "127.0.0.1:5000", "[::1]:5000"
+
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+// What the socket calls take.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof(sockaddr_storage);
+
+  [[nodiscard]] sockaddr* get();
+  [[nodiscard]] const sockaddr* get() const;
+};
+
+[[nodiscard]] SocketAddress to_socket_address(const Address& address);
+// An address of another family gives 0.0.0.0:0.
+[[nodiscard]] Address from_socket_address(const sockaddr* address);
+
+[[nodiscard]] Address local_address(int socket);
+[[nodiscard]] Address remote_address(int socket);
+
+// The addresses of "address:port", split at the last colon: IPv4, IPv6 bare or in brackets, or a
+// name (IPv4 first). Throws Error(hcclInvalidArgument) that names HCCL_COMM_ID.
+[[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of joining a communicator, in order.
+#include "bootstrap/bootstrap.h"
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "bootstrap/node_exchange.h"
+#include "bootstrap/rendezvous_client.h"
+#include "bootstrap/secret.h"
+#include "bootstrap/server_registry.h"
+
+#include <exception>
+
+namespace hccl::bootstrap {
+namespace {
+
+// The root may be about to exit because of the failure; ranks still starting should hear of it
+// first.
+constexpr std::chrono::milliseconds kFarewell{400};
+
+void validate(int size, int rank, const Contribution& mine) {
+  if (size < 1 || size > kMostRanks) {
+    throw Error(hcclInvalidArgument,
+                text("a communicator of ", size, " ranks; pass a size from 1 to ", kMostRanks));
+  }
+  if (rank < 0 || rank >= size) {
+    throw Error(hcclInvalidArgument, text("rank ", rank, " of a communicator of ", size,
+                                          " ranks; pass a rank from 0 to ", size - 1));
+  }
+  if (mine.blob.size() > kMostBlob) {
+    throw Error(hcclInternalError, text("a rank contributes ", mine.blob.size(), " bytes; at most ",
+                                        kMostBlob, " are exchanged"));
+  }
+}
+
+Roster roster_of_one(Contribution mine) {
+  const ProcessIdentity process = ProcessIdentity::mine();
+  Member self;
+  self.rank = 0;
+  self.pid = process.pid;
+  self.host = process.host;
+  self.box = process.box;
+  self.blob = std::move(mine.blob);
+  self.memory = std::move(mine.memory);
+  Roster roster;
+  roster.members.push_back(std::move(self));
+  roster.secret = random_secret();
+  return roster;
+}
+
+Roster rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listener,
+                  Contribution mine, const std::function<FileDescriptor()>& make_control,
+                  Deadline deadline) {
+  RendezvousClient client(id, proof_key(id), hello, deadline);
+  const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
+  try {
+    client.join([&] {
+      // Rank 0 need not have called hcclGetUniqueId where the address is known to all.
+      if (may_serve) ServerRegistry::instance().create_if_absent(id);
+    });
+    const Table table = client.wait_for_table();
+    NodeExchange exchange(client, table, hello.rank, std::move(listener));
+    return exchange.run(std::move(mine), make_control);
+  } catch (const Error& error) {
+    client.leave({error.code(), error.what()});
+    throw;
+  } catch (const std::exception& error) {
+    client.leave({hcclInternalError, error.what()});
+    throw;
+  }
+}
+
+}  // namespace
+
+hcclUniqueId create_unique_id() { return encode(ServerRegistry::instance().create()); }
+
+void retire_unique_id(const hcclUniqueId& id) noexcept {
+  if (is_empty(id) || is_forked_child()) return;
+  try {
+    ServerRegistry::instance().retire(decode(id));
+  } catch (const std::exception&) {
+    // Not an id of ours: nothing to stop.
+    return;
+  }
+}
+
+hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {
+  return encode(ServerRegistry::instance().resolve(id));
+}
+
+Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
+            const std::function<FileDescriptor()>& make_control, Deadline deadline) {
+  validate(size, rank, mine);
+  install_fork_guard();
+  const UniqueId decoded = decode(id);
+  if (size == 1) {
+    ServerRegistry::instance().note_joined(decoded);
+    return roster_of_one(std::move(mine));
+  }
+  Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+  FileDescriptor listener = listen_on_node(hello.node_socket);
+  try {
+    Roster roster =
+        rendezvous(decoded, hello, std::move(listener), std::move(mine), make_control, deadline);
+    ServerRegistry::instance().note_joined(decoded);
+    return roster;
+  } catch (const Error& error) {
+    const auto server = ServerRegistry::instance().find(decoded);
+    if (server && error.code() != hcclInternalError) server->wait_until_all_know(kFarewell);
+    throw;
+  }
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread with a small stack and all signals blocked, around Asio's io_context.
+#include "bootstrap/control_thread.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/text.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <pthread.h>
+#include <signal.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::size_t kStackSize = 512 * 1024;
+// Exit must not hang on a callback that waits for a lock of the thread that exits.
+constexpr std::chrono::milliseconds kExitPatience{200};
+
+}  // namespace
+
+struct ControlThread::State {
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool running = false;
+  bool stopping = false;
+  bool exiting = false;
+  std::atomic<bool> has_id{false};
+  std::atomic<pthread_t> id{};
+};
+
+ControlThread& ControlThread::instance() {
+  static auto* const thread = new ControlThread;
+  return *thread;
+}
+
+ControlThread::ControlThread() : state_(new State) {}
+
+void ControlThread::start() {
+  if (is_forked_child()) {
+    throw Error(hcclInvalidUsage,
+                "this process was forked from one that used hccl; start it with exec instead");
+  }
+  install_fork_guard();
+  std::unique_lock lock(state_->mutex);
+  state_->ended.wait(lock, [&] { return !state_->stopping; });
+  if (state_->running) return;
+  if (state_->exiting) throw Error(hcclInvalidUsage, "the process is exiting");
+  static const bool registered = std::atexit(&ControlThread::stop_at_exit) == 0;
+  static_cast<void>(registered);
+  state_->context.restart();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackSize);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t id{};
+  const int status = pthread_create(&id, &attributes, &ControlThread::run, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (status != 0) {
+    throw Error(hcclSystemError, text("cannot start the control thread: ",
+                                      system_error_text(status), "; raise ulimit -u or -v"));
+  }
+  state_->running = true;
+}
+
+void ControlThread::stop() noexcept {
+  if (is_forked_child()) return;
+  std::unique_lock lock(state_->mutex);
+  if (!state_->running) return;
+  state_->context.stop();
+  if (is_current()) return;
+  state_->stopping = true;
+  const auto gone = [&] { return !state_->running; };
+  if (state_->exiting) {
+    state_->ended.wait_for(lock, kExitPatience, gone);
+  } else {
+    state_->ended.wait(lock, gone);
+  }
+  state_->stopping = false;
+  state_->ended.notify_all();
+}
+
+void ControlThread::post(std::function<void()> task) noexcept {
+  if (is_forked_child()) return;
+  asio::post(state_->context, std::move(task));
+}
+
+bool ControlThread::is_current() const noexcept {
+  return state_->has_id.load(std::memory_order_acquire) &&
+         pthread_equal(state_->id.load(std::memory_order_relaxed), pthread_self()) != 0;
+}
+
+asio::io_context& ControlThread::context() noexcept { return state_->context; }
+
+void* ControlThread::run(void* self) {
+  State& state = *static_cast<ControlThread*>(self)->state_;
+  pthread_setname_np(pthread_self(), "hccl-control");
+  state.id.store(pthread_self(), std::memory_order_relaxed);
+  state.has_id.store(true, std::memory_order_release);
+  for (bool again = true; again;) {
+    again = false;
+    try {
+      state.context.run();
+    } catch (const std::exception& error) {
+      // One connection's trouble (memory, descriptors) must not end the others.
+      log(LogLevel::error, "control", "a task failed: ", error.what());
+      again = true;
+    }
+  }
+  state.has_id.store(false, std::memory_order_release);
+  const std::lock_guard lock(state.mutex);
+  state.running = false;
+  state.ended.notify_all();
+  return nullptr;
+}
+
+void ControlThread::stop_at_exit() {
+  if (is_forked_child()) return;
+  ControlThread& thread = instance();
+  {
+    const std::lock_guard lock(thread.state_->mutex);
+    thread.state_->exiting = true;
+  }
+  thread.stop();
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames, with descriptors on unix sockets, over a non-blocking socket that its owner polls.
+#pragma once
+
+#include "bootstrap/wire.h"
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+// Never blocks and never throws for what the other side does: closed() and why() tell. One thread.
+class FrameChannel {
+ public:
+  FrameChannel(FileDescriptor socket, std::size_t most_payload);
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  // Queues the frame and sends what can be sent. The descriptors must stay open until flush() says
+  // done.
+  void send(FrameType type, std::span<const std::byte> payload,
+            const std::vector<int>& descriptors = {});
+  // Sends more; true when nothing is left.
+  bool flush();
+  // The next frame, if it is all there.
+  [[nodiscard]] std::optional<Frame> receive();
+
+  // The other side has closed, or broke the rules; frames that came before may still be received.
+  [[nodiscard]] bool closed() const { return closed_; }
+  [[nodiscard]] const std::string& why() const { return why_; }
+  // poll(2) events this channel waits for.
+  [[nodiscard]] short events() const;
+  // The kernel had no room for descriptors in flight: try again after a moment, poll will not tell.
+  [[nodiscard]] bool stalled() const { return stalled_; }
+
+ private:
+  struct Unsent {
+    Bytes bytes;
+    std::size_t sent = 0;
+    std::vector<int> descriptors;
+  };
+
+  bool send_some(Unsent& unsent);
+  void read_some();
+  void close(const std::string& why);
+  [[nodiscard]] std::optional<Frame> take_frame();
+
+  FileDescriptor socket_;
+  std::size_t most_payload_;
+  std::deque<Unsent> unsent_;
+  Bytes received_;
+  std::deque<FileDescriptor> received_descriptors_;
+  bool closed_ = false;
+  bool stalled_ = false;
+  std::string why_;
+};
+
+}  // namespace hccl::bootstrap

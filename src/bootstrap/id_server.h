@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server of one unique id: lets ranks in over TCP, tells them of each other and of each other's
+// death.
+#pragma once
+
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/session.h"
+#include "bootstrap/unique_id.h"
+
+#include <chrono>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+// A listening TCP socket on that address; port 0 picks one. errno tells why it is invalid.
+[[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
+
+// Lives on the control thread, which calls on_frame and on_closed; the other public members may be
+// called from any thread.
+class IdServer final : public std::enable_shared_from_this<IdServer>, public Session::Owner {
+ public:
+  // `key` is what ranks must prove to know; empty lets everybody in.
+  IdServer(UniqueId id, FileDescriptor listener, Bytes key);
+  ~IdServer();
+
+  void start();
+  // Closes everything now.
+  void stop();
+  // Closes once the rendezvous that has begun has ended, for ranks may still be on their way.
+  void retire();
+  // Waits until every rank has heard of the failure, those included that come late; at most
+  // `patience`. Does not wait if there is no failure or nobody is missing.
+  void wait_until_all_know(std::chrono::milliseconds patience);
+
+  void on_frame(Session& session, const Frame& frame) override;
+  void on_closed(Session& session, const std::string& why) override;
+
+ private:
+  struct Io;
+  using SessionPointer = std::shared_ptr<Session>;
+
+  void wait_for_connection();
+  void accept_connections();
+  void add_session(FileDescriptor socket);
+  void make_room();
+  void on_hello(Session& session, const Frame& frame);
+  void refuse(Session& session, const Failure& failure);
+  void seat(Session& session, const Hello& hello);
+  void watch(int rank, const ProcessIdentity& process);
+  void on_joined_frame(Session& session, const Frame& frame);
+  void settle();
+  void end();
+  void report_missing();
+  void close();
+  void broadcast(FrameType type, const Bytes& payload);
+  void reject(const Session& session, const std::string& why);
+  void forget(const Session& session);
+  void note_told(int rank);
+  [[nodiscard]] bool all_told() const;
+
+  UniqueId id_;
+  Bytes key_;
+  bool v6_;
+  ProcessIdentity self_;
+  std::unique_ptr<Io> io_;
+  Rendezvous rendezvous_;
+  std::vector<SessionPointer> sessions_;  // in order of arrival
+  std::map<int, ProcessWatch> watches_;   // of joined ranks, by rank
+  std::vector<bool> told_;                // by rank: knows of the failure
+  std::vector<std::promise<void>> waiting_for_told_;
+  int own_rank_ = -1;
+  bool report_armed_ = false;
+  bool table_sent_ = false;
+  bool ended_ = false;
+  bool retired_ = false;
+  bool closed_ = false;
+  bool warned_unproven_ = false;
+};
+
+}  // namespace hccl::bootstrap

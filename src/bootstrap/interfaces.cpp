@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists interfaces by getifaddrs and picks by name prefix.
+#include "bootstrap/interfaces.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <ifaddrs.h>
+#include <net/if.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+// Bridges and tunnels of containers and virtual machines: other hosts cannot reach them.
+constexpr std::array<std::string_view, 4> kVirtual{"docker", "tunl", "virbr", "veth"};
+
+using Accept = std::function<bool(const Interface&)>;
+
+std::optional<Interface> first_match(const std::vector<Interface>& interfaces,
+                                     const Accept& accept) {
+  for (const bool v6 : {false, true}) {
+    for (const Interface& candidate : interfaces) {
+      const Address& address = candidate.address;
+      if (address.v6 != v6 || (v6 && address.is_link_local())) continue;
+      if (accept(candidate)) return candidate;
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_virtual(const Interface& candidate) {
+  return std::ranges::any_of(
+      kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });
+}
+
+std::string describe(const std::vector<Interface>& interfaces) {
+  std::string list;
+  for (const Interface& entry : interfaces) {
+    list += text(list.empty() ? "" : ", ", entry.name, " (", entry.address.host_text(), ')');
+  }
+  return list.empty() ? "none" : list;
+}
+
+std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
+                                   const std::string& prefixes) {
+  for (std::size_t start = 0; start <= prefixes.size();) {
+    const std::size_t end = std::min(prefixes.find(',', start), prefixes.size());
+    const std::string_view prefix = std::string_view(prefixes).substr(start, end - start);
+    start = end + 1;
+    if (prefix.empty()) continue;
+    const auto match = first_match(
+        interfaces, [&](const Interface& entry) { return entry.name.starts_with(prefix); });
+    if (match) return match;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Interface> local_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    throw Error(hcclSystemError, text("cannot list the network interfaces: ",
+                                      system_error_text(errno), "; allow netlink sockets"));
+  }
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  std::vector<Interface> interfaces;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    interfaces.push_back({entry->ifa_name, from_socket_address(entry->ifa_addr),
+                          (entry->ifa_flags & IFF_LOOPBACK) != 0});
+  }
+  return interfaces;
+}
+
+Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& prefixes) {
+  std::optional<Interface> choice;
+  if (!prefixes.empty()) {
+    choice = by_prefix(interfaces, prefixes);
+    if (choice) return *choice;
+    throw Error(hcclInvalidArgument,
+                text("HCCL_SOCKET_IFNAME=\"", prefixes, "\" matches no interface with a usable ",
+                     "address; name one of: ", describe(interfaces)));
+  }
+  choice = first_match(
+      interfaces, [](const Interface& entry) { return !entry.loopback && !is_virtual(entry); });
+  if (!choice) choice = first_match(interfaces, [](const Interface& e) { return e.loopback; });
+  if (choice) return *choice;
+  throw Error(hcclSystemError, text("no network interface is up to listen on (there is: ",
+                                    describe(interfaces), "); bring the loopback interface up"));
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Members send their contribution to the leader; it sends every member all entries, then the shared
+// segment. The final barrier is the rendezvous server's, who also knows who died.
+#include "bootstrap/node_exchange.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/peer_process.h"
+#include "bootstrap/secret.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::chrono::milliseconds kStallPause{5};
+constexpr std::size_t kMostGuests = kMostRanks + 64;
+
+struct NodeAddress {
+  sockaddr_un address{};
+  socklen_t length = 0;
+
+  [[nodiscard]] const sockaddr* get() const {
+    return static_cast<const sockaddr*>(static_cast<const void*>(&address));
+  }
+};
+
+NodeAddress node_address(const SocketName& name) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string path = "hccl-rank-";
+  for (const std::byte byte : name) {
+    path.push_back(kDigits[std::to_integer<std::size_t>(byte >> 4)]);
+    path.push_back(kDigits[std::to_integer<std::size_t>(byte & std::byte{0xf})]);
+  }
+  NodeAddress result;
+  result.address.sun_family = AF_UNIX;
+  // A leading zero byte makes the name abstract: no file, gone with its socket.
+  std::memcpy(&result.address.sun_path[1], path.data(), path.size());
+  result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
+  return result;
+}
+
+FileDescriptor node_socket() {
+  FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!result.valid()) {
+    throw Error(hcclSystemError,
+                text("cannot make a unix socket: ", system_error_text(errno), "; raise ulimit -n"));
+  }
+  return result;
+}
+
+}  // namespace
+
+// A connection to the leader that has not contributed yet.
+struct NodeExchange::Guest {
+  FrameChannel channel;
+};
+
+FileDescriptor listen_on_node(const SocketName& name) {
+  FileDescriptor listener = node_socket();
+  const NodeAddress where = node_address(name);
+  if (bind(listener.get(), where.get(), where.length) != 0 ||
+      listen(listener.get(), SOMAXCONN) != 0) {
+    throw Error(hcclSystemError, text("cannot listen on an abstract unix socket: ",
+                                      system_error_text(errno), "; allow unix sockets"));
+  }
+  return listener;
+}
+
+NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int rank,
+                           FileDescriptor listener)
+    : client_(client),
+      table_(table),
+      rank_(rank),
+      listener_(std::move(listener)),
+      present_(table.ranks.size(), false) {
+  roster_.secret = table.secret;
+  for (const TableEntry& entry : table.ranks) {
+    Member added;
+    added.rank = static_cast<int>(roster_.members.size());
+    added.pid = entry.process.pid;
+    added.host = entry.process.host;
+    added.box = entry.process.box;
+    roster_.members.push_back(std::move(added));
+  }
+}
+
+Roster NodeExchange::run(Contribution mine, const std::function<FileDescriptor()>& make_control) {
+  if (rank_ == leader_) {
+    lead(std::move(mine), make_control);
+  } else {
+    follow(std::move(mine));
+  }
+  for (Member& other : roster_.members) {
+    // The end of this very process is nothing to wait for.
+    if (is_own_process(other.rank)) other.process.reset();
+  }
+  client_.finish();
+  return std::move(roster_);
+}
+
+void NodeExchange::lead(Contribution mine, const std::function<FileDescriptor()>& make_control) {
+  Member& own = member(rank_);
+  own.blob = std::move(mine.blob);
+  own.memory = std::move(mine.memory);
+  own.process = open_process(getpid());
+  if (!own.process.valid()) {
+    throw Error(hcclSystemError, text("pidfd_open: ", system_error_text(errno),
+                                      "; raise ulimit -n, or use Linux 5.3 or later"));
+  }
+  present_[static_cast<std::size_t>(rank_)] = true;
+  roster_.control = make_control();
+  gather();
+  distribute();
+}
+
+void NodeExchange::gather() {
+  std::vector<Guest> guests;
+  while (!std::ranges::all_of(present_, [](bool here) { return here; })) {
+    std::vector<pollfd> wanted{{listener_.get(), POLLIN, 0}};
+    for (const Guest& guest : guests) {
+      wanted.push_back({guest.channel.fd(), guest.channel.events(), 0});
+    }
+    client_.wait(wanted);
+    std::erase_if(guests, [&](Guest& guest) { return take_contribution(guest); });
+    accept_guests(guests);
+  }
+}
+
+void NodeExchange::accept_guests(std::vector<Guest>& guests) {
+  while (true) {
+    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return;
+      throw Error(hcclSystemError, text("cannot accept a rank's connection: ",
+                                        system_error_text(errno), "; raise ulimit -n"));
+    }
+    if (peer_user(socket.get()) != geteuid()) {
+      log(LogLevel::warning, "bootstrap", "rejected a connection of another user to rank ", rank_);
+      continue;
+    }
+    if (guests.size() >= kMostGuests) guests.erase(guests.begin());
+    guests.push_back({FrameChannel(std::move(socket), kLargePayload)});
+  }
+}
+
+// True when there is nothing more to expect of this guest.
+bool NodeExchange::take_contribution(Guest& guest) {
+  std::optional<Frame> frame = guest.channel.receive();
+  if (!frame) return guest.channel.closed();
+  auto message =
+      frame->type == FrameType::contribution ? parse_contribution(frame->payload) : std::nullopt;
+  const bool valid = message && equal_in_constant_time(message->secret, table_.secret) &&
+                     message->rank < static_cast<int>(present_.size()) &&
+                     !present_[static_cast<std::size_t>(message->rank)] &&
+                     frame->descriptors.size() == (message->has_memory ? 1U : 0U);
+  FileDescriptor process = valid ? peer_process(guest.channel.fd()) : FileDescriptor();
+  if (!valid || !process.valid()) {
+    // A rank that is gone is named by the server.
+    if (!valid) log(LogLevel::warning, "bootstrap", "rejected a stranger's bytes at rank ", rank_);
+    return true;
+  }
+  Member& from = member(message->rank);
+  from.blob = std::move(message->blob);
+  if (message->has_memory) from.memory = std::move(frame->descriptors.front());
+  from.process = std::move(process);
+  present_[static_cast<std::size_t>(message->rank)] = true;
+  channels_.push_back(std::move(guest.channel));
+  return true;
+}
+
+void NodeExchange::distribute() {
+  for (const Member& from : roster_.members) {
+    const EntryMessage message{from.rank, from.memory.valid(), true, from.blob};
+    const Bytes bytes = serialize(message);
+    std::vector<int> descriptors{from.process.get()};
+    if (from.memory.valid()) descriptors.insert(descriptors.begin(), from.memory.get());
+    for (FrameChannel& channel : channels_) channel.send(FrameType::entry, bytes, descriptors);
+  }
+  std::vector<int> control;
+  if (roster_.control.valid()) control.push_back(roster_.control.get());
+  for (FrameChannel& channel : channels_) channel.send(FrameType::control_block, {}, control);
+  flush_all();
+}
+
+void NodeExchange::flush_all() {
+  while (true) {
+    std::vector<pollfd> wanted;
+    bool stalled = false;
+    for (FrameChannel& channel : channels_) {
+      if (channel.flush()) continue;
+      wanted.push_back({channel.fd(), POLLOUT, 0});
+      stalled = stalled || channel.stalled();
+    }
+    if (wanted.empty()) return;
+    if (stalled) wanted.clear();
+    client_.wait(wanted, stalled ? Deadline::Duration(kStallPause) : std::chrono::hours(24));
+  }
+}
+
+FrameChannel NodeExchange::connect_to_leader() {
+  const TableEntry& leader = table_.ranks[static_cast<std::size_t>(leader_)];
+  const NodeAddress where = node_address(leader.node_socket);
+  FileDescriptor socket = node_socket();
+  while (connect(socket.get(), where.get(), where.length) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) {
+      client_.wait_for_verdict(
+          {hcclSystemError, text("rank ", rank_, " cannot reach the unix socket of ",
+                                 describe(leader_, leader.process), ": ", system_error_text(errno),
+                                 "; run all ranks in one network namespace")});
+    }
+    std::vector<pollfd> none;
+    client_.wait(none, kStallPause);
+  }
+  if (peer_user(socket.get()) != geteuid()) {
+    throw Error(hcclSocketError, text("the unix socket of ", describe(leader_, leader.process),
+                                      " belongs to another user; run all ranks as one user"));
+  }
+  return {std::move(socket), kLargePayload};
+}
+
+void NodeExchange::follow(Contribution mine) {
+  channels_.push_back(connect_to_leader());
+  FrameChannel& channel = channels_.front();
+  const ContributionMessage message{table_.secret, rank_, mine.memory.valid(),
+                                    std::move(mine.blob)};
+  std::vector<int> descriptors;
+  if (mine.memory.valid()) descriptors.push_back(mine.memory.get());
+  channel.send(FrameType::contribution, serialize(message), descriptors);
+  while (true) {
+    std::optional<Frame> frame = channel.receive();
+    if (frame) {
+      if (take_from_leader(*frame)) return;
+      continue;
+    }
+    if (channel.closed()) {
+      client_.wait_for_verdict(
+          {hcclSystemError,
+           text(describe(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
+                channel.why(), " while rank ", rank_, " waited for the other ranks' memory")});
+    }
+    channel.flush();
+    std::vector<pollfd> wanted{{channel.fd(), channel.events(), 0}};
+    client_.wait(wanted,
+                 channel.stalled() ? Deadline::Duration(kStallPause) : std::chrono::hours(24));
+  }
+}
+
+// True when the shared segment is here, which comes last.
+bool NodeExchange::take_from_leader(Frame& frame) {
+  const auto refuse = [&] {
+    throw Error(hcclInternalError, text("rank ", leader_, " sent rank ", rank_, " a malformed ",
+                                        "list of ranks; use one version on all ranks"));
+  };
+  if (frame.type == FrameType::control_block) {
+    const bool whole = std::ranges::all_of(present_, [](bool here) { return here; });
+    if (!whole || frame.descriptors.size() > 1) refuse();
+    if (!frame.descriptors.empty()) roster_.control = std::move(frame.descriptors.front());
+    return true;
+  }
+  auto entry = frame.type == FrameType::entry ? parse_entry(frame.payload) : std::nullopt;
+  if (!entry || entry->rank >= static_cast<int>(present_.size())) refuse();
+  const std::size_t expected = (entry->has_memory ? 1U : 0U) + (entry->has_process ? 1U : 0U);
+  if (frame.descriptors.size() != expected || present_[static_cast<std::size_t>(entry->rank)]) {
+    refuse();
+  }
+  Member& to = member(entry->rank);
+  to.blob = std::move(entry->blob);
+  if (entry->has_memory) to.memory = std::move(frame.descriptors.front());
+  if (entry->has_process) to.process = std::move(frame.descriptors.back());
+  present_[static_cast<std::size_t>(entry->rank)] = true;
+  return false;
+}
+
+Member& NodeExchange::member(int rank) { return roster_.members[static_cast<std::size_t>(rank)]; }
+
+bool NodeExchange::is_own_process(int rank) const {
+  const auto& ranks = table_.ranks;
+  return ranks[static_cast<std::size_t>(rank)].process.same_process(
+      ranks[static_cast<std::size_t>(rank_)].process);
+}
+
+}  // namespace hccl::bootstrap

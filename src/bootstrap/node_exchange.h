@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange between the ranks of a node: bytes, device memory, pidfds and the shared segment, as
+// descriptors over abstract unix sockets. The lowest rank leads.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/frame_channel.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/rendezvous_client.h"
+
+#include <functional>
+
+namespace hccl::bootstrap {
+
+// An abstract socket on which this rank can be reached by those of its user. Throws Error.
+[[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
+
+class NodeExchange {
+ public:
+  // `listener` is this rank's node socket; `client` tells of other ranks' failure while this waits.
+  NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener);
+
+  [[nodiscard]] Roster run(Contribution mine, const std::function<FileDescriptor()>& make_control);
+
+ private:
+  struct Guest;
+
+  void lead(Contribution mine, const std::function<FileDescriptor()>& make_control);
+  void follow(Contribution mine);
+  void gather();
+  void accept_guests(std::vector<Guest>& guests);
+  [[nodiscard]] bool take_contribution(Guest& guest);
+  void distribute();
+  [[nodiscard]] FrameChannel connect_to_leader();
+  [[nodiscard]] bool take_from_leader(Frame& frame);
+  void flush_all();
+  [[nodiscard]] Member& member(int rank);
+  [[nodiscard]] bool is_own_process(int rank) const;
+
+  RendezvousClient& client_;
+  const Table& table_;
+  int rank_;
+  int leader_ = 0;
+  FileDescriptor listener_;
+  std::vector<FrameChannel> channels_;  // leader: one per contribution; member: to the leader
+  std::vector<bool> present_;           // by rank: its entry is here
+  Roster roster_;
+};
+
+}  // namespace hccl::bootstrap

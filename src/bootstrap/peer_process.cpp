@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// pidfds from pids and from unix sockets.
+#include "bootstrap/peer_process.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // Linux 6.5; not in Debian 12's headers
+#endif
+
+namespace hccl::bootstrap {
+namespace {
+
+std::optional<ucred> peer_credentials(int unix_socket) noexcept {
+  ucred credentials{};
+  socklen_t length = sizeof(credentials);
+  if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return std::nullopt;
+  }
+  return credentials;
+}
+
+}  // namespace
+
+std::uint64_t own_pid_namespace() {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+FileDescriptor open_process(pid_t pid) noexcept {
+  return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec always
+}
+
+FileDescriptor peer_process(int unix_socket) noexcept {
+  int fd = -1;
+  socklen_t length = sizeof(fd);
+  if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0) {
+    return FileDescriptor(fd);
+  }
+  const auto credentials = peer_credentials(unix_socket);
+  if (!credentials || credentials->pid <= 0) return {};
+  return open_process(credentials->pid);
+}
+
+std::optional<uid_t> peer_user(int unix_socket) noexcept {
+  const auto credentials = peer_credentials(unix_socket);
+  if (!credentials) return std::nullopt;
+  return credentials->uid;
+}
+
+bool has_exited(const FileDescriptor& process) noexcept {
+  if (!process.valid()) return false;
+  pollfd entry{process.get(), POLLIN, 0};
+  return poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) != 0;
+}
+
+}  // namespace hccl::bootstrap

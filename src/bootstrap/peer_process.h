@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other processes by pidfd: a descriptor that becomes readable when the last thread of the process
+// has gone, and that never comes to mean another process.
+#pragma once
+
+#include "base/file_descriptor.h"
+
+#include <cstdint>
+#include <optional>
+
+#include <sys/types.h>
+
+namespace hccl::bootstrap {
+
+// The inode of this process's pid namespace; 0 if /proc does not tell.
+[[nodiscard]] std::uint64_t own_pid_namespace();
+
+// Invalid if the process is gone or the kernel has no pidfd_open; errno tells.
+[[nodiscard]] FileDescriptor open_process(pid_t pid) noexcept;
+
+// The process at the other end of a connected unix socket. Works across pid namespaces where the
+// kernel has SO_PEERPIDFD. Invalid if it is gone.
+[[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
+
+[[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
+
+[[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A watch is an Asio wait for the pidfd to become readable. Asio objects belong to the control
+// thread; the state is shared with it so that either side may go first.
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/control_thread.h"
+#include "bootstrap/peer_process.h"
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+
+#include <asio/posix/stream_descriptor.hpp>
+
+namespace hccl::bootstrap {
+
+struct ProcessWatch::State : std::enable_shared_from_this<State> {
+  State(FileDescriptor process, std::function<void()> callback)
+      : pidfd(std::move(process)),
+        on_exit(std::move(callback)),
+        descriptor(ControlThread::instance().context()) {}
+
+  // On the control thread: waits, and again after a wake-up that was not the exit.
+  void wait() {
+    if (!descriptor.is_open()) descriptor.assign(pidfd.get());
+    descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [self = shared_from_this()](const std::error_code& error) {
+                            if (!error) self->woken();
+                          });
+  }
+
+  void woken() {
+    if (!has_exited(pidfd)) return wait();
+    {
+      const std::lock_guard lock(mutex);
+      if (cancelled) return;
+      running = true;
+    }
+    on_exit();
+    const std::lock_guard lock(mutex);
+    running = false;
+    finished.notify_all();
+  }
+
+  void cancel() {
+    std::unique_lock lock(mutex);
+    cancelled = true;
+    if (!ControlThread::instance().is_current()) finished.wait(lock, [&] { return !running; });
+    lock.unlock();
+    // The descriptor is closed by its owner, the control thread; until then it stays open.
+    ControlThread::instance().post([self = shared_from_this()] { self->close(); });
+  }
+
+  void close() {
+    std::error_code ignored;
+    if (descriptor.is_open()) {
+      descriptor.cancel(ignored);
+      static_cast<void>(descriptor.release());
+    }
+    pidfd.reset();
+    on_exit = nullptr;
+  }
+
+  FileDescriptor pidfd;
+  std::function<void()> on_exit;
+  asio::posix::stream_descriptor descriptor;
+  std::mutex mutex;
+  std::condition_variable finished;
+  bool cancelled = false;
+  bool running = false;
+};
+
+ProcessWatch::ProcessWatch(const FileDescriptor& pidfd, std::function<void()> on_exit) {
+  ControlThread::instance().start();
+  state_ = std::make_shared<State>(pidfd.duplicate(), std::move(on_exit));
+  ControlThread::instance().post([state = state_] {
+    if (state->pidfd.valid()) state->wait();
+  });
+}
+
+ProcessWatch::ProcessWatch(ProcessWatch&&) noexcept = default;
+
+ProcessWatch& ProcessWatch::operator=(ProcessWatch&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+ProcessWatch::~ProcessWatch() {
+  if (!state_) return;
+  if (is_forked_child()) {
+    // The epoll set is the parent's and its locks may be held: nothing of it may be touched here.
+    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
+    return;
+  }
+  state_->cancel();
+}
+
+}  // namespace hccl::bootstrap

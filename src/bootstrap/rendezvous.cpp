@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every text here reaches a user on some rank: it names ranks, pids and hosts and one thing to do.
+#include "bootstrap/rendezvous.h"
+
+#include "base/text.h"
+#include "bootstrap/rank_list.h"
+#include "bootstrap/secret.h"
+
+#include <algorithm>
+
+namespace hccl::bootstrap {
+
+std::optional<Failure> Rendezvous::admit(const Hello& hello, const std::string& address) {
+  if (is_over()) return refusal_when_over();
+  if (hello.rank >= hello.size) {
+    return Failure{hcclInvalidArgument, text("rank ", hello.rank, " is not below the size ",
+                                             hello.size, "; pass a rank from 0 to size - 1")};
+  }
+  if (seats_.empty()) seats_.resize(static_cast<std::size_t>(hello.size));
+  if (hello.size != size()) {
+    fail(size_mismatch(hello));
+    return failure_;
+  }
+  Seat& seat = seats_[static_cast<std::size_t>(hello.rank)];
+  if (seat.taken) return second_claim(hello, address);
+  seat.taken = true;
+  seat.address = address;
+  seat.entry = {hello.process, hello.node_socket};
+  arrivals_.push_back(hello.rank);
+  return std::nullopt;
+}
+
+void Rendezvous::advance() {
+  const auto all = [&](bool Seat::*flag) {
+    return !seats_.empty() && std::ranges::all_of(seats_, [&](const Seat& s) { return s.*flag; });
+  };
+  if (phase_ == Phase::gathering && all(&Seat::taken)) {
+    if (const auto failure = several_boxes()) return fail(*failure);
+    table_.secret = random_secret();
+    for (const Seat& seat : seats_) table_.ranks.push_back(seat.entry);
+    phase_ = Phase::exchanging;
+  } else if (phase_ == Phase::exchanging && all(&Seat::ready)) {
+    phase_ = Phase::complete;
+  }
+}
+
+void Rendezvous::set_ready(int rank) {
+  if (phase_ == Phase::exchanging) seats_[static_cast<std::size_t>(rank)].ready = true;
+}
+
+void Rendezvous::fail(const Failure& failure) {
+  if (is_over()) return;
+  phase_ = Phase::failed;
+  failure_ = failure;
+}
+
+void Rendezvous::rank_exited(int rank) {
+  fail({hcclSystemError, text(describe_rank(rank),
+                              " exited during initialisation; see its own "
+                              "output, then start all ranks again")});
+}
+
+void Rendezvous::rank_left(int rank, const Failure& own) {
+  fail({own.code, text(describe_rank(rank), " failed during initialisation: ", own.text)});
+}
+
+void Rendezvous::rank_gave_up(int rank, std::uint32_t seconds) {
+  if (is_over()) return;
+  const bool gathering = phase_ == Phase::gathering;
+  fail({hcclInternalError,
+        text(waited_for(), " after ", seconds, " s (", describe_rank(rank), " gave up waiting); ",
+             gathering ? "start them" : "see whether they are stopped",
+             " or raise HCCL_INIT_TIMEOUT")});
+}
+
+bool Rendezvous::has_joined(int rank) const {
+  return rank >= 0 && rank < size() && seats_[static_cast<std::size_t>(rank)].taken;
+}
+
+std::string Rendezvous::waited_for() const {
+  const bool gathering = phase_ == Phase::gathering;
+  const std::vector<int> ranks = ranks_where(gathering ? &Seat::taken : &Seat::ready, false);
+  return text(rank_list(ranks), ranks.size() == 1 ? " has" : " have",
+              gathering ? " not joined" : " not finished the exchange of descriptors");
+}
+
+Failure Rendezvous::refusal_when_over() const {
+  if (phase_ == Phase::failed) return failure_;
+  return {hcclInvalidUsage, text("the communicator is already complete: its ", size(),
+                                 " ranks have all joined; make a new unique id for another one")};
+}
+
+std::string Rendezvous::describe_rank(int rank) const {
+  return describe(rank, seats_[static_cast<std::size_t>(rank)].entry.process);
+}
+
+Failure Rendezvous::size_mismatch(const Hello& hello) const {
+  std::vector<int> others = arrivals_;
+  std::ranges::sort(others);
+  return {hcclInvalidArgument,
+          text("the ranks disagree on the size of the communicator: ",
+               describe(hello.rank, hello.process), " says ", hello.size, ", but ",
+               rank_list(others), others.size() == 1 ? " says " : " say ", size(),
+               "; start every rank with the same size")};
+}
+
+Failure Rendezvous::second_claim(const Hello& hello, const std::string& address) const {
+  const Seat& first = seats_[static_cast<std::size_t>(hello.rank)];
+  return {hcclInvalidUsage,
+          text("rank ", hello.rank, " is already taken by pid ", first.entry.process.pid,
+               " on host ", first.entry.process.host, " (", first.address, ") and pid ",
+               hello.process.pid, " on host ", hello.process.host, " (", address,
+               ") claims it too; give every process a rank of its own")};
+}
+
+std::optional<Failure> Rendezvous::several_boxes() const {
+  const ProcessIdentity& first = seats_.front().entry.process;
+  std::vector<std::string> boxes{first.box};
+  std::string list = describe_rank(0);
+  for (int rank = 1; rank < size(); ++rank) {
+    const ProcessIdentity& process = seats_[static_cast<std::size_t>(rank)].entry.process;
+    if (std::ranges::find(boxes, process.box) != boxes.end()) continue;
+    boxes.push_back(process.box);
+    if (boxes.size() <= 4) list += text(", ", describe_rank(rank));
+  }
+  if (boxes.size() == 1) return std::nullopt;
+  return Failure{
+      hcclUnsupported,
+      text("ranks on several nodes are not supported yet: ", boxes.size(), " nodes, with ", list,
+           "; run all ranks on one node, as one user and with ", "one HCCL_NODE_ID")};
+}
+
+std::vector<int> Rendezvous::ranks_where(bool Seat::*flag, bool value) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (seats_[static_cast<std::size_t>(rank)].*flag == value) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace hccl::bootstrap

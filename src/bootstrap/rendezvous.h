@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of a rendezvous, without sockets: who may join, when everybody is there, what a loss
+// means.
+#pragma once
+
+#include "bootstrap/messages.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+// Driven by one thread.
+class Rendezvous {
+ public:
+  enum class Phase { gathering, exchanging, complete, failed };
+
+  // Lets the rank in, or says why not. A reason that concerns everybody (sizes that differ) also
+  // fails the rendezvous. `address` is where the hello came from.
+  [[nodiscard]] std::optional<Failure> admit(const Hello& hello, const std::string& address);
+
+  // Moves from gathering to exchanging when the last rank is in (or to failed if they cannot work
+  // together), and from exchanging to complete when the last is ready.
+  void advance();
+  void set_ready(int rank);
+
+  // The first failure stands; later ones are its consequences.
+  void fail(const Failure& failure);
+  void rank_exited(int rank);
+  void rank_left(int rank, const Failure& own);
+  void rank_gave_up(int rank, std::uint32_t seconds);
+
+  [[nodiscard]] Phase phase() const { return phase_; }
+  [[nodiscard]] bool is_over() const {
+    return phase_ == Phase::complete || phase_ == Phase::failed;
+  }
+  [[nodiscard]] const Failure& failure() const { return failure_; }
+  [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
+  [[nodiscard]] bool has_joined(int rank) const;
+  [[nodiscard]] const Table& table() const { return table_; }
+  // Who is waited for: "ranks 3,5 have not joined".
+  [[nodiscard]] std::string waited_for() const;
+  // Why a hello that comes too late is refused.
+  [[nodiscard]] Failure refusal_when_over() const;
+
+ private:
+  struct Seat {
+    bool taken = false;
+    bool ready = false;
+    std::string address;
+    TableEntry entry;
+  };
+
+  [[nodiscard]] std::string describe_rank(int rank) const;
+  [[nodiscard]] Failure size_mismatch(const Hello& hello) const;
+  [[nodiscard]] Failure second_claim(const Hello& hello, const std::string& address) const;
+  [[nodiscard]] std::optional<Failure> several_boxes() const;
+  [[nodiscard]] std::vector<int> ranks_where(bool Seat::*flag, bool value) const;
+
+  Phase phase_ = Phase::gathering;
+  std::vector<Seat> seats_;  // empty until the first rank says how many there are
+  std::vector<int> arrivals_;
+  Failure failure_;
+  Table table_;
+};
+
+}  // namespace hccl::bootstrap

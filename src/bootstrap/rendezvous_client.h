@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's side of the rendezvous: finds the server, joins, and hears through it of everybody's
+// fate.
+#pragma once
+
+#include "base/deadline.h"
+#include "bootstrap/frame_channel.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/unique_id.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+namespace hccl::bootstrap {
+
+// One thread. Every member that waits throws Error: the deadline, a failure the server reports, or
+// the death of the server's process.
+class RendezvousClient {
+ public:
+  RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
+
+  // Connects, again and again until the deadline, and joins. `before_attempt` runs before each try.
+  void join(const std::function<void()>& before_attempt);
+  // Waits until all ranks have joined.
+  [[nodiscard]] Table wait_for_table();
+  // Tells the server that this rank has all it needs, and waits until everybody has.
+  void finish();
+  // Ends this rank's part because of an error of its own, so that the others hear why.
+  void leave(const Failure& own) noexcept;
+
+  // For a caller that waits for other descriptors too: blocks until one of `others` has an event,
+  // throwing as all waits here do. At most `limit`.
+  void wait(std::vector<pollfd>& others, Deadline::Duration limit = std::chrono::hours(24));
+  // Called when something shows that a rank is gone: waits shortly for the server to say which, and
+  // throws that, else Error(code, text).
+  [[noreturn]] void wait_for_verdict(const Failure& otherwise);
+  [[nodiscard]] Deadline deadline() const { return deadline_; }
+
+ private:
+  enum class Outcome { joined, refused, unreachable, dropped };
+
+  [[nodiscard]] Outcome try_address(const Address& address);
+  [[nodiscard]] FileDescriptor connect_to(const Address& address, Outcome& outcome);
+  [[nodiscard]] bool handshake(FileDescriptor socket);
+  [[nodiscard]] std::optional<Frame> await_frame(FrameChannel& channel);
+  void read_greeting(const Frame& frame, FrameChannel& channel);
+  void read_welcome(const Frame& frame);
+  void note_refusal();
+  // Takes what has arrived: keeps a frame that is news to the caller, throws a failure.
+  [[nodiscard]] std::optional<Frame> next_frame();
+  void check_server();
+  void note_kept(const std::vector<pollfd>& others) const;
+  [[nodiscard]] Frame wait_for(FrameType type);
+  [[noreturn]] void refuse_protocol() const;
+  [[noreturn]] void give_up();
+  [[noreturn]] void give_up_before_joining();
+  [[nodiscard]] std::string where() const;
+  [[nodiscard]] std::string server_text() const;
+
+  UniqueId id_;
+  Bytes key_;
+  Hello hello_;
+  Deadline deadline_;
+  Deadline::Clock::time_point begin_ = Deadline::Clock::now();
+  std::optional<Deadline> refusals_end_;
+  std::optional<FrameChannel> channel_;
+  std::optional<Frame> kept_;
+  std::string last_trouble_ = "no answer";
+  Address server_address_;
+  ProcessIdentity server_;
+  int server_rank_ = -1;
+  FileDescriptor server_process_;
+};
+
+}  // namespace hccl::bootstrap

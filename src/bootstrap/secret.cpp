@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Secrets come from getrandom(2), which needs no descriptor.
+#include "bootstrap/secret.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <cerrno>
+
+#include <sys/random.h>
+
+namespace hccl::bootstrap {
+
+Secret random_secret() {
+  Secret secret{};
+  ssize_t count = 0;
+  do {
+    count = getrandom(secret.data(), secret.size(), 0);
+  } while (count < 0 && errno == EINTR);
+  if (count != static_cast<ssize_t>(secret.size())) {
+    throw Error(
+        hcclSystemError,
+        text("the kernel gives no random bytes: ", system_error_text(errno), "; allow getrandom"));
+  }
+  return secret;
+}
+
+bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (a.size() != b.size()) return false;
+  std::byte difference{0};
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
+  return difference == std::byte{0};
+}
+
+}  // namespace hccl::bootstrap

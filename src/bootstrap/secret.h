@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random secrets and their comparison in constant time.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+
+#include <cstddef>
+#include <span>
+
+namespace hccl::bootstrap {
+
+// 128 bits from the kernel. Throws Error(hcclSystemError).
+[[nodiscard]] Secret random_secret();
+
+// Takes the same time whatever differs, so that a stranger learns nothing from it.
+[[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
+                                          std::span<const std::byte> b);
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes, finds and retires id servers; the rules are those of contract 1.6 of the real library.
+#include "bootstrap/server_registry.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "bootstrap/control_thread.h"
+#include "bootstrap/interfaces.h"
+#include "bootstrap/secret.h"
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+namespace hccl::bootstrap {
+namespace {
+
+// The server of a run that is just ending, or the passing port number of an outgoing connection.
+constexpr std::chrono::seconds kPortPatience{2};
+constexpr std::chrono::milliseconds kPortRetry{20};
+
+UniqueId fixed_id(const std::string& comm_id) {
+  UniqueId id;
+  id.kind = UniqueId::Kind::fixed_address;
+  id.addresses = parse_comm_id(comm_id);
+  return id;
+}
+
+// The first of the id's addresses that can be listened on; else errno tells about the last.
+FileDescriptor listen_on_any(const UniqueId& id) {
+  int why = EADDRNOTAVAIL;
+  for (const Address& address : id.addresses) {
+    FileDescriptor listener = listen_on(address);
+    if (listener.valid()) return listener;
+    if (errno != EADDRNOTAVAIL) why = errno;
+  }
+  errno = why;
+  return {};
+}
+
+[[noreturn]] void refuse_comm_id(const std::string& comm_id, int why) {
+  const std::string name = text("HCCL_COMM_ID=\"", comm_id, "\": ");
+  if (why == EADDRNOTAVAIL) {
+    throw Error(hcclInvalidArgument,
+                text(name,
+                     "not an address of this machine; call hcclGetUniqueId on the machine "
+                     "that has it, or set HCCL_COMM_ID to an address of this one"));
+  }
+  if (why == EADDRINUSE) {
+    throw Error(hcclSocketError, text(name,
+                                      "another process listens on that port; choose a free "
+                                      "port, or end the other process"));
+  }
+  throw Error(hcclSocketError, text(name, "cannot listen there: ", system_error_text(why),
+                                    "; choose another address or port"));
+}
+
+}  // namespace
+
+Bytes proof_key(const UniqueId& id) {
+  if (id.kind == UniqueId::Kind::with_secret) return {id.secret.begin(), id.secret.end()};
+  const auto settings = config();
+  const auto bytes = std::as_bytes(std::span(settings->secret));
+  return {bytes.begin(), bytes.end()};
+}
+
+ServerRegistry& ServerRegistry::instance() {
+  static auto* const registry = new ServerRegistry;
+  return *registry;
+}
+
+UniqueId ServerRegistry::create() {
+  ControlThread::instance().start();
+  const std::lock_guard lock(mutex_);
+  const std::string comm_id = config()->comm_id;
+  if (comm_id.empty() || first_id_made_) return create_with_secret();
+  UniqueId id = create_fixed(comm_id);
+  first_id_made_ = true;
+  return id;
+}
+
+UniqueId ServerRegistry::create_fixed(const std::string& comm_id) {
+  UniqueId id = fixed_id(comm_id);
+  if (servers_.contains(id.key())) return id;
+  const Deadline deadline = Deadline::after(kPortPatience);
+  FileDescriptor listener = listen_on_any(id);
+  while (!listener.valid()) {
+    const int why = errno;
+    if (why != EADDRINUSE || deadline.expired()) refuse_comm_id(comm_id, why);
+    std::this_thread::sleep_for(kPortRetry);
+    listener = listen_on_any(id);
+  }
+  add(id, std::move(listener));
+  return id;
+}
+
+UniqueId ServerRegistry::create_with_secret() {
+  const Interface interface = choose_interface(local_interfaces(), config()->socket_interfaces);
+  FileDescriptor listener = listen_on(interface.address);
+  if (!listener.valid()) {
+    throw Error(hcclSocketError,
+                text("cannot listen on ", interface.address.host_text(), " (", interface.name,
+                     "): ", system_error_text(errno),
+                     "; name another interface in HCCL_SOCKET_IFNAME or raise ulimit -n"));
+  }
+  UniqueId id;
+  id.secret = random_secret();
+  id.addresses = {local_address(listener.get())};
+  add(id, std::move(listener));
+  return id;
+}
+
+void ServerRegistry::create_if_absent(const UniqueId& id) {
+  const std::lock_guard lock(mutex_);
+  if (servers_.contains(id.key())) return;
+  ControlThread::instance().start();
+  FileDescriptor listener = listen_on_any(id);
+  if (listener.valid()) add(id, std::move(listener));
+}
+
+void ServerRegistry::add(const UniqueId& id, FileDescriptor listener) {
+  const auto server = std::make_shared<IdServer>(id, std::move(listener), proof_key(id));
+  server->start();
+  servers_[id.key()] = server;
+}
+
+std::shared_ptr<IdServer> ServerRegistry::find(const UniqueId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = servers_.find(id.key());
+  return found == servers_.end() ? nullptr : found->second;
+}
+
+void ServerRegistry::retire(const UniqueId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = servers_.find(id.key());
+  if (found == servers_.end()) return;
+  found->second->retire();
+  servers_.erase(found);
+}
+
+UniqueId ServerRegistry::resolve(const hcclUniqueId& id) {
+  const std::lock_guard lock(mutex_);
+  const std::string comm_id = config()->comm_id;
+  // Ranks that are threads of one process may all pass an empty id to the same first communicator.
+  const bool first = !std::exchange(first_communicator_begun_, true);
+  if (!comm_id.empty() && (first || (is_empty(id) && !first_communicator_joined_))) {
+    return fixed_id(comm_id);
+  }
+  if (!is_empty(id)) return decode(id);
+  throw Error(hcclInvalidArgument,
+              comm_id.empty()
+                  ? "the unique id is empty and HCCL_COMM_ID is not set; pass the id that rank 0 "
+                    "got from hcclGetUniqueId, or set HCCL_COMM_ID=address:port on every rank"
+                  : "the unique id is empty, and HCCL_COMM_ID serves only the first communicator "
+                    "of a process; pass an id from hcclGetUniqueId");
+}
+
+void ServerRegistry::note_joined(const UniqueId& id) {
+  const std::lock_guard lock(mutex_);
+  if (id.kind == UniqueId::Kind::fixed_address) first_communicator_joined_ = true;
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The id servers of this process, and the right of its first id and first communicator to use
+// HCCL_COMM_ID.
+#pragma once
+
+#include "bootstrap/id_server.h"
+#include "bootstrap/unique_id.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace hccl::bootstrap {
+
+// Thread safe.
+class ServerRegistry {
+ public:
+  // Never destroyed, like the control thread.
+  [[nodiscard]] static ServerRegistry& instance();
+
+  // A server on the address of HCCL_COMM_ID for the first id of the process, else on an interface
+  // and a port of its own. Throws Error.
+  [[nodiscard]] UniqueId create();
+  // Makes the server of a fixed address unless there is one here, the address is another machine's
+  // or its port is taken. Throws Error for anything else.
+  void create_if_absent(const UniqueId& id);
+  [[nodiscard]] std::shared_ptr<IdServer> find(const UniqueId& id);
+  void retire(const UniqueId& id);
+
+  // What the id means, by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
+  [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
+  // The first communicator is there: from now on every id must be a real one.
+  void note_joined(const UniqueId& id);
+
+ private:
+  [[nodiscard]] UniqueId create_fixed(const std::string& comm_id);
+  [[nodiscard]] UniqueId create_with_secret();
+  void add(const UniqueId& id, FileDescriptor listener);
+
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<IdServer>> servers_;
+  bool first_id_made_ = false;
+  bool first_communicator_begun_ = false;
+  bool first_communicator_joined_ = false;
+};
+
+// What ranks prove to know: the id's secret, or HCCL_SECRET (perhaps nothing) for a fixed address.
+[[nodiscard]] Bytes proof_key(const UniqueId& id);
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asio reads and writes of one connection. Every handler holds the session, so it outlives its
+// owner's interest.
+#include "bootstrap/session.h"
+
+#include "base/text.h"
+#include "bootstrap/address.h"
+#include "bootstrap/control_thread.h"
+
+#include <deque>
+
+#include <asio/buffer.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/write.hpp>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::chrono::seconds kFlushPatience{1};
+constexpr std::size_t kMostUnsent = 64 * 1024 * 1024;
+
+}  // namespace
+
+struct Session::Io {
+  explicit Io(asio::io_context& context) : socket(context), timer(context) {}
+
+  asio::ip::tcp::socket socket;
+  asio::steady_timer timer;
+  std::array<std::byte, kFrameHeaderSize> header{};
+  Bytes payload;
+  std::deque<Bytes> unsent;
+  std::size_t unsent_bytes = 0;
+  bool finishing = false;
+  bool has_deadline = false;
+};
+
+Session::Session(FileDescriptor socket, bool v6, Owner& owner)
+    : io_(std::make_unique<Io>(ControlThread::instance().context())), owner_(&owner) {
+  const Address peer = remote_address(socket.get());
+  remote = peer.to_text();
+  is_local = peer.is_loopback() || peer.same_host(local_address(socket.get()));
+  const int fd = socket.release();
+  std::error_code error;
+  io_->socket.assign(v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd, error);
+  if (error) {
+    FileDescriptor(fd).reset();
+    return;
+  }
+  close_in_forked_children(fd);
+  io_->socket.set_option(asio::ip::tcp::no_delay(true), error);
+}
+
+Session::~Session() { close(); }
+
+void Session::start() {
+  if (!io_->socket.is_open()) return fail("cannot be registered with epoll");
+  read_header();
+}
+
+void Session::set_deadline(std::chrono::milliseconds limit) {
+  io_->has_deadline = true;
+  io_->timer.expires_after(limit);
+  io_->timer.async_wait([self = shared_from_this()](const std::error_code& error) {
+    // A timer that fired just before it was cancelled reports no error.
+    if (!error && self->io_->has_deadline) self->fail("sent no valid hello in time");
+  });
+}
+
+void Session::lift_deadline() {
+  io_->has_deadline = false;
+  io_->timer.cancel();
+}
+
+void Session::read_header() {
+  asio::async_read(io_->socket, asio::buffer(io_->header),
+                   [self = shared_from_this()](const std::error_code& error, std::size_t count) {
+                     if (error) {
+                       return self->fail(count == 0 ? "closed the connection"
+                                                    : "closed the connection within a frame");
+                     }
+                     const auto header = parse_header(self->io_->header, kSmallPayload);
+                     if (!header || header->descriptors != 0) {
+                       return self->fail("sent bytes that are no frame of ours");
+                     }
+                     self->read_payload(*header);
+                   });
+}
+
+void Session::read_payload(const FrameHeader& header) {
+  io_->payload.resize(header.length);
+  asio::async_read(
+      io_->socket, asio::buffer(io_->payload),
+      [self = shared_from_this(), type = header.type](const std::error_code& error, std::size_t) {
+        if (error) return self->fail("closed the connection within a frame");
+        if (self->owner_ == nullptr) return;
+        Frame frame;
+        frame.type = type;
+        frame.payload = std::move(self->io_->payload);
+        self->owner_->on_frame(*self, frame);
+        if (self->owner_ != nullptr) self->read_header();
+      });
+}
+
+void Session::send(FrameType type, std::span<const std::byte> payload) {
+  if (!io_->socket.is_open() || io_->finishing) return;
+  io_->unsent.push_back(encode_frame(type, payload));
+  io_->unsent_bytes += io_->unsent.back().size();
+  if (io_->unsent_bytes > kMostUnsent) return fail("does not read what it is sent");
+  if (io_->unsent.size() == 1) write_next();
+}
+
+void Session::write_next() {
+  asio::async_write(io_->socket, asio::buffer(io_->unsent.front()),
+                    [self = shared_from_this()](const std::error_code& error, std::size_t) {
+                      if (error) return self->fail("closed the connection");
+                      Io& io = *self->io_;
+                      io.unsent_bytes -= io.unsent.front().size();
+                      io.unsent.pop_front();
+                      if (!io.unsent.empty()) return self->write_next();
+                      if (io.finishing) self->close();
+                    });
+}
+
+void Session::finish() {
+  owner_ = nullptr;
+  if (!io_->socket.is_open()) return;
+  if (io_->unsent.empty()) return close();
+  io_->finishing = true;
+  set_deadline(kFlushPatience);
+}
+
+void Session::close() {
+  owner_ = nullptr;
+  lift_deadline();
+  if (!io_->socket.is_open()) return;
+  forget_in_forked_children(io_->socket.native_handle());
+  std::error_code ignored;
+  io_->socket.close(ignored);
+}
+
+void Session::fail(const std::string& why) {
+  Owner* const owner = std::exchange(owner_, nullptr);
+  const auto self = shared_from_this();
+  close();
+  if (owner != nullptr) owner->on_closed(*this, why);
+}
+
+}  // namespace hccl::bootstrap

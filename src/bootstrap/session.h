@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection accepted by an id server: reads and writes frames on the control thread.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/wire.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace hccl::bootstrap {
+
+// All members on the control thread. Alive while an operation of its socket is in progress.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // Told about at most one closing, and about nothing after it.
+  class Owner {
+   public:
+    virtual void on_frame(Session& session, const Frame& frame) = 0;
+    // The other side closed, broke the rules or let the deadline pass; `why` says which.
+    virtual void on_closed(Session& session, const std::string& why) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  Session(FileDescriptor socket, bool v6, Owner& owner);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void start();
+  // Closes the session unless lift_deadline() comes first.
+  void set_deadline(std::chrono::milliseconds limit);
+  void lift_deadline();
+  void send(FrameType type, std::span<const std::byte> payload);
+  // Forgets the owner: what was sent still goes out, within a second, then the socket closes.
+  void finish();
+  // Forgets the owner and closes.
+  void close();
+
+  int rank = -1;   // once it has joined
+  Secret nonce{};  // of this session's greeting
+  std::string remote;
+  bool is_local = false;  // the other side is on this machine
+
+ private:
+  struct Io;
+
+  void read_header();
+  void read_payload(const FrameHeader& header);
+  void write_next();
+  void fail(const std::string& why);
+
+  std::unique_ptr<Io> io_;
+  Owner* owner_;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104): how ranks prove that they know a secret without sending
+// it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hccl::bootstrap {
+
+using Digest = std::array<std::byte, 32>;
+
+// A running hash; finish() may be called once.
+class Sha256 {
+ public:
+  void update(std::span<const std::byte> data);
+  [[nodiscard]] Digest finish();
+
+ private:
+  static constexpr std::size_t kBlockSize = 64;
+
+  void compress();
+
+  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::byte, kBlockSize> block_{};
+  std::size_t used_ = 0;
+  std::uint64_t length_ = 0;
+};
+
+[[nodiscard]] Digest sha256(std::span<const std::byte> data);
+
+// HMAC-SHA256 over the concatenation of `parts`.
+[[nodiscard]] Digest hmac(std::span<const std::byte> key,
+                          std::span<const std::span<const std::byte>> parts);
+
+}  // namespace hccl::bootstrap

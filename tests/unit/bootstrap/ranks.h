@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of the test: each joins and checks what it gets of the others.
+#pragma once
+
+#include "base/error.h"
+#include "base/text.h"
+#include "bootstrap/bootstrap.h"
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap::test {
+
+constexpr std::chrono::seconds kPatience{20};
+
+// How a rank's join ended.
+struct Ending {
+  hcclResult_t code = hcclSuccess;
+  std::string text;
+  Roster roster;
+};
+
+inline FileDescriptor memory_with(int value) {
+  FileDescriptor memory(memfd_create("test", MFD_CLOEXEC));
+  EXPECT_EQ(pwrite(memory.get(), &value, sizeof(value), 0), static_cast<ssize_t>(sizeof(value)));
+  return memory;
+}
+
+inline int value_in(const FileDescriptor& memory) {
+  int value = -1;
+  EXPECT_EQ(pread(memory.get(), &value, sizeof(value), 0), static_cast<ssize_t>(sizeof(value)));
+  return value;
+}
+
+inline Contribution contribution_of(int rank) {
+  const std::string bytes = text("blob of rank ", rank, std::string(1000, 'x'));
+  Contribution mine;
+  mine.blob.resize(bytes.size());
+  std::memcpy(mine.blob.data(), bytes.data(), bytes.size());
+  mine.memory = memory_with(1000 + rank);
+  return mine;
+}
+
+inline Ending try_join(const hcclUniqueId& id, int size, int rank,
+                       std::chrono::milliseconds limit = kPatience) {
+  try {
+    Roster roster = join(
+        id, size, rank, contribution_of(rank), [&] { return memory_with(-size); },
+        Deadline::after(limit));
+    return {hcclSuccess, "", std::move(roster)};
+  } catch (const Error& error) {
+    return {error.code(), error.what(), {}};
+  }
+}
+
+// What is wrong with the roster; empty if nothing is.
+inline std::string complaint(const Roster& roster, int size, int rank) {
+  if (roster.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
+  if (value_in(roster.control) != -size) return "wrong control segment";
+  for (int peer = 0; peer < size; ++peer) {
+    const Member& member = roster.members[static_cast<std::size_t>(peer)];
+    const Contribution expected = contribution_of(peer);
+    if (member.rank != peer) return text("wrong rank at ", peer);
+    if (member.blob != expected.blob) return text("wrong blob of ", peer);
+    if (value_in(member.memory) != 1000 + peer) return text("wrong memory of ", peer);
+    if (member.pid == getpid() && member.process.valid()) return "a pidfd of itself";
+    if (member.pid != getpid() && !member.process.valid()) return text("no pidfd of ", peer);
+  }
+  if (roster.members[static_cast<std::size_t>(rank)].pid != getpid()) return "wrong own pid";
+  return {};
+}
+
+// All ranks as threads; `delay` before each, by rank.
+inline std::vector<Ending> join_as_threads(const hcclUniqueId& id, int size,
+                                           std::chrono::milliseconds limit = kPatience) {
+  std::vector<Ending> endings(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back(
+        [&, rank] { endings[static_cast<std::size_t>(rank)] = try_join(id, size, rank, limit); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return endings;
+}
+
+inline void expect_all_joined(const std::vector<Ending>& endings) {
+  const int size = static_cast<int>(endings.size());
+  for (int rank = 0; rank < size; ++rank) {
+    const Ending& ending = endings[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(ending.code, hcclSuccess) << "rank " << rank << ": " << ending.text;
+    if (ending.code != hcclSuccess) continue;
+    EXPECT_EQ(complaint(ending.roster, size, rank), "") << "rank " << rank;
+    EXPECT_EQ(ending.roster.secret, endings[0].roster.secret);
+  }
+}
+
+}  // namespace hccl::bootstrap::test
