@@ -72,6 +72,12 @@ class MpiEngine final : public Engine {
  public:
   MpiEngine(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
+  ~MpiEngine() override {
+    for (auto& [key, communicator] : communicators_) {
+      MPI_Comm_free(&communicator);
+    }
+  }
+
   void prepare(const Command& command) override {
     const std::size_t count = buffer_count(shape_of(command, rank_, ranks_));
     // Zeros stay zeros when sums are repeated in place; writing them touches every page.
@@ -163,21 +169,32 @@ class MpiEngine final : public Engine {
   std::map<std::pair<Collective, int>, MPI_Comm> communicators_;
 };
 
-// The board lives in a shared-memory window; all ranks must be on one node.
-Board& shared_board(int rank, int ranks) {
-  MPI_Win window = MPI_WIN_NULL;
-  void* memory = nullptr;
-  const MPI_Aint bytes = rank == 0 ? static_cast<MPI_Aint>(sizeof(Board)) : 0;
-  MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
-  MPI_Aint size = 0;
-  int unit = 0;
-  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
-  if (rank == 0) {
-    initialise(*new (memory) Board(), ranks);
+// The board, in a shared-memory window; all ranks must be on one node.
+class SharedBoard {
+ public:
+  SharedBoard(int rank, int ranks) {
+    void* memory = nullptr;
+    const MPI_Aint bytes = rank == 0 ? static_cast<MPI_Aint>(sizeof(Board)) : 0;
+    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_);
+    MPI_Aint size = 0;
+    int unit = 0;
+    MPI_Win_shared_query(window_, 0, &size, &unit, &memory);
+    board_ = static_cast<Board*>(memory);
+    if (rank == 0) {
+      initialise(*new (memory) Board(), ranks);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
-  return *static_cast<Board*>(memory);
-}
+  ~SharedBoard() { MPI_Win_free(&window_); }
+  SharedBoard(const SharedBoard&) = delete;
+  SharedBoard& operator=(const SharedBoard&) = delete;
+
+  [[nodiscard]] Board& get() const { return *board_; }
+
+ private:
+  MPI_Win window_ = MPI_WIN_NULL;
+  Board* board_ = nullptr;
+};
 
 std::string library_version() {
   std::vector<char> text(MPI_MAX_LIBRARY_VERSION_STRING);
@@ -201,8 +218,9 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::uint64_t wrong = 0;
   try {
+    const peers::SharedBoard board(rank, ranks);
     peers::MpiEngine engine(rank, ranks);
-    wrong = peers::serve(peers::shared_board(rank, ranks), rank, engine, peers::library_version());
+    wrong = peers::serve(board.get(), rank, engine, peers::library_version());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mpi_collectives: rank %d: %s\n", rank, error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);
