@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Lists the skipped tests of a ctest run, and fails if one was skipped although what it needs is there.
+
+A test that skips says why in the form "needs <need>: ..."; the needs and how to see whether they are met stand below.
+"""
+import os
+import re
+import shutil
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+
+def memory_gib():
+    return int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text()).group(1)) / 2**20
+
+
+NEEDS = {
+    r"mpirun": lambda: shutil.which("mpirun") is not None,
+    r"several cores": lambda: len(os.sched_getaffinity(0)) > 1,
+    r"(\d+) cores": lambda count: len(os.sched_getaffinity(0)) >= int(count),
+    r"(\d+) GiB": lambda size: memory_gib() >= int(size),
+    r"root": lambda: os.geteuid() == 0,
+    r"pidfd": lambda: hasattr(os, "pidfd_open"),
+    r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
+    r"another build": lambda: False,  # e.g. one without sanitizers: what the test measures is not there
+}
+
+
+def is_met(need):
+    """Whether the machine has what the need names; None if nobody knows that need."""
+    for pattern, check in NEEDS.items():
+        match = re.fullmatch(pattern, need)
+        if match:
+            return check(*match.groups())
+    return None
+
+
+def main():
+    cases = ElementTree.parse(sys.argv[1]).getroot().iter("testcase")
+    skipped = [case for case in cases if case.find("skipped") is not None]
+    print(f"{len(skipped)} tests skipped")
+    wrong = 0
+    for case in skipped:
+        output = case.findtext("system-out") or ""
+        match = re.search(r"needs ([^:\n]+)(?::[^\n]*)?", output)
+        need = match.group(1).strip() if match else None
+        met = is_met(need) if need else None
+        verdict = {True: "but that is there", False: "which is missing", None: "which .ci/skips.py cannot check"}[met]
+        print(f"  {case.get('name')}: needs {need or 'something it does not name'}, {verdict}")
+        wrong += met is not False
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

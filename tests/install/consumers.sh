@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs programs from outside against an install tree, one way per call.
+# Usage: consumers.sh <prefix> <source folder> <way>
+set -euo pipefail
+prefix=$1 source=$2 way=$3
+here=$source/tests/install
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export LD_LIBRARY_PATH=$prefix/lib/habanalabs
+unset "${!HCCL_@}"
+
+fail() { echo "$*"; exit 1; }
+
+# As every Gaudi program is built: an include folder, a library folder, one library.
+build_cxx11() {
+  g++ -std=gnu++0x -I "$prefix/include/habanalabs" "$source/examples/overlap.cpp" -o program \
+    -L "$prefix/lib/habanalabs" -lSynapse -lpthread
+}
+
+way_c99() {
+  gcc -std=c99 -pedantic-errors -Wall -Werror -I "$prefix/include" "$here/include_paths.c" -c
+  gcc -std=c99 -pedantic-errors -Wall -Werror -I "$prefix/include/habanalabs" "$source/examples/all_reduce.c" \
+    -o program -L "$prefix/lib/habanalabs" -lSynapse
+  ./program 4
+}
+
+way_cxx11() {
+  build_cxx11
+  ./program
+}
+
+way_pkg_config() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  gcc "$source/examples/all_reduce.c" -o program $(pkg-config --cflags --libs hccl)
+  ./program 2
+}
+
+way_find_package() {
+  unset LD_LIBRARY_PATH  # the imported target brings the path along
+  cmake -S "$here/find_package" -B build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DPROGRAM="$source/examples/all_reduce.c"
+  cmake --build build
+  build/program 3
+}
+
+# The program must start where the real library is: one name, no versions.
+way_needed() {
+  build_cxx11
+  readelf -d program | grep -q 'NEEDED.*\[libSynapse.so\]' || fail "the program does not need libSynapse.so"
+  readelf -d program | grep 'NEEDED' | grep -v 'libSynapse' | grep -iE 'hccl|hwy|asio' && fail "it needs more than that"
+  readelf -d "$prefix/lib/habanalabs/libSynapse.so" | grep -q 'SONAME.*\[libSynapse.so\]' || fail "wrong SONAME"
+  readelf -V program | grep -i 'File: libSynapse' && fail "the program wants versions of libSynapse.so"
+  nm -D program | grep -E ' U (hccl|syn)' | grep '@' && fail "a symbol is wanted in a version"
+  readelf -d program "$prefix/lib/habanalabs/libSynapse.so" | grep -E 'RPATH|RUNPATH' && fail "a path is built in"
+  true
+}
+
+way_one_state() {
+  g++ -std=c++11 -Wall -Werror -I "$prefix/include/habanalabs" "$here/one_state.cpp" -o program -ldl
+  local name
+  for name in libhccl.so libhccl.so.2 "$prefix/lib/libSynapse.so" "$prefix/lib/libhccl.so.2"; do
+    LD_LIBRARY_PATH=$prefix/lib:$prefix/lib/habanalabs ./program libSynapse.so "$name"
+    LD_LIBRARY_PATH=$prefix/lib:$prefix/lib/habanalabs ./program "$name" libSynapse.so
+  done
+}
+
+way_hccl_perf() {
+  unset LD_LIBRARY_PATH
+  "$prefix/bin/hccl-perf" all_reduce -g 2 -b 8 -e 1K -f 2 -n 5
+  "$prefix/bin/all_reduce_perf" -g 2 -b 8 -e 8 -n 5
+}
+
+"way_$way"

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps documents true: relative links lead somewhere, and the table of variables equals the code's."""
+import re
+
+import tree
+
+ENVIRONMENT = "docs/reference/environment.md"
+CONFIG = "src/base/config.cpp"
+
+
+def check(root):
+    for path in tree.files(root):
+        if path.suffix == ".md":
+            yield from check_links(root, path)
+    yield from check_variables(root)
+
+
+def check_links(root, path):
+    text = re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), path.read_text(), flags=re.M | re.S)
+    for line, match in tree.numbered_matches(r"\]\(([^)\s]+)\)", text):
+        target = match.group(1)
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        document = (path.parent / name).resolve() if name else path
+        if not document.exists():
+            yield path, line, f"link to {target}, which does not exist"
+        elif anchor and document.suffix == ".md" and anchor not in anchors(document.read_text()):
+            yield path, line, f"link to {target}: no such heading"
+
+
+def anchors(text):
+    """The anchors that headings give: lower case, spaces to dashes, punctuation gone."""
+    headings = re.findall(r"^#+\s+(.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_variables(root):
+    """Each row of the document's tables against the entry of the table in config.cpp: same names, same defaults."""
+    document = (root / ENVIRONMENT).read_text()
+    rows = {match.group(1): (line, match.group(2)) for line, match in
+            tree.numbered_matches(r"^\| `(\w+)` \| (?:`([^`]*)`)?", document)}
+    code = tree.without_comments((root / CONFIG).read_text())
+    read = set()
+    for line, match in tree.numbered_matches(r'\bVariable\{\s*"(\w+)",\s*"([^"]*)"', code):
+        name, default = match.groups()
+        read.add(name)
+        if name not in rows:
+            yield root / CONFIG, line, f"{name} has no row in {ENVIRONMENT}"
+        elif (rows[name][1] or "") != default:
+            yield root / ENVIRONMENT, rows[name][0], f"{name}: the default in {CONFIG} is '{default}'"
+    for name in rows.keys() - read:
+        yield root / ENVIRONMENT, rows[name][0], f"{name} is not among the variables of {CONFIG}"
+
+
+if __name__ == "__main__":
+    tree.main(check)

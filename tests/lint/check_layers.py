@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares every #include with the layer table of docs/architecture.md, which is the rule and its documentation."""
+import re
+
+import tree
+
+TABLE_HEADER = "| folder | may include | third party |"
+
+
+def read_table(text):
+    """{folder: (layers it may include, third-party headers it may include)}; None where a cell says 'anything'."""
+    rows = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith(TABLE_HEADER):
+            break
+    next(lines, None)  # the dashes below the header
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        folder, layers, third_party = [cell.strip() for cell in line.strip("|").split("|")][:3]
+        for name in re.findall(r"`([^`]+)`", folder):
+            rows[name] = tuple(None if cell == "anything" else set(re.findall(r"`([^`]+)`", cell))
+                               for cell in (layers, third_party))
+    return rows
+
+
+def row_of(path, rows):
+    """The table's row for a file: that of the longest folder that holds it."""
+    holding = [folder for folder in rows if path.startswith(folder + "/")]
+    return max(holding, key=len) if holding else None
+
+
+def layer_of(folder):
+    return folder.removeprefix("src/")
+
+
+def check(root):
+    document = root / "docs/architecture.md"
+    rows = read_table(document.read_text())
+    if not rows:
+        yield document, 1, f"no layer table (a line starting with '{TABLE_HEADER}')"
+        return
+    layers = {layer_of(folder) for folder in rows if folder.startswith("src/")}
+    third_party = set().union(*(cells[1] for cells in rows.values() if cells[1]))
+    for path in tree.sources(root, "src", "perf", "examples", "tests", "include"):
+        relative = path.relative_to(root).as_posix()
+        folder = row_of(relative, rows)
+        if folder is None:
+            yield path, 1, "its folder is not in the layer table of docs/architecture.md"
+            continue
+        text = tree.without_comments(path.read_text())
+        for line, match in tree.numbered_matches(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', text):
+            reason = forbidden(match.group(1), match.group(2), folder, rows[folder], layers, third_party)
+            if reason:
+                yield path, line, f"{folder} must not include {match.group(2)}: {reason}"
+
+
+def forbidden(quote, header, folder, row, layers, third_party):
+    """Why the folder may not include the header, or None if it may."""
+    allowed_layers, allowed_third_party = row
+    first = header.split("/")[0]
+    if quote == '"':
+        if ".." in header.split("/"):
+            return "includes name the layer, never a way up"
+        if folder.startswith("src/") and "/" not in header:
+            return "inside src a header is included with its layer's name"
+        own = folder.startswith("src/") and first == layer_of(folder)
+        if first in layers and "/" in header and not own and allowed_layers is not None and first not in allowed_layers:
+            return "its row of the layer table does not list that layer"
+        return None
+    for name in third_party:
+        if (header == name or header.startswith(name.rstrip("/") + "/")) and allowed_third_party is not None \
+                and name not in allowed_third_party:
+            return "its row of the layer table does not list that library"
+    return None
+
+
+if __name__ == "__main__":
+    tree.main(check)

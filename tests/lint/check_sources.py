@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Rules on sources that compilers do not know: length, licence line, where catch, getenv and macros may stand."""
+import re
+
+import tree
+
+LONGEST_FILE = 400
+
+# Exceptions travel to few places; each says what becomes of them there.
+MAY_CATCH = {
+    "src/api/guard.h": "the border to C: a result code and the last error's text",
+    "src/api/guard.cpp": "the same",
+    "src/api/syn_memory.cpp": "top of a copy on a stream: the outcome of that command",
+    "src/comm/collective_task.cpp": "top of a collective on a stream: the communicator's async error",
+    "src/bootstrap/control_thread.cpp": "top of the control thread: logged, other tasks go on",
+    "src/bootstrap/bootstrap.cpp": "the other ranks are told why before it travels on",
+    "src/device/stream_worker.cpp": "the signal mask is restored and the system's error gets a text",
+    "src/node/cooperative.cpp": "becomes a fault at once, so that peers do not wait and this rank leaves in order",
+    "src/node/lane.cpp": "a destructor; the communicator has failed already",
+}
+
+MAY_DEFINE_FUNCTION_MACROS = {
+    "include/hccl/hccl_types.h": "HCCL_VERSION(X, Y, Z) is part of the API",
+}
+
+FOLDERS = ("src", "include", "perf", "tests", "examples")
+
+
+def check(root):
+    for path in tree.sources(root, *FOLDERS):
+        name = path.relative_to(root).as_posix()
+        text = path.read_text()
+        yield from check_licence(path, text)
+        yield from check_length(path, name, text)
+        code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', tree.without_comments(text))
+        if name.startswith(("src/", "include/")):
+            yield from check_product_code(path, name, code)
+    for path in tree.files(root):
+        if path.name == "CMakeLists.txt" or path.suffix in tree.SCRIPT_SUFFIXES or path == root / "dev":
+            yield from check_licence(path, path.read_text())
+
+
+def check_licence(path, text):
+    if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:3]):
+        yield path, 1, "its first lines lack 'SPDX-License-Identifier: Apache-2.0'"
+
+
+def check_length(path, name, text):
+    lines = text.count("\n")
+    if lines > LONGEST_FILE:
+        yield path, lines, f"{lines} lines; a file has one job and at most {LONGEST_FILE} lines"
+
+
+def check_product_code(path, name, code):
+    if name not in MAY_CATCH:
+        for line, _ in tree.numbered_matches(r"\bcatch\s*\(", code):
+            yield path, line, "catch belongs to the places that MAY_CATCH names (tests/lint/check_sources.py)"
+    if name != "src/base/config.cpp":
+        for line, _ in tree.numbered_matches(r"\b(secure_)?getenv\s*\(|\benviron\b", code):
+            yield path, line, "the environment is read in src/base/config.cpp alone"
+    if name not in MAY_DEFINE_FUNCTION_MACROS:
+        for line, match in tree.numbered_matches(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", code):
+            yield path, line, f"function-like macro {match.group(1)}: write a function"
+
+
+if __name__ == "__main__":
+    tree.main(check)
