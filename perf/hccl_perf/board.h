@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory shared by the parent and the ranks it starts: what each rank is doing, the notice of a
+// failure, and room for expected results that the ranks compute together. Anonymous, so nothing is
+// left behind.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace hccl_perf {
+
+enum class Phase : std::uint32_t {
+  starting,
+  initialising,
+  filling,
+  checking,
+  warming_up,
+  timing,
+  latency,
+  ending
+};
+
+[[nodiscard]] const char* phase_name(Phase phase);
+
+// One rank's line on the board. Written by the rank, read by whoever supervises.
+struct alignas(64) RankRecord {
+  std::atomic<int> pid{0};
+  std::atomic<Phase> phase{Phase::starting};
+  std::atomic<std::uint64_t> row_bytes{0};
+  std::atomic<bool> reported{false};  // has said on stderr why it fails
+  std::atomic<bool> finished{false};  // has come to the end of its run, with right data or wrong
+};
+
+class Board {
+ public:
+  // For `ranks` ranks, with `expected_bytes` of room for expected results (not touched before it is
+  // used). Throws RunError when there is no memory.
+  Board(int ranks, std::size_t expected_bytes);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] RankRecord& record(int rank) const { return records_[rank]; }
+  [[nodiscard]] std::byte* expected() const { return expected_; }
+  [[nodiscard]] std::size_t expected_bytes() const { return expected_bytes_; }
+
+  // The first failure of the run. Later ones are ignored.
+  void publish_failure(const std::string& failure);
+  // Empty if there is none.
+  [[nodiscard]] std::string failure() const;
+
+  // "rank 3 (pid 123) timing 1 MiB", with "stopped" if the process is.
+  [[nodiscard]] std::string describe(int rank) const;
+
+ private:
+  struct Notice;
+
+  int ranks_;
+  std::size_t expected_bytes_;
+  std::size_t mapped_bytes_;
+  std::byte* base_ = nullptr;
+  Notice* notice_ = nullptr;
+  RankRecord* records_ = nullptr;
+  std::byte* expected_ = nullptr;
+};
+
+}  // namespace hccl_perf

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts, bandwidth factors and calls of the collectives.
+#include "collective.h"
+
+#include "text.h"
+
+#include <array>
+
+namespace hccl_perf {
+namespace {
+
+constexpr std::array<Collective, 5> kCollectives{{
+    {CollectiveKind::all_reduce, "all_reduce", true, false},
+    {CollectiveKind::broadcast, "broadcast", false, true},
+    {CollectiveKind::all_gather, "all_gather", false, false},
+    {CollectiveKind::reduce_scatter, "reduce_scatter", true, false},
+    {CollectiveKind::barrier, "barrier", false, false},
+}};
+
+constexpr std::uint64_t kPartAlignment = 16;  // bytes: a rank's part of a total is a multiple of it
+
+}  // namespace
+
+Counts Collective::counts(std::uint64_t bytes, const DataType& type, int ranks) const {
+  const std::uint64_t elements = bytes / type.size;
+  const std::uint64_t size = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t granule = kPartAlignment / type.size;
+  const std::uint64_t part = elements / size / granule * granule;
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return {part, part, part * size, part * size * type.size};
+    case CollectiveKind::reduce_scatter:
+      return {part, part * size, part, part * size * type.size};
+    case CollectiveKind::barrier:
+      return {};
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::broadcast:
+      break;
+  }
+  return {elements, elements, elements, elements * type.size};
+}
+
+double Collective::bus_factor(int ranks) const {
+  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2.0 * others;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return others;
+    case CollectiveKind::broadcast:
+      return 1.0;
+    case CollectiveKind::barrier:
+      break;
+  }
+  return 0.0;
+}
+
+const Collective* find_collective(const std::string& name) {
+  for (const Collective& collective : kCollectives) {
+    if (name == collective.name) return &collective;
+  }
+  return nullptr;
+}
+
+const Collective* find_collective_of_program(const std::string& argv0) {
+  const std::string base = argv0.substr(argv0.find_last_of('/') + 1);
+  const std::string suffix = "_perf";
+  if (base.size() <= suffix.size() || !base.ends_with(suffix)) return nullptr;
+  return find_collective(base.substr(0, base.size() - suffix.size()));
+}
+
+std::string collective_names() {
+  std::string names;
+  for (const Collective& collective : kCollectives) {
+    names += text(names.empty() ? "" : ", ", collective.name);
+  }
+  return names;
+}
+
+hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
+  // Device addresses travel as pointers in this API; nothing dereferences them.
+  const void* from = reinterpret_cast<const void*>(send);
+  void* to = reinterpret_cast<void*>(receive);
+  switch (collective->kind) {
+    case CollectiveKind::all_reduce:
+      return hcclAllReduce(from, to, count, type.code, reduction.code, communicator, stream);
+    case CollectiveKind::broadcast:
+      return hcclBroadcast(from, to, count, type.code, root, communicator, stream);
+    case CollectiveKind::all_gather:
+      return hcclAllGather(from, to, count, type.code, communicator, stream);
+    case CollectiveKind::reduce_scatter:
+      return hcclReduceScatter(from, to, count, type.code, reduction.code, communicator, stream);
+    case CollectiveKind::barrier:
+      break;
+  }
+  return hcclBarrier(communicator, stream);
+}
+
+const char* Call::function() const {
+  switch (collective->kind) {
+    case CollectiveKind::all_reduce:
+      return "hcclAllReduce";
+    case CollectiveKind::broadcast:
+      return "hcclBroadcast";
+    case CollectiveKind::all_gather:
+      return "hcclAllGather";
+    case CollectiveKind::reduce_scatter:
+      return "hcclReduceScatter";
+    case CollectiveKind::barrier:
+      break;
+  }
+  return "hcclBarrier";
+}
+
+const char* algorithm_name() { return "node"; }
+
+}  // namespace hccl_perf

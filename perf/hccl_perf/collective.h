@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collectives hccl-perf runs: how a size becomes counts, how time becomes bus bandwidth, and
+// the call itself. Sizes and factors are those of nccl-tests.
+#pragma once
+
+#include "data_type.h"
+
+#include <hccl.h>
+
+#include <cstdint>
+#include <string>
+
+namespace hccl_perf {
+
+enum class CollectiveKind { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
+
+// What a size of the sweep means for one rank.
+struct Counts {
+  std::uint64_t call = 0;         // the count given to the call, in elements
+  std::uint64_t send = 0;         // elements read from the send buffer
+  std::uint64_t receive = 0;      // elements written to the receive buffer
+  std::uint64_t shown_bytes = 0;  // the table's size column
+};
+
+struct Collective {
+  CollectiveKind kind;
+  const char* name;
+  bool reduces;
+  bool has_root;
+
+  [[nodiscard]] bool moves_data() const { return kind != CollectiveKind::barrier; }
+  [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;
+  // Bus bandwidth = factor * algorithm bandwidth.
+  [[nodiscard]] double bus_factor(int ranks) const;
+};
+
+// By name, or by the program's name ("all_reduce_perf"). Null if there is none.
+[[nodiscard]] const Collective* find_collective(const std::string& name);
+[[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);
+// "all_reduce, broadcast, ...".
+[[nodiscard]] std::string collective_names();
+
+// One call, ready to be queued any number of times.
+struct Call {
+  const Collective* collective = nullptr;
+  DataType type{};
+  Reduction reduction{};
+  int root = -1;
+  std::uint64_t send = 0;  // device addresses
+  std::uint64_t receive = 0;
+  std::uint64_t count = 0;
+
+  [[nodiscard]] hcclResult_t enqueue(hcclComm_t communicator, void* stream) const;
+  // The C function's name, for messages.
+  [[nodiscard]] const char* function() const;
+};
+
+// The algorithm the library runs for a call. It has one engine, and no function yet that tells.
+[[nodiscard]] const char* algorithm_name();
+
+}  // namespace hccl_perf

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective must leave in every element of every rank, computed without the library: a
+// scalar definition of each collective, folding in rank order with a float accumulator for
+// bfloat16.
+#pragma once
+
+#include "collective.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl_perf {
+
+// One checked run of one collective, seen from one rank.
+struct Expectation {
+  const Collective* collective = nullptr;
+  DataType type{};
+  Reduction reduction{};
+  int root = 0;
+  int rank = 0;
+  int ranks = 1;
+  std::uint64_t run = 0;  // the inputs' InputKey::run
+  Counts counts{};
+};
+
+// Writes the expected elements [first, first + count) of the rank's receive buffer to `out`.
+void fill_expected(const Expectation& expectation, std::uint64_t first, std::size_t count,
+                   void* out);
+
+// Elements of `size` bytes that differ between two arrays of `count`.
+[[nodiscard]] std::uint64_t count_differences(const void* found, const void* expected,
+                                              std::size_t count, std::size_t size);
+
+}  // namespace hccl_perf

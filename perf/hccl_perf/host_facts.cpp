@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts from uname and /proc.
+#include "host_facts.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include <sched.h>
+#include <sys/utsname.h>
+
+namespace hccl_perf {
+namespace {
+
+// The text after "<key>" and a colon in a file of such lines; empty if there is none.
+std::string value_of(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t colon = line.find(':');
+    if (line.rfind(key, 0) != 0 || colon == std::string::npos) continue;
+    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return {};
+}
+
+// What the memory controller of this process's cgroup (version 2) leaves, counting cached files as
+// free; the largest number if it limits nothing.
+std::uint64_t cgroup_memory_left() {
+  std::uint64_t limit = 0;
+  std::uint64_t used = 0;
+  std::ifstream limit_file("/sys/fs/cgroup/memory.max");
+  std::ifstream used_file("/sys/fs/cgroup/memory.current");
+  if (!(limit_file >> limit) || !(used_file >> used)) return UINT64_MAX;
+  std::ifstream statistics("/sys/fs/cgroup/memory.stat");
+  std::string name;
+  std::uint64_t value = 0;
+  while (statistics >> name >> value) {
+    if (name == "inactive_file" || name == "active_file") used -= std::min(used, value);
+  }
+  return limit > used ? limit - used : 0;
+}
+
+}  // namespace
+
+HostFacts host_facts() {
+  HostFacts facts;
+  utsname system{};
+  if (uname(&system) == 0) {
+    facts.host = system.nodename;
+    facts.kernel = std::string(system.sysname) + ' ' + system.release + ' ' + system.machine;
+  }
+  facts.cpu = value_of("/proc/cpuinfo", "model name");
+  if (facts.cpu.empty()) facts.cpu = system.machine;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) facts.cores = CPU_COUNT(&allowed);
+  return facts;
+}
+
+std::uint64_t available_memory() {
+  const std::string written = value_of("/proc/meminfo", "MemAvailable");
+  if (written.empty()) return 0;
+  return std::min<std::uint64_t>(std::strtoull(written.c_str(), nullptr, 10) * 1024,
+                                 cgroup_memory_left());
+}
+
+}  // namespace hccl_perf

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognising launchers: a table of the variables each one sets.
+#include "launch_environment.h"
+
+#include "text.h"
+
+#include <charconv>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+// Up to two names per fact, the first that is set counts.
+struct Variables {
+  const char* launcher;
+  const char* required;  // must be set too (null: nothing more than rank and size)
+  const char* rank[2];
+  const char* size[2];  // {null}: over PMIx
+  const char* local_rank[2];
+  const char* local_size[2];
+  const char* job[2];
+};
+
+constexpr Variables kLaunchers[] = {
+    {"Open MPI",
+     nullptr,
+     {"OMPI_COMM_WORLD_RANK"},
+     {"OMPI_COMM_WORLD_SIZE"},
+     {"OMPI_COMM_WORLD_LOCAL_RANK"},
+     {"OMPI_COMM_WORLD_LOCAL_SIZE"},
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+    // Only inside a step: a batch script has a SLURM_PROCID too, and is a single process.
+    {"Slurm",
+     "SLURM_STEP_ID",
+     {"SLURM_PROCID"},
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     {"SLURM_LOCALID"},
+     {"SLURM_STEP_TASKS_PER_NODE"},
+     {"SLURM_JOB_ID"}},
+    {"PMIx",
+     "PMIX_NAMESPACE",
+     {"PMIX_RANK"},
+     {nullptr},
+     {"PMIX_LOCAL_RANK"},
+     {"PMIX_LOCAL_SIZE"},
+     {"PMIX_NAMESPACE"}},
+    {"PMI",
+     nullptr,
+     {"PMI_RANK"},
+     {"PMI_SIZE"},
+     {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"},
+     {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},
+     {"PMI_JOBID"}},
+    {"torchrun",
+     nullptr,
+     {"RANK"},
+     {"WORLD_SIZE"},
+     {"LOCAL_RANK"},
+     {"LOCAL_WORLD_SIZE"},
+     {"MASTER_PORT"}},
+};
+
+const char* first_set(const Environment& environment, const char* const (&names)[2]) {
+  for (const char* name : names) {
+    const char* value = name == nullptr ? nullptr : environment(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return nullptr;
+}
+
+// The number in the first of `names` that is set; `absent` if none is.
+int number(const Environment& environment, const char* const (&names)[2], int absent) {
+  const char* written = first_set(environment, names);
+  if (written == nullptr) return absent;
+  int value = 0;
+  const char* end = written + std::strlen(written);
+  const auto [stopped, error] = std::from_chars(written, end, value);
+  // Slurm writes tasks per node as "4" or "4(x2)"; the latter is several nodes.
+  if (error != std::errc() || value < 0 || (stopped != end && *stopped != '(' && *stopped != ',')) {
+    throw UsageError(
+        text("environment variable ", names[0], "='", written, "' is not a number from 0"));
+  }
+  return stopped == end ? value : absent;
+}
+
+std::string job_name(const Variables& variables, const Environment& environment) {
+  const char* job = first_set(environment, variables.job);
+  std::string name = text(variables.launcher, '.', job != nullptr ? job : "");
+  if (std::strcmp(variables.launcher, "Slurm") == 0)
+    name += text('.', environment("SLURM_STEP_ID"));
+  // These have no number of their own for the job; the launcher's agent on this node is the parent
+  // of all its ranks.
+  const bool torchrun = std::strcmp(variables.launcher, "torchrun") == 0;
+  if (job == nullptr || torchrun) name += text(".parent", getppid());
+  return name;
+}
+
+}  // namespace
+
+std::optional<LaunchEnvironment> find_launcher(const Environment& environment) {
+  for (const Variables& variables : kLaunchers) {
+    const bool has_size =
+        variables.size[0] == nullptr || first_set(environment, variables.size) != nullptr;
+    const bool has_required =
+        variables.required == nullptr || environment(variables.required) != nullptr;
+    if (first_set(environment, variables.rank) == nullptr || !has_size || !has_required) continue;
+    LaunchEnvironment found;
+    found.launcher = variables.launcher;
+    found.rank = number(environment, variables.rank, 0);
+    found.size = number(environment, variables.size, 0);
+    found.local_rank = number(environment, variables.local_rank, -1);
+    found.local_size = number(environment, variables.local_size, -1);
+    found.job = job_name(variables, environment);
+    if (found.size != 0 && found.rank >= found.size) {
+      throw UsageError(text("the environment says rank ", found.rank, " of ", found.size, " (",
+                            variables.launcher, "); ranks are numbered from 0"));
+    }
+    return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hccl_perf

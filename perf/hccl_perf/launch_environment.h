@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which launcher started this process, and as what: read from the variables that mpirun, srun,
+// prterun, mpiexec and torchrun set, so that no MPI library is needed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace hccl_perf {
+
+struct LaunchEnvironment {
+  std::string launcher;  // for messages
+  int rank = 0;
+  int size = 0;         // 0: the launcher tells it over PMIx only
+  int local_rank = -1;  // -1: unknown
+  int local_size = -1;
+  std::string job;  // names the job on this node: equal in all its processes, unlike in other jobs'
+
+  [[nodiscard]] bool on_one_node() const { return local_size == size; }
+};
+
+// Null for a variable that is not set.
+using Environment = std::function<const char*(const char*)>;
+
+// Nothing if no launcher is recognised. Throws UsageError for a variable that is no number.
+[[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
+
+}  // namespace hccl_perf

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting and supervising child processes.
+#include "launcher.h"
+
+#include "quantities.h"
+#include "report_error.h"
+#include "text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <vector>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+namespace hccl_perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// After a failure the survivors have this long to say what they know and end by themselves.
+constexpr auto kGrace = std::chrono::milliseconds(800);
+
+// Kills by the kernel for want of memory since boot; -1 where it does not count them.
+long out_of_memory_kills() {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  long count = 0;
+  while (file >> name >> count) {
+    if (name == "oom_kill") return count;
+  }
+  return -1;
+}
+
+class Supervisor {
+ public:
+  Supervisor(const LaunchPlan& plan, Board& board) : plan_(plan), board_(board) {
+    sigset_t child_ended;
+    sigemptyset(&child_ended);
+    sigaddset(&child_ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_ended, &previous_mask_);
+  }
+  ~Supervisor() {
+    kill_running();
+    sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
+  }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  void start(const std::function<int(const ChildLinks&)>& child);
+  [[nodiscard]] int supervise();
+
+ private:
+  [[noreturn]] void run_child(int process, pid_t parent,
+                              const std::function<int(const ChildLinks&)>& child);
+  void wait_for_change();
+  void reap();
+  void handle_end(int process, pid_t pid, int status);
+  void fail(const std::string& failure, bool say);
+  void check_timeout();
+  void check_grace();
+  void kill_running();
+  [[nodiscard]] std::vector<int> ranks_of(int process) const;
+  [[nodiscard]] bool all_of(int process, std::atomic<bool> RankRecord::*flag) const;
+  [[nodiscard]] std::string name_of(int process, pid_t pid) const;
+
+  const LaunchPlan& plan_;
+  Board& board_;
+  sigset_t previous_mask_{};
+  Pipe notice_;
+  Pipe id_;
+  std::map<pid_t, int> running_;  // pid -> process
+  long oom_kills_at_start_ = out_of_memory_kills();
+  Clock::time_point started_ = Clock::now();
+  bool failed_ = false;
+  Clock::time_point failed_at_;
+  int exit_status_ = 0;
+};
+
+void Supervisor::run_child(int process, pid_t parent,
+                           const std::function<int(const ChildLinks&)>& child) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) std::_Exit(1);  // the parent died before the line above
+  sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
+  notice_.close_write();
+  // Only process 0 may hold the write end, so that its death is an end of file for those who wait
+  // for the id.
+  if (process == 0) {
+    id_.close_read();
+  } else {
+    id_.close_write();
+  }
+  const int status = child({process, notice_.read_end(), &id_});
+  std::fflush(stdout);
+  std::_Exit(status);
+}
+
+void Supervisor::start(const std::function<int(const ChildLinks&)>& child) {
+  const pid_t parent = getpid();
+  std::fflush(stdout);
+  for (int process = 0; process < plan_.processes; ++process) {
+    const pid_t pid = fork();
+    if (pid == 0) run_child(process, parent, child);
+    if (pid < 0) {
+      throw RunError(text("cannot start process ", process, " of ", plan_.processes, ": ",
+                          std::strerror(errno)));
+    }
+    running_[pid] = process;
+    for (const int rank : ranks_of(process)) board_.record(rank).pid = pid;
+  }
+  notice_.close_read();
+  id_.close_read();
+  id_.close_write();
+}
+
+int Supervisor::supervise() {
+  while (!running_.empty()) {
+    reap();
+    check_grace();
+    check_timeout();
+    if (!running_.empty()) wait_for_change();
+  }
+  return exit_status_;
+}
+
+// Until a child ends, or something is due.
+void Supervisor::wait_for_change() {
+  auto due = Clock::now() + std::chrono::seconds(60);
+  if (failed_) due = std::min(due, failed_at_ + kGrace);
+  if (!failed_ && plan_.timeout > 0) {
+    due = std::min(due, started_ + std::chrono::duration_cast<Clock::duration>(
+                                       std::chrono::duration<double>(plan_.timeout)));
+  }
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(due - Clock::now());
+  const long nanoseconds = std::max<long>(left.count(), 1'000'000);
+  const timespec wait{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+  sigset_t child_ended;
+  sigemptyset(&child_ended);
+  sigaddset(&child_ended, SIGCHLD);
+  sigtimedwait(&child_ended, nullptr, &wait);
+}
+
+void Supervisor::reap() {
+  int status = 0;
+  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    const auto child = running_.find(pid);
+    if (child == running_.end()) continue;
+    const int process = child->second;
+    running_.erase(child);
+    handle_end(process, pid, status);
+  }
+}
+
+void Supervisor::handle_end(int process, pid_t pid, int status) {
+  const bool finished = all_of(process, &RankRecord::finished);
+  if (WIFEXITED(status) && finished) {
+    exit_status_ = std::max(exit_status_, WEXITSTATUS(status));
+    return;
+  }
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const bool out_of_memory = signal == SIGKILL && out_of_memory_kills() > oom_kills_at_start_;
+    fail(text(name_of(process, pid), " was killed by signal ", signal, " (", strsignal(signal), ")",
+              out_of_memory ? ", probably because memory ran out" : ""),
+         true);
+  } else {
+    const bool reported = all_of(process, &RankRecord::reported);
+    fail(text(name_of(process, pid), " exited with status ", WEXITSTATUS(status),
+              " before the end of the run"),
+         !reported);
+  }
+}
+
+// Tells the others of the first failure, and lets `kGrace` begin.
+void Supervisor::fail(const std::string& failure, bool say) {
+  exit_status_ = std::max(exit_status_, 1);
+  if (failed_) return;
+  failed_ = true;
+  failed_at_ = Clock::now();
+  board_.publish_failure(failure);
+  if (say) report_error(failure);
+  notice_.close_write();
+}
+
+void Supervisor::check_timeout() {
+  if (failed_ || plan_.timeout <= 0) return;
+  if (Clock::now() - started_ < std::chrono::duration<double>(plan_.timeout)) return;
+  std::string missing;
+  for (int rank = 0; rank < board_.ranks(); ++rank) {
+    if (!board_.record(rank).finished)
+      missing += text(missing.empty() ? "" : "; ", board_.describe(rank));
+  }
+  report_error(text("not finished after ", plan_.timeout, " s (-T): ", missing));
+  failed_ = true;
+  exit_status_ = 1;
+  kill_running();
+}
+
+void Supervisor::check_grace() {
+  if (!failed_ || Clock::now() - failed_at_ < kGrace || running_.empty()) return;
+  for (const auto& [pid, process] : running_) {
+    report_error(text(name_of(process, pid), " did not end after the failure and is killed"));
+  }
+  kill_running();
+}
+
+void Supervisor::kill_running() {
+  for (const auto& [pid, process] : running_) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  running_.clear();
+}
+
+std::vector<int> Supervisor::ranks_of(int process) const {
+  std::vector<int> ranks;
+  for (int i = 0; i < plan_.threads; ++i) ranks.push_back(process * plan_.threads + i);
+  return ranks;
+}
+
+bool Supervisor::all_of(int process, std::atomic<bool> RankRecord::*flag) const {
+  const std::vector<int> ranks = ranks_of(process);
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return (board_.record(rank).*flag).load(); });
+}
+
+std::string Supervisor::name_of(int process, pid_t pid) const {
+  return text(plan_.threads > 1 ? "ranks " : "rank ", format_ranks(ranks_of(process)), " (pid ",
+              pid, ")");
+}
+
+}  // namespace
+
+int launch(const LaunchPlan& plan, Board& board,
+           const std::function<int(const ChildLinks&)>& child) {
+  Supervisor supervisor(plan, board);
+  supervisor.start(child);
+  return supervisor.supervise();
+}
+
+}  // namespace hccl_perf

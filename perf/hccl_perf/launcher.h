@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// -g N: starts N child processes and supervises them. The parent makes no library call; when it
+// dies the children die, and when a child dies the others are told and ended within a second.
+#pragma once
+
+#include "board.h"
+#include "pipe.h"
+
+#include <functional>
+
+namespace hccl_perf {
+
+struct LaunchPlan {
+  int processes = 1;
+  int threads = 1;     // ranks per process: process p has ranks [p * threads, (p + 1) * threads)
+  double timeout = 0;  // seconds; 0: none
+};
+
+// What a child shares with its siblings besides the board.
+struct ChildLinks {
+  int process = 0;
+  int notice =
+      -1;  // end of file: a sibling has failed (Board::failure says which) or the parent has died
+  Pipe* id = nullptr;  // carries the unique id from process 0 to the others
+};
+
+// Runs `child` in each child process; its result is the child's exit status. Returns the exit
+// status for the whole run: 0 only if every child ended with 0. Throws RunError if children cannot
+// be started.
+[[nodiscard]] int launch(const LaunchPlan& plan, Board& board,
+                         const std::function<int(const ChildLinks&)>& child);
+
+}  // namespace hccl_perf

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// hccl-perf: measures and checks the collectives of HCCL. Starts its own processes with -g, or is
+// one of those that a launcher started.
+#include "board.h"
+#include "id_exchange.h"
+#include "id_once.h"
+#include "json_report.h"
+#include "launch_environment.h"
+#include "launcher.h"
+#include "options.h"
+#include "peer_watch.h"
+#include "pmix_client.h"
+#include "rank_program.h"
+#include "report_error.h"
+#include "text.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace hccl_perf {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+// The ranks of one process, and how they find the others.
+struct ProcessPlace {
+  int first_rank = 0;
+  int ranks = 1;
+  int first_local_rank = 0;
+  bool supervised = false;  // by a parent of ours
+  int notice = -1;
+  double timeout = 0;
+};
+
+// Runs this process's ranks, a thread each. Returns the exit status.
+int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
+              const IdExchange& exchange) {
+  PeerWatch watch(board, place.first_rank, options.threads, place.notice, place.timeout);
+  std::vector<std::uint64_t> wrong(static_cast<std::size_t>(options.threads));
+  IdOnce id(exchange, place.first_rank == 0);
+  const auto run = [&](int index) {
+    const int rank = place.first_rank + index;
+    try {
+      const RankPlace mine{rank, place.ranks, place.first_local_rank + index, place.supervised};
+      wrong[static_cast<std::size_t>(index)] =
+          run_rank(options, mine, board, [&id] { return id.get(); });
+    } catch (const std::exception& error) {
+      fail_rank(board, rank, place.supervised, error.what());
+    }
+  };
+  try {
+    Runtime runtime;
+    std::vector<std::thread> others;
+    for (int index = 1; index < options.threads; ++index) others.emplace_back(run, index);
+    run(0);
+    for (std::thread& thread : others) thread.join();
+    runtime.finish();
+  } catch (const std::exception& error) {
+    fail_rank(board, place.first_rank, place.supervised, error.what());
+  }
+  for (int index = 0; index < options.threads; ++index)
+    board.record(place.first_rank + index).finished = true;
+  for (const std::uint64_t elements : wrong) {
+    if (elements > 0) return kFailed;
+  }
+  return EXIT_SUCCESS;
+}
+
+// -g: children of this process.
+int run_here(const Options& options) {
+  const int ranks = options.processes * options.threads;
+  require_possible(options, ranks, ranks, true);
+  if (!options.json_path.empty()) require_writable(options.json_path);
+  Board board(ranks, shared_expected_bytes(options));
+  const LaunchPlan plan{options.processes, options.threads, options.timeout};
+  return launch(plan, board, [&](const ChildLinks& links) {
+    const int first = links.process * options.threads;
+    const ProcessPlace place{first, ranks, first, true, links.notice, 0};
+    return run_ranks(options, place, board, exchange_by_pipe(*links.id, options.processes - 1));
+  });
+}
+
+// One of a launcher's processes.
+int run_launched(const Options& options, LaunchEnvironment launch) {
+  if (options.processes_given && options.processes > 1) {
+    throw UsageError(text(
+        "-g ", options.processes, " starts processes, but ", launch.launcher,
+        " already has; leave -g out, use -t for several ranks per process, or give --standalone"));
+  }
+  if (launch.size == 0) launch.size = PmixClient().job_size();
+  const int ranks = launch.size * options.threads;
+  const int local = (launch.local_size > 0 ? launch.local_size : 1) * options.threads;
+  const int first = launch.rank * options.threads;
+  if (first == 0 || launch.local_size <= 0) require_possible(options, ranks, local, false);
+  if (first == 0 && !options.json_path.empty()) require_writable(options.json_path);
+  Board board(ranks, 0);
+  const int local_rank = launch.local_rank >= 0 ? launch.local_rank : launch.rank;
+  const ProcessPlace place{first, ranks, local_rank * options.threads, false, -1, options.timeout};
+  return run_ranks(options, place, board, exchange_between_launched(launch, &std::getenv));
+}
+
+int run_program(int argc, char** argv) {
+  const auto parsed = parse_options(argc, argv);
+  if (const Text* shown = std::get_if<Text>(&parsed)) {
+    std::fputs(shown->text.c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  const Options& options = std::get<Options>(parsed);
+  std::optional<LaunchEnvironment> launch;
+  if (!options.standalone) launch = find_launcher(&std::getenv);
+  return launch ? run_launched(options, *launch) : run_here(options);
+}
+
+}  // namespace
+}  // namespace hccl_perf
+
+int main(int argc, char** argv) {
+  try {
+    return hccl_perf::run_program(argc, argv);
+  } catch (const hccl_perf::UsageError& error) {
+    hccl_perf::report_error(error.what());
+    return hccl_perf::kUsage;
+  } catch (const std::exception& error) {
+    hccl_perf::report_error(error.what());
+    return hccl_perf::kFailed;
+  }
+}

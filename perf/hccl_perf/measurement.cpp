@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes over a cell.
+#include "measurement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace hccl_perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLatencySeconds = 1.0;  // the latency pass takes about this long at most
+constexpr std::uint64_t kFewestLatencyCalls = 10;
+
+double nanoseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+std::uint64_t iterations_for(double min_time, std::uint64_t iterations, double seconds) {
+  constexpr double kMargin = 1.1;
+  constexpr double kMostGrowth = 1000.0;  // a first pass too short to extrapolate from
+  const double growth =
+      seconds > 0 ? std::min(min_time / seconds * kMargin, kMostGrowth) : kMostGrowth;
+  const double wanted = std::ceil(static_cast<double>(iterations) * growth);
+  return std::max(iterations + 1, static_cast<std::uint64_t>(wanted));
+}
+
+Measurement::Measurement(const Options& options, Session& session, RankExchange& exchange,
+                         Verification& verification, std::function<void(Phase)> announce)
+    : options_(options),
+      session_(session),
+      exchange_(exchange),
+      verification_(verification),
+      announce_(std::move(announce)) {}
+
+CellResult Measurement::measure(const Cell& cell) {
+  CellResult result;
+  result.wrong = check(cell);
+  announce_(Phase::warming_up);
+  for (std::uint64_t i = 0; i < options_.warmup; ++i) session_.enqueue(cell.call);
+  session_.synchronize();
+  announce_(Phase::timing);
+  time_cell(cell, result);
+  if (options_.wants_latency()) {
+    announce_(Phase::latency);
+    result.latency = measure_latency(cell, result.nanoseconds.maximum);
+  }
+  return result;
+}
+
+std::optional<std::uint64_t> Measurement::check(const Cell& cell) {
+  announce_(Phase::filling);
+  verification_.prepare(cell, ++run_);
+  if (options_.checks == 0 || !cell.call.collective->moves_data()) return std::nullopt;
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < options_.checks; ++i) {
+    if (i > 0) verification_.prepare(cell, ++run_);
+    announce_(Phase::checking);
+    const std::uint64_t own = verification_.run_checked(cell, run_);
+    own_wrong_ += own;
+    const std::vector<std::uint64_t> all = exchange_.gather(own);
+    wrong = std::accumulate(all.begin(), all.end(), wrong);
+  }
+  return wrong;
+}
+
+AcrossRanks Measurement::time_iterations(const Cell& cell, std::uint64_t iterations) {
+  exchange_.barrier();
+  const Clock::time_point start = Clock::now();
+  for (std::uint64_t i = 0; i < iterations; ++i) session_.enqueue(cell.call);
+  session_.synchronize();
+  const double each = nanoseconds_since(start) / static_cast<double>(iterations);
+  return across_ranks(exchange_.gather(each));
+}
+
+void Measurement::time_cell(const Cell& cell, CellResult& result) {
+  result.iterations = options_.iterations;
+  result.nanoseconds = time_iterations(cell, result.iterations);
+  // Every rank sees the same times, so all decide alike.
+  double seconds = result.nanoseconds.maximum * static_cast<double>(result.iterations) / 1e9;
+  while (seconds < options_.min_time) {
+    result.iterations = iterations_for(options_.min_time, result.iterations, seconds);
+    result.nanoseconds = time_iterations(cell, result.iterations);
+    seconds = result.nanoseconds.maximum * static_cast<double>(result.iterations) / 1e9;
+  }
+}
+
+Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_call) {
+  const double affordable = kLatencySeconds * 1e9 / std::max(nanoseconds_per_call, 1.0);
+  const std::uint64_t most = std::max(kFewestLatencyCalls, static_cast<std::uint64_t>(affordable));
+  const std::uint64_t iterations = std::min(options_.latency_iterations, most);
+  std::vector<double> mine;
+  mine.reserve(iterations);
+  exchange_.barrier();
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    const Clock::time_point start = Clock::now();
+    session_.enqueue(cell.call);
+    session_.synchronize();
+    mine.push_back(nanoseconds_since(start));
+  }
+  const std::vector<std::vector<double>> by_rank = exchange_.gather_samples(mine);
+
+  std::vector<double> combined;
+  std::vector<double> means;
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    std::vector<double> one;
+    for (const auto& samples : by_rank) one.push_back(samples[i]);
+    combined.push_back(across_ranks(one).by(options_.averaging));
+  }
+  for (const auto& samples : by_rank) means.push_back(percentiles(samples).mean);
+  return {iterations, percentiles(combined), across_ranks(means).slowest_rank};
+}
+
+}  // namespace hccl_perf

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures one cell of the table: checked runs, warm-up, a timed pass of calls queued back to back,
+// and a separate latency pass of single calls.
+#pragma once
+
+#include "board.h"
+#include "options.h"
+#include "rank_exchange.h"
+#include "session.h"
+#include "statistics.h"
+#include "verification.h"
+#include "workload.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace hccl_perf {
+
+// Per-call latency over the iterations of the latency pass. Each iteration counts as the ranks'
+// times taken together by -a.
+struct Latency {
+  std::uint64_t iterations = 0;
+  Percentiles nanoseconds{};
+  int slowest_rank = 0;  // by mean latency
+};
+
+struct CellResult {
+  std::uint64_t iterations = 0;  // of the timed pass
+  AcrossRanks nanoseconds{};     // time per iteration
+  std::optional<Latency> latency;
+  std::optional<std::uint64_t>
+      wrong;  // elements on all ranks and checked runs; none if nothing was checked
+};
+
+class Measurement {
+ public:
+  // `announce` is called at the start of each phase, by every rank.
+  Measurement(const Options& options, Session& session, RankExchange& exchange,
+              Verification& verification, std::function<void(Phase)> announce);
+
+  // Every rank calls it for the same cell; all get the same result.
+  [[nodiscard]] CellResult measure(const Cell& cell);
+
+  // Wrong elements this rank has seen itself so far, whatever became of the sum over ranks.
+  [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
+
+ private:
+  [[nodiscard]] std::optional<std::uint64_t> check(const Cell& cell);
+  [[nodiscard]] AcrossRanks time_iterations(const Cell& cell, std::uint64_t iterations);
+  void time_cell(const Cell& cell, CellResult& result);
+  [[nodiscard]] Latency measure_latency(const Cell& cell, double nanoseconds_per_call);
+
+  const Options& options_;
+  Session& session_;
+  RankExchange& exchange_;
+  Verification& verification_;
+  std::function<void(Phase)> announce_;
+  std::uint64_t run_ = 0;  // numbers the checked runs, so that no two have the same data
+  std::uint64_t own_wrong_ = 0;
+};
+
+// Iterations that last `min_time` seconds when `iterations` of them took `seconds`, with a margin.
+[[nodiscard]] std::uint64_t iterations_for(double min_time, std::uint64_t iterations,
+                                           double seconds);
+
+}  // namespace hccl_perf

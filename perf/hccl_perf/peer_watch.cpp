@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The watch beside the ranks of a process.
+#include "peer_watch.h"
+
+#include "report_error.h"
+#include "text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+// The library notices the death of a peer within this time if it can; its message tells more than
+// ours.
+constexpr int kLibraryGraceMs = 400;
+// And the parent tells which sibling it was within this one.
+constexpr auto kNoticeGrace = std::chrono::milliseconds(150);
+
+// Polls up to two descriptors (-1: not watched); 0 when the time is over, else the index of the
+// first ready plus 1.
+int poll_two(int first, int second, int timeout_ms) {
+  std::array<pollfd, 2> watched{{{first, POLLIN, 0}, {second, POLLIN, 0}}};
+  int ready = poll(watched.data(), watched.size(), timeout_ms);
+  while (ready < 0 && errno == EINTR) ready = poll(watched.data(), watched.size(), timeout_ms);
+  if (ready <= 0) return 0;
+  return watched[0].revents != 0 ? 1 : 2;
+}
+
+// The beginning "rank 3" of a failure, which a message may name already.
+std::string culprit(const std::string& failure) {
+  const std::size_t pid = failure.find(" (");
+  return pid == std::string::npos ? failure : failure.substr(0, pid);
+}
+
+}  // namespace
+
+PeerWatch::PeerWatch(Board& board, int first, int count, int notice, double timeout)
+    : board_(board),
+      first_(first),
+      count_(count),
+      notice_(notice),
+      timeout_(timeout),
+      stop_(eventfd(0, EFD_CLOEXEC)) {
+  if (notice >= 0 || timeout > 0) thread_ = std::thread([this] { run(); });
+}
+
+PeerWatch::~PeerWatch() {
+  if (thread_.joinable()) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(stop_, &one, sizeof one);
+    thread_.join();
+  }
+  close(stop_);
+}
+
+void PeerWatch::run() {
+  const int limit = timeout_ > 0 ? static_cast<int>(std::min(timeout_ * 1000.0, 2.0e9)) : -1;
+  const int event = poll_two(stop_, notice_, limit);
+  if (event == 0) timed_out();
+  if (event == 2) sibling_failed();
+}
+
+void PeerWatch::sibling_failed() {
+  if (poll_two(stop_, -1, kLibraryGraceMs) != 0) return;
+  const std::string failure = board_.failure();
+  for (int rank = first_; rank < first_ + count_; ++rank) {
+    if (board_.record(rank).reported.exchange(true)) continue;
+    report_error(text("rank ", rank,
+                      ": gives up: ", failure.empty() ? "the parent process has gone" : failure));
+  }
+  std::_Exit(1);
+}
+
+void PeerWatch::timed_out() {
+  for (int rank = first_; rank < first_ + count_; ++rank) {
+    if (board_.record(rank).finished) continue;
+    report_error(text("not finished after ", timeout_, " s (-T): ", board_.describe(rank)));
+  }
+  std::_Exit(1);
+}
+
+void fail_rank(Board& board, int rank, bool supervised, const std::string& message) {
+  std::string failure;
+  const auto until = std::chrono::steady_clock::now() + kNoticeGrace;
+  while (supervised && failure.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    failure = board.failure();
+  }
+  const bool told = failure.empty() || message.find(culprit(failure)) != std::string::npos;
+  if (!board.record(rank).reported.exchange(true)) {
+    report_error(text("rank ", rank, ": ", message, told ? "" : text(" (", failure, ")")));
+  }
+  std::_Exit(1);
+}
+
+}  // namespace hccl_perf

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The little of PMIx that passing one text from rank 0 to the others takes, from libpmix loaded at
+// run time: nothing links it, and machines without it lose nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace hccl_perf {
+
+// The parts of PMIx's public ABI that we touch (PMIx standard 2 and later); a test compares them
+// with <pmix.h> where that is installed.
+namespace pmix_abi {
+
+inline constexpr int kSuccess = 0;
+inline constexpr std::uint8_t kGlobalScope = 3;
+inline constexpr std::uint16_t kStringType = 3;
+inline constexpr std::uint16_t kUint32Type = 14;
+inline constexpr std::uint32_t kWildcardRank = UINT32_MAX - 1;
+inline constexpr const char* kJobSize = "pmix.job.size";
+
+struct Process {
+  char name_space[256];
+  std::uint32_t rank;
+};
+
+struct Value {
+  std::uint16_t type;
+  union Data {
+    char* string;
+    std::uint32_t number;
+    void* largest[3];  // the union's largest member is two pointers and a char
+  } data;
+};
+
+}  // namespace pmix_abi
+
+class PmixClient {
+ public:
+  // Connects to the server that the launcher runs on this node. Throws RunError saying what is
+  // missing.
+  PmixClient();
+  ~PmixClient();
+  PmixClient(const PmixClient&) = delete;
+  PmixClient& operator=(const PmixClient&) = delete;
+
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int job_size() const;
+
+  // On rank 0: gives `value` to all. On the others: returns rank 0's. Every rank of the job must
+  // call it.
+  [[nodiscard]] std::string share(const std::string& key, const std::string& value);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+  pmix_abi::Process self_{};
+};
+
+}  // namespace hccl_perf

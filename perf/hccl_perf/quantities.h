@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes as people write them (64M), as people read them (64 MiB), and the sweep of sizes of a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+// Bytes from "8", "32K", "1.5M", "2G" or "1T" (powers of 1024, case does not matter). Throws
+// UsageError.
+[[nodiscard]] std::uint64_t parse_bytes(const std::string& written);
+
+// "8 B", "32 KiB", "1.5 MiB".
+[[nodiscard]] std::string format_bytes(std::uint64_t bytes);
+
+// From `first` to `last`: times `factor` if it is 2 or more, else plus `step`.
+[[nodiscard]] std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last,
+                                                    std::uint64_t step, std::uint64_t factor);
+
+// "0-2,5" from {0, 1, 2, 5}.
+[[nodiscard]] std::string format_ranks(const std::vector<int>& ranks);
+
+}  // namespace hccl_perf

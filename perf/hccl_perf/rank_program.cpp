@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sweep of a rank.
+#include "rank_program.h"
+
+#include "host_facts.h"
+#include "json_report.h"
+#include "measurement.h"
+#include "progress.h"
+#include "quantities.h"
+#include "table.h"
+#include "text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+// What rank 0 tells the world.
+class Reporter {
+ public:
+  Reporter(const Options& options, const std::vector<RankFacts>& ranks) : options_(options) {
+    const int library = library_version();
+    print(table_header(options, library, ranks));
+    if (!options.json_path.empty()) json_.emplace(options, library, ranks);
+  }
+
+  void announce(Phase phase, std::uint64_t bytes) {
+    progress_.show(text(phase_name(phase), " ", format_bytes(bytes), " ..."));
+  }
+  void row(const Row& row) {
+    totals_.add(row, options_.averaging);
+    print(table_row(row, options_));
+    if (json_) json_->add(row);
+  }
+  void finish() {
+    print(table_footer(totals_));
+    if (json_) json_->write(totals_);
+  }
+
+ private:
+  void print(const std::string& lines) {
+    progress_.clear();
+    std::fwrite(lines.data(), 1, lines.size(), stdout);
+    if (std::fflush(stdout) != 0)
+      throw RunError(text("cannot write the table: ", std::strerror(errno)));
+  }
+
+  const Options& options_;
+  Progress progress_;
+  Totals totals_;
+  std::optional<JsonReport> json_;
+};
+
+RankFacts facts_of(const Session& session) {
+  RankFacts facts;
+  facts.rank = session.rank();
+  facts.pid = getpid();
+  facts.module_id = session.module_id();
+  std::snprintf(facts.host, sizeof facts.host, "%s", host_facts().host.c_str());
+  std::snprintf(facts.device, sizeof facts.device, "%s", session.device_name().c_str());
+  return facts;
+}
+
+std::vector<int> roots(const Options& options, int ranks) {
+  if (!options.collective->has_root) return {-1};
+  if (!options.all_roots) return {options.root};
+  std::vector<int> all;
+  for (int root = 0; root < ranks; ++root) all.push_back(root);
+  return all;
+}
+
+class Sweep {
+ public:
+  Sweep(const Options& options, const RankPlace& place, Board& board, Session& session)
+      : options_(options),
+        place_(place),
+        line_(board.record(place.rank)),
+        session_(session),
+        exchange_(session),
+        verification_(session, exchange_, board, place.board_shared_by_all),
+        workload_(session, *options.collective, options.max_bytes, options.types),
+        measurement_(options, session, exchange_, verification_,
+                     [this](Phase phase) { announce(phase); }) {
+    const std::vector<RankFacts> ranks = exchange_.gather(facts_of(session));
+    if (place.rank == 0) reporter_.emplace(options, ranks);
+  }
+
+  void run() {
+    for (std::uint64_t cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle)
+      run_cycle();
+    line_.phase = Phase::ending;
+    exchange_.barrier();
+    if (reporter_) reporter_->finish();
+  }
+
+  [[nodiscard]] std::uint64_t wrong() const { return std::max(wrong_, measurement_.own_wrong()); }
+
+ private:
+  void run_cycle() {
+    for (const DataType& type : options_.types) {
+      for (const Reduction& reduction : options_.reductions) {
+        for (const int root : roots(options_, place_.ranks)) {
+          for (const std::uint64_t bytes : options_.sizes()) run_row(bytes, type, reduction, root);
+        }
+      }
+    }
+  }
+
+  void run_row(std::uint64_t bytes, const DataType& type, const Reduction& reduction, int root) {
+    const Cell out_of_place = workload_.cell(Placement::out_of_place, bytes, type, reduction, root);
+    line_.row_bytes = out_of_place.counts.shown_bytes;
+    Row row{options_.collective,
+            place_.ranks,
+            out_of_place.counts,
+            type,
+            reduction,
+            root,
+            algorithm_name(),
+            {},
+            {}};
+    row.out_of_place = measurement_.measure(out_of_place);
+    if (options_.collective->moves_data()) {
+      row.in_place =
+          measurement_.measure(workload_.cell(Placement::in_place, bytes, type, reduction, root));
+    }
+    wrong_ += row.wrong();
+    if (reporter_) reporter_->row(row);
+  }
+
+  void announce(Phase phase) {
+    line_.phase = phase;
+    if (reporter_) reporter_->announce(phase, line_.row_bytes);
+  }
+
+  const Options& options_;
+  RankPlace place_;
+  RankRecord& line_;
+  Session& session_;
+  RankExchange exchange_;
+  Verification verification_;
+  Workload workload_;
+  std::optional<Reporter> reporter_;
+  Measurement measurement_;
+  std::uint64_t wrong_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t run_rank(const Options& options, const RankPlace& place, Board& board,
+                       const Session::GetId& get_id) {
+  RankRecord& line = board.record(place.rank);
+  line.pid = getpid();
+  line.phase = Phase::initialising;
+  Session session(place.rank, place.ranks, place.local_rank, get_id);
+  std::uint64_t wrong = 0;
+  {
+    Sweep sweep(options, place, board, session);
+    sweep.run();
+    wrong = sweep.wrong();
+  }
+  session.finish();
+  return wrong;
+}
+
+std::uint64_t shared_expected_bytes(const Options& options) {
+  const bool shared = options.checks > 0 && options.collective->kind == CollectiveKind::all_reduce;
+  return shared ? options.max_bytes : 0;
+}
+
+void require_possible(const Options& options, int ranks, int local_ranks,
+                      bool board_shared_by_all) {
+  if (options.collective->has_root && options.root >= ranks) {
+    throw UsageError(text("-r ", options.root, ": there ",
+                          ranks == 1 ? "is only rank 0" : text("are only ranks 0 to ", ranks - 1)));
+  }
+  if (!options.collective->moves_data()) return;
+  const std::uint64_t per_rank =
+      device_bytes(*options.collective, options.max_bytes, options.types, ranks);
+  const double needed =
+      static_cast<double>(per_rank) * local_ranks +
+      static_cast<double>(board_shared_by_all ? shared_expected_bytes(options) : 0);
+  const std::uint64_t available = available_memory();
+  if (available == 0 || needed <= static_cast<double>(available)) return;
+  constexpr double kLargest = 9.0e18;
+  throw UsageError(
+      text("-e ", format_bytes(options.max_bytes), " with ", local_ranks, " ranks here needs ",
+           format_bytes(static_cast<std::uint64_t>(std::min(needed, kLargest))), " of memory and ",
+           format_bytes(available), " are available; use a smaller -e or fewer ranks"));
+}
+
+}  // namespace hccl_perf

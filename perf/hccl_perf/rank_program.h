@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank does from joining to leaving: the sweep over types, reductions, roots and sizes.
+#pragma once
+
+#include "board.h"
+#include "options.h"
+#include "session.h"
+
+#include <cstdint>
+
+namespace hccl_perf {
+
+struct RankPlace {
+  int rank = 0;
+  int ranks = 1;
+  int local_rank = 0;
+  bool board_shared_by_all = false;  // every rank of the run sees the same board
+};
+
+// Runs the rank to its end. Rank 0 prints the table and writes the JSON file. Returns the wrong
+// elements of the run, and at least those this rank saw itself. Throws RunError, and UsageError for
+// options that only the number of ranks makes wrong.
+[[nodiscard]] std::uint64_t run_rank(const Options& options, const RankPlace& place, Board& board,
+                                     const Session::GetId& get_id);
+
+// Refuses roots that do not exist, and sizes for which `local_ranks` ranks have no memory on this
+// machine. Throws UsageError.
+void require_possible(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);
+
+// Room the expected results of the largest row take on a board shared by all; 0 if there is nothing
+// to share.
+[[nodiscard]] std::uint64_t shared_expected_bytes(const Options& options);
+
+}  // namespace hccl_perf

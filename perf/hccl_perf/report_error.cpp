@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines on stderr.
+#include "report_error.h"
+
+#include "text.h"
+
+#include <cstdio>
+
+#include <unistd.h>
+
+namespace hccl_perf {
+
+void report_error(const std::string& message) {
+  std::fflush(stdout);
+  const char* clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+  const std::string line = text(clear, "hccl-perf: ", message, "\n");
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace hccl_perf

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines on stderr, each in one write so that those of several ranks do not mix.
+#pragma once
+
+#include <string>
+
+namespace hccl_perf {
+
+// "hccl-perf: <message>\n", clearing a progress line before it on a terminal.
+void report_error(const std::string& message);
+
+}  // namespace hccl_perf

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's device, stream and communicator, with every failed call turned into a RunError that
+// says why.
+#pragma once
+
+#include "collective.h"
+
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+// The runtime of a process: initialised before its first rank, destroyed after its last.
+class Runtime {
+ public:
+  Runtime();
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  // Says what the destructor cannot.
+  void finish();
+
+ private:
+  bool running_ = false;
+};
+
+class Session {
+ public:
+  // Gives the unique id to join with; called once a device is held, since the library asks for
+  // that.
+  using GetId = std::function<hcclUniqueId()>;
+
+  // Takes a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, makes a
+  // stream.
+  Session(int rank, int ranks, int local_rank, const GetId& get_id);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] synDeviceId device() const { return device_; }
+  [[nodiscard]] int module_id() const;
+  [[nodiscard]] std::string device_name() const;
+  [[nodiscard]] std::uint64_t free_device_memory() const;
+
+  void enqueue(const Call& call);
+  // Waits for all that is queued.
+  void synchronize();
+  void copy_to_device(const void* host, std::uint64_t device_address, std::size_t bytes);
+  void copy_to_host(std::uint64_t device_address, void* host, std::size_t bytes);
+
+  // Gives everything back in the usual order and checks each call; the destructor does it silently.
+  void finish();
+
+ private:
+  void acquire_device(int local_rank);
+  [[nodiscard]] synDeviceInfoV2 info() const;
+
+  int rank_;
+  int ranks_;
+  synDeviceId device_ = SYN_INVALID_DEVICE_ID;
+  hcclComm_t communicator_ = nullptr;
+  synStreamHandle stream_ = nullptr;
+};
+
+// Makes a unique id. Throws RunError.
+[[nodiscard]] hcclUniqueId make_unique_id();
+
+// Version of the library in use.
+[[nodiscard]] int library_version();
+
+// Device memory of a session.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(Session& session, std::uint64_t bytes);
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  [[nodiscard]] std::uint64_t address() const { return address_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  Session& session_;
+  std::uint64_t bytes_;
+  std::uint64_t address_ = 0;
+};
+
+// Host memory a session's device may copy from and to.
+class HostBuffer {
+ public:
+  HostBuffer(Session& session, std::size_t bytes);
+  ~HostBuffer();
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  [[nodiscard]] std::byte* data() { return storage_.data(); }
+  [[nodiscard]] std::size_t size() const { return storage_.size(); }
+
+ private:
+  Session& session_;
+  std::vector<std::byte> storage_;
+};
+
+}  // namespace hccl_perf

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table on stdout: header, columns and footer of nccl-tests, with the algorithm as one more
+// column at the end.
+#pragma once
+
+#include "options.h"
+#include "row.h"
+
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+// Each returns whole lines. `library` is the version of the library in use.
+[[nodiscard]] std::string table_header(const Options& options, int library,
+                                       const std::vector<RankFacts>& ranks);
+[[nodiscard]] std::string table_row(const Row& row, const Options& options);
+[[nodiscard]] std::string table_footer(const Totals& totals);
+
+}  // namespace hccl_perf

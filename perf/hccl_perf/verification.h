@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checked runs: inputs are written and outputs poisoned, the collective runs once, and every
+// element of this rank's output is compared with a result computed without the library.
+#pragma once
+
+#include "board.h"
+#include "expected.h"
+#include "rank_exchange.h"
+#include "session.h"
+#include "workload.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace hccl_perf {
+
+class Verification {
+ public:
+  // `shared_by_all`: every rank of the run sees `board`, so results that are the same on all ranks
+  // are computed once, each rank a part, instead of by each rank for itself.
+  Verification(Session& session, RankExchange& exchange, Board& board, bool shared_by_all);
+
+  // Writes the inputs of run number `run` and poisons the rest.
+  void prepare(const Cell& cell, std::uint64_t run);
+
+  // Runs the cell once and returns the wrong elements on this rank. Follows prepare() with the same
+  // arguments.
+  [[nodiscard]] std::uint64_t run_checked(const Cell& cell, std::uint64_t run);
+
+ private:
+  // Fills or looks at `count` elements from `first` on.
+  using Fill = std::function<void(std::uint64_t first, std::size_t count, std::byte* elements)>;
+  using Look =
+      std::function<void(std::uint64_t first, std::size_t count, const std::byte* elements)>;
+
+  void write_elements(std::uint64_t address, std::size_t size, std::uint64_t count,
+                      const Fill& fill);
+  void read_elements(std::uint64_t address, std::size_t size, std::uint64_t count,
+                     const Look& look);
+  void write_input(const Cell& cell, std::uint64_t run);
+  void poison(std::uint64_t address, std::uint64_t bytes);
+  [[nodiscard]] Expectation expectation(const Cell& cell, std::uint64_t run) const;
+  [[nodiscard]] bool shares(const Cell& cell) const;
+  void compute_shared_part(const Cell& cell, const Expectation& expected);
+  [[nodiscard]] std::uint64_t wrong_outputs(const Cell& cell, const Expectation& expected);
+  [[nodiscard]] std::uint64_t changed_guards(const Cell& cell);
+  [[nodiscard]] std::uint64_t changed_inputs(const Cell& cell, std::uint64_t run);
+
+  Session& session_;
+  RankExchange& exchange_;
+  Board& board_;
+  bool shared_by_all_;
+  HostBuffer staging_;
+  std::vector<std::byte> reference_;
+};
+
+}  // namespace hccl_perf

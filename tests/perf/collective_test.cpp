@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts and bandwidth factors, as nccl-tests has them.
+#include "collective.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl_perf {
+namespace {
+
+const DataType kFloat = kDataTypes[0];
+const DataType kBfloat16 = kDataTypes[1];
+
+Counts counts(const char* collective, std::uint64_t bytes, const DataType& type, int ranks) {
+  return find_collective(collective)->counts(bytes, type, ranks);
+}
+
+TEST(CollectiveCounts, OfAllReduceAndBroadcastAreTheBuffer) {
+  for (const char* name : {"all_reduce", "broadcast"}) {
+    const Counts found = counts(name, 1023, kFloat, 8);
+    EXPECT_EQ(found.call, 255U);
+    EXPECT_EQ(found.send, 255U);
+    EXPECT_EQ(found.receive, 255U);
+    EXPECT_EQ(found.shown_bytes, 1020U);
+  }
+}
+
+TEST(CollectiveCounts, OfAllGatherAreTotalOutputInPartsOf16Bytes) {
+  const Counts found = counts("all_gather", 1000, kFloat, 3);
+  EXPECT_EQ(found.call, 80U);  // 250 elements / 3 = 83, down to a multiple of 4
+  EXPECT_EQ(found.send, 80U);
+  EXPECT_EQ(found.receive, 240U);
+  EXPECT_EQ(found.shown_bytes, 960U);
+}
+
+TEST(CollectiveCounts, OfReduceScatterAreTotalInputInPartsOf16Bytes) {
+  const Counts found = counts("reduce_scatter", 1000, kBfloat16, 3);
+  EXPECT_EQ(found.call, 160U);  // 500 elements / 3 = 166, down to a multiple of 8
+  EXPECT_EQ(found.send, 480U);
+  EXPECT_EQ(found.receive, 160U);
+  EXPECT_EQ(found.shown_bytes, 960U);
+}
+
+TEST(CollectiveCounts, OfTooFewBytesAreZero) {
+  EXPECT_EQ(counts("all_gather", 8, kFloat, 8).shown_bytes, 0U);
+  EXPECT_EQ(counts("all_reduce", 3, kFloat, 8).call, 0U);
+}
+
+TEST(BusFactor, FollowsNcclTests) {
+  EXPECT_DOUBLE_EQ(find_collective("all_reduce")->bus_factor(8), 1.75);
+  EXPECT_DOUBLE_EQ(find_collective("all_gather")->bus_factor(8), 0.875);
+  EXPECT_DOUBLE_EQ(find_collective("reduce_scatter")->bus_factor(4), 0.75);
+  EXPECT_DOUBLE_EQ(find_collective("broadcast")->bus_factor(8), 1.0);
+  EXPECT_DOUBLE_EQ(find_collective("all_reduce")->bus_factor(1), 0.0);
+}
+
+TEST(FindCollective, GoesByTheProgramsName) {
+  EXPECT_STREQ(find_collective_of_program("/usr/bin/all_reduce_perf")->name, "all_reduce");
+  EXPECT_STREQ(find_collective_of_program("reduce_scatter_perf")->name, "reduce_scatter");
+  EXPECT_EQ(find_collective_of_program("build/release/bin/hccl-perf"), nullptr);
+  EXPECT_EQ(find_collective_of_program("_perf"), nullptr);
+  EXPECT_EQ(find_collective_of_program("some_perf"), nullptr);
+}
+
+}  // namespace
+}  // namespace hccl_perf

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preloaded between hccl-perf and the library, breaks what HCCL_PERF_FAULT says: results, so that
+// the check must see it, or a rank.
+//   short | long          every all-reduce leaves its last element out | writes one too many
+//   die:R | stall:R       rank R kills itself | stops for ever at its third all-reduce
+//   die_early:R           rank R kills itself where it would join
+#include <hccl.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace {
+
+const char* fault() {
+  const char* value = std::getenv("HCCL_PERF_FAULT");
+  return value == nullptr ? "" : value;
+}
+
+bool is_fault_of(const char* kind, int rank) {
+  return std::string(fault()) == std::string(kind) + std::to_string(rank);
+}
+
+template <class Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+void break_rank(int rank) {
+  if (is_fault_of("die:", rank)) std::raise(SIGKILL);
+  while (is_fault_of("stall:", rank)) pause();
+}
+
+}  // namespace
+
+extern "C" hcclResult_t hcclCommInitRank(hcclComm_t* communicator, int ranks, hcclUniqueId id,
+                                         int rank) {
+  if (is_fault_of("die_early:", rank)) std::raise(SIGKILL);
+  return real<decltype(&hcclCommInitRank)>("hcclCommInitRank")(communicator, ranks, id, rank);
+}
+
+extern "C" hcclResult_t hcclAllReduce(const void* send, void* receive, size_t count,
+                                      hcclDataType_t type, hcclRedOp_t operation,
+                                      hcclComm_t communicator, void* stream) {
+  static std::atomic<int> calls{0};
+  int rank = -1;
+  hcclCommUserRank(communicator, &rank);
+  if (++calls == 3) break_rank(rank);
+  if (std::strcmp(fault(), "short") == 0 && count > 0) --count;
+  if (std::strcmp(fault(), "long") == 0) ++count;
+  return real<decltype(&hcclAllReduce)>("hcclAllReduce")(send, receive, count, type, operation,
+                                                         communicator, stream);
+}

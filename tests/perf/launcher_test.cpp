@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting and supervising children, with children that make no library call.
+#include "launcher.h"
+
+#include "peer_watch.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Keeps what launch() and its children say on stderr.
+class CapturedStderr {
+ public:
+  CapturedStderr() { testing::internal::CaptureStderr(); }
+  [[nodiscard]] std::string end() { return testing::internal::GetCapturedStderr(); }
+};
+
+[[noreturn]] void sleep_for_ever() {
+  while (true) pause();
+}
+
+int finish(const Board& board, int rank, int status) {
+  board.record(rank).finished = true;
+  return status;
+}
+
+TEST(Launch, SucceedsWhenAllChildrenDo) {
+  Board board(4, 0);
+  const int status = launch(
+      {4, 1, 0}, board, [&](const ChildLinks& links) { return finish(board, links.process, 0); });
+  EXPECT_EQ(status, 0);
+  for (int rank = 0; rank < 4; ++rank) EXPECT_NE(board.record(rank).pid.load(), getpid());
+}
+
+TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
+  Board board(3, 0);
+  CapturedStderr captured;
+  const int status = launch({3, 1, 0}, board, [&](const ChildLinks& links) {
+    if (links.process != 1)
+      std::this_thread::sleep_for(1200ms);  // longer than the survivors of a failure would get
+    return finish(board, links.process, links.process == 1 ? 1 : 0);
+  });
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(captured.end(), "");
+  EXPECT_EQ(board.failure(), "");
+}
+
+TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
+  Board board(4, 0);
+  CapturedStderr captured;
+  const int status = launch({4, 1, 0}, board, [&](const ChildLinks& links) -> int {
+    if (links.process == 2) raise(SIGKILL);
+    PeerWatch watch(board, links.process, 1, links.notice, 0);
+    sleep_for_ever();
+  });
+  const std::string said = captured.end();
+  EXPECT_EQ(status, 1);
+  const std::string failure = board.failure();
+  EXPECT_NE(failure.find("rank 2 (pid "), std::string::npos) << failure;
+  EXPECT_NE(failure.find("was killed by signal 9"), std::string::npos) << failure;
+  for (const char* survivor :
+       {"rank 0: gives up: rank 2 (pid ", "rank 1: gives up: rank 2", "rank 3: gives up: rank 2"}) {
+    EXPECT_NE(said.find(survivor), std::string::npos) << said;
+  }
+}
+
+TEST(Launch, AddsTheCulpritToTheErrorsOfOthers) {
+  Board board(2, 0);
+  CapturedStderr captured;
+  const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
+    if (links.process == 1) raise(SIGABRT);
+    std::this_thread::sleep_for(20ms);
+    fail_rank(board, 0, true, "the connection is gone");
+  });
+  const std::string said = captured.end();
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(said.find("rank 0: the connection is gone (rank 1 (pid "), std::string::npos) << said;
+  EXPECT_NE(said.find("was killed by signal 6"), std::string::npos) << said;
+}
+
+TEST(Launch, KillsAChildThatDoesNotEndAfterAFailure) {
+  Board board(2, 0);
+  CapturedStderr captured;
+  const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
+    if (links.process == 0) return 1;  // without having finished
+    raise(SIGSTOP);
+    sleep_for_ever();
+  });
+  const std::string said = captured.end();
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(said.find("rank 0 (pid "), std::string::npos) << said;
+  EXPECT_NE(said.find("exited with status 1 before the end"), std::string::npos) << said;
+  EXPECT_NE(said.find("rank 1 (pid "), std::string::npos) << said;
+}
+
+TEST(Launch, NamesTheRanksNotDoneAtTheTimeout) {
+  Board board(3, 0);
+  CapturedStderr captured;
+  const int status = launch({3, 1, 0.3}, board, [&](const ChildLinks& links) -> int {
+    if (links.process == 1) return finish(board, 1, 0);
+    board.record(links.process).phase = Phase::timing;
+    board.record(links.process).row_bytes = 1 << 20;
+    if (links.process == 2) raise(SIGSTOP);
+    sleep_for_ever();
+  });
+  const std::string said = captured.end();
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(said.find("not finished after 0.3 s (-T): rank 0 (pid "), std::string::npos) << said;
+  EXPECT_NE(said.find("timing 1 MiB"), std::string::npos) << said;
+  EXPECT_NE(said.find(", stopped)"), std::string::npos) << said;
+  EXPECT_EQ(said.find("rank 1 (pid"), std::string::npos) << said;
+}
+
+TEST(Launch, NamesAllRanksOfAProcessWithThreads) {
+  Board board(4, 0);
+  CapturedStderr captured;
+  const int status = launch({2, 2, 0}, board, [&](const ChildLinks& links) -> int {
+    if (links.process == 1) raise(SIGKILL);
+    PeerWatch watch(board, 0, 2, links.notice, 0);
+    sleep_for_ever();
+  });
+  const std::string said = captured.end();
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(said.find("ranks 2,3 (pid "), std::string::npos) << said;
+  EXPECT_NE(said.find("rank 1: gives up"), std::string::npos) << said;
+}
+
+TEST(Launch, ChildrenDieWithTheirParent) {
+  Pipe alive;  // its end of file says that every process below has gone
+  const pid_t parent = fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alive.close_read();
+    Board board(3, 0);
+    static_cast<void>(launch({3, 1, 0}, board, [&](const ChildLinks&) -> int {
+      [[maybe_unused]] const auto written = write(alive.write_end(), "x", 1);
+      sleep_for_ever();
+    }));
+    std::_Exit(0);
+  }
+  alive.close_write();
+  char started[3];
+  for (char& one : started) ASSERT_EQ(read(alive.read_end(), &one, 1), 1);
+  kill(parent, SIGKILL);
+  ASSERT_EQ(waitpid(parent, nullptr, 0), parent);
+  char more = 0;
+  EXPECT_EQ(read(alive.read_end(), &more, 1), 0);
+}
+
+TEST(Launch, TheIdPipeEndsWhenProcessZeroIsGone) {
+  Board board(2, 0);
+  const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
+    if (links.process == 0) return finish(board, 0, 0);
+    char byte = 0;
+    const bool ended = read(links.id->read_end(), &byte, 1) == 0;
+    return finish(board, 1, ended ? 0 : 3);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace hccl_perf

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// hccl-perf when something is wrong: data, a rank, the parent, time.
+#include "run_program.h"
+
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace hccl_perf {
+namespace {
+
+Outcome run_with_fault(const std::string& fault, std::vector<std::string> arguments) {
+  return run_hccl_perf(std::move(arguments),
+                       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "HCCL_PERF_FAULT=" + fault});
+}
+
+// Each of `survivors` has said something that names rank 1.
+void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>& survivors) {
+  EXPECT_EQ(outcome.status, 1);
+  for (const int rank : survivors) {
+    const std::string start = "hccl-perf: rank " + std::to_string(rank) + ": ";
+    const std::size_t line = outcome.err.find(start);
+    ASSERT_NE(line, std::string::npos) << "rank " << rank << " said nothing:\n" << outcome.err;
+    const std::string said = outcome.err.substr(line, outcome.err.find('\n', line) - line);
+    EXPECT_NE(said.find("rank 1"), std::string::npos) << said;
+  }
+}
+
+TEST(HcclPerfFailure, AMissingElementIsCountedOnEveryRank) {
+  const Outcome outcome =
+      run_with_fault("short", {"all_reduce", "-g", "3", "-b", "4K", "-e", "4K", "-n", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 1U) << outcome.err;
+  EXPECT_EQ(rows[0][8], "3");
+  EXPECT_EQ(rows[0][12], "3");
+  EXPECT_NE(outcome.out.find("# Out of bounds values : 6 FAILED"), std::string::npos)
+      << outcome.out;
+}
+
+TEST(HcclPerfFailure, AnElementTooManyIsSeenBehindTheBuffer) {
+  const Outcome outcome =
+      run_with_fault("long", {"all_reduce", "-g", "2", "-b", "4K", "-e", "4K", "-n", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 1U) << outcome.err;
+  EXPECT_EQ(rows[0][8], "2");
+}
+
+TEST(HcclPerfFailure, ARankThatDiesWhileJoiningIsNamedByAll) {
+  const Outcome outcome =
+      run_with_fault("die_early:1", {"all_reduce", "-g", "4", "-b", "8", "-e", "1K", "-f", "2"});
+  EXPECT_NE(outcome.err.find("hccl-perf: rank 1 (pid "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("was killed by signal 9"), std::string::npos) << outcome.err;
+  expect_survivors_name_rank_1(outcome, {0, 2, 3});
+}
+
+TEST(HcclPerfFailure, ARankThatDiesInACollectiveIsNamedByAll) {
+  const Outcome outcome =
+      run_with_fault("die:1", {"all_reduce", "-g", "4", "-b", "8", "-e", "1M", "-f", "2"});
+  EXPECT_NE(outcome.err.find("was killed by signal 9"), std::string::npos) << outcome.err;
+  expect_survivors_name_rank_1(outcome, {0, 2, 3});
+}
+
+TEST(HcclPerfFailure, ATimeoutNamesTheRanksNotDone) {
+  const Outcome outcome = run_with_fault(
+      "stall:1", {"all_reduce", "-g", "2", "-b", "8", "-e", "1M", "-f", "2", "-T", "2"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("not finished after 2 s (-T): rank 0 (pid "), std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 1 (pid "), std::string::npos) << outcome.err;
+}
+
+TEST(HcclPerfFailure, KillingTheParentEndsTheChildren) {
+  Program program(
+      {program_path(), "all_reduce", "-g", "4", "-b", "8", "-e", "8", "-n", "100", "-N", "0"});
+  ASSERT_TRUE(program.wait_for_output("     float     sum "));
+  program.signal(SIGKILL);
+  // The streams end when the last child that holds them has gone.
+  EXPECT_EQ(program.wait().status, 128 + SIGKILL);
+}
+
+}  // namespace
+}  // namespace hccl_perf

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// hccl-perf started by others: mpirun with PMIx, without it, with HCCL_COMM_ID, and bare processes
+// with variables.
+#include "run_program.h"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const Program::Variables kAsRoot = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+
+Outcome run_under_mpirun(const Words& before, const Words& arguments) {
+  Words words = {"mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3"};
+  words.insert(words.end(), before.begin(), before.end());
+  words.push_back(program_path());
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return Program(words, kAsRoot).wait();
+}
+
+void expect_three_ranks_and_right_data(const Outcome& outcome) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("#  Rank  2 "), std::string::npos) << outcome.out;
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 2U) << outcome.out << outcome.err;
+  for (const auto& row : rows) {
+    EXPECT_EQ(row[8], "0");
+    EXPECT_EQ(row[12], "0");
+  }
+}
+
+const Words kSmallRun = {"all_reduce", "-b", "1K", "-e", "4K", "-f", "4", "-n", "2"};
+
+// A port of the loopback interface that nobody uses now.
+int free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const bool bound = bind(descriptor, any, size) == 0 && getsockname(descriptor, any, &size) == 0;
+  close(descriptor);
+  return bound ? ntohs(address.sin_port) : -1;
+}
+
+class UnderMpirun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!installed("mpirun")) GTEST_SKIP() << "needs mpirun (package openmpi-bin)";
+  }
+};
+
+TEST_F(UnderMpirun, PassesTheIdOverPmix) {
+  expect_three_ranks_and_right_data(run_under_mpirun({}, kSmallRun));
+}
+
+TEST_F(UnderMpirun, PassesTheIdOverASocketWithoutPmix) {
+  expect_three_ranks_and_right_data(run_under_mpirun({"env", "-u", "PMIX_NAMESPACE"}, kSmallRun));
+}
+
+TEST_F(UnderMpirun, LeavesTheIdToHcclCommId) {
+  const std::string address = "HCCL_COMM_ID=127.0.0.1:" + std::to_string(free_port());
+  expect_three_ranks_and_right_data(run_under_mpirun({"-x", address}, kSmallRun));
+}
+
+TEST_F(UnderMpirun, FailsOnWrongData) {
+  const Outcome outcome = run_under_mpirun(
+      {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "HCCL_PERF_FAULT=short"},
+      kSmallRun);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.out.find(" FAILED"), std::string::npos) << outcome.out;
+}
+
+TEST_F(UnderMpirun, RefusesToStartProcessesOfItsOwn) {
+  const Outcome outcome = run_under_mpirun({}, {"all_reduce", "-g", "2"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("-g 2"), std::string::npos) << outcome.err;
+}
+
+TEST_F(UnderMpirun, NamesTheRankThatATimeoutFindsBusy) {
+  const Outcome outcome = run_under_mpirun(
+      {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "HCCL_PERF_FAULT=stall:1"},
+      {"all_reduce", "-b", "1K", "-e", "4K", "-f", "4", "-T", "3"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("not finished after 3 s (-T): rank "), std::string::npos)
+      << outcome.err;
+}
+
+TEST(UnderTorchrunVariables, FindsItsPeersBySocket) {
+  std::vector<std::unique_ptr<Program>> programs;
+  for (int rank = 2; rank >= 0; --rank) {
+    const std::string number = std::to_string(rank);
+    Words words = {program_path()};
+    words.insert(words.end(), kSmallRun.begin(), kSmallRun.end());
+    programs.push_back(std::make_unique<Program>(
+        words, Program::Variables{"RANK=" + number, "WORLD_SIZE=3", "LOCAL_RANK=" + number,
+                                  "LOCAL_WORLD_SIZE=3"}));
+  }
+  expect_three_ranks_and_right_data(programs[2]->wait());
+  for (int i = 0; i < 2; ++i) {
+    const Outcome outcome = programs[static_cast<std::size_t>(i)]->wait();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "") << "only rank 0 prints";
+  }
+}
+
+}  // namespace
+}  // namespace hccl_perf

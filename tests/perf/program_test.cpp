@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// hccl-perf from end to end: right tables, right files, right exit statuses.
+#include "run_program.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+// Every row's two #wrong columns are 0.
+void expect_all_right(const Outcome& outcome, std::size_t rows) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const auto found = table_rows(outcome.out);
+  ASSERT_EQ(found.size(), rows) << outcome.out;
+  for (const auto& row : found) {
+    ASSERT_EQ(row.size(), 14U) << outcome.out;
+    EXPECT_EQ(row[8], "0");
+    EXPECT_EQ(row[12], "0");
+    EXPECT_FALSE(row[13].empty());
+  }
+  EXPECT_NE(outcome.out.find("# Out of bounds values : 0 OK\n"), std::string::npos);
+  EXPECT_NE(outcome.out.find("# Avg bus bandwidth    : "), std::string::npos);
+}
+
+class EachCollective : public testing::TestWithParam<const char*> {};
+
+TEST_P(EachCollective, IsRightForManySizes) {
+  const Outcome outcome =
+      run_hccl_perf({GetParam(), "-g", "4", "-b", "8", "-e", "1M", "-f", "8", "-n", "3"});
+  expect_all_right(outcome, 6);
+}
+
+TEST_P(EachCollective, IsRightForEveryTypeReductionAndRoot) {
+  const Outcome outcome = run_hccl_perf({GetParam(), "-g", "3", "-b", "10007", "-e", "10007", "-d",
+                                         "all", "-o", "all", "-r", "all", "-n", "2"});
+  const std::string name = GetParam();
+  expect_all_right(outcome, name == "all_gather" ? 3U : 9U);
+}
+
+TEST_P(EachCollective, IsRightOnOneRank) {
+  expect_all_right(
+      run_hccl_perf({GetParam(), "-b", "4K", "-e", "64K", "-f", "4", "-n", "2", "-c", "2"}), 3);
+}
+
+TEST_P(EachCollective, HasALinkNamedAsInNcclTests) {
+  const std::string path = program_path(std::string(GetParam()) + "_perf");
+  expect_all_right(Program({path, "-g", "2", "-b", "64K", "-e", "64K", "-n", "2"}).wait(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(HcclPerf, EachCollective,
+                         testing::Values("all_reduce", "broadcast", "all_gather", "reduce_scatter"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST(HcclPerf, NamesEveryRankInTheHeader) {
+  const Outcome outcome = run_hccl_perf({"all_reduce", "-g", "3", "-b", "8", "-e", "8", "-n", "1"});
+  for (const char* rank : {"#  Rank  0 ", "#  Rank  1 ", "#  Rank  2 "}) {
+    EXPECT_NE(outcome.out.find(rank), std::string::npos) << outcome.out;
+  }
+}
+
+TEST(HcclPerf, RunsRanksAsThreads) {
+  expect_all_right(run_hccl_perf({"all_reduce", "-g", "2", "-t", "2", "-b", "1K", "-e", "16K", "-f",
+                                  "4", "-n", "2"}),
+                   3);
+  expect_all_right(
+      run_hccl_perf({"reduce_scatter", "-t", "3", "-b", "64K", "-e", "64K", "-n", "2"}), 1);
+}
+
+TEST(HcclPerf, MeasuresABarrier) {
+  const Outcome outcome = run_hccl_perf({"barrier", "-g", "3", "-n", "5"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0][0], "0");
+  EXPECT_EQ(rows[0][8], "N/A");
+}
+
+TEST(HcclPerf, RepeatsTheSweepAndChecksOnDemand) {
+  const Outcome outcome = run_hccl_perf(
+      {"all_reduce", "-g", "2", "-b", "1K", "-e", "2K", "-f", "2", "-N", "2", "-c", "0"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(rows[0][8], "N/A");
+}
+
+TEST(HcclPerf, ShowsLatencyInComments) {
+  const Outcome outcome = run_hccl_perf(
+      {"all_reduce", "-g", "2", "-b", "8", "-e", "8", "--latency", "--latency-iters", "30"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(table_rows(outcome.out).size(), 1U);
+  EXPECT_NE(outcome.out.find("#   latency out-of-place min "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("(30 calls"), std::string::npos) << outcome.out;
+}
+
+TEST(HcclPerf, RunsUntilTheMinimumTime) {
+  const fs::path file =
+      fs::path(testing::TempDir()) / ("hccl-perf-min-time." + std::to_string(getpid()));
+  const Outcome outcome = run_hccl_perf({"all_reduce", "-g", "2", "-b", "8", "-e", "8", "-n", "1",
+                                         "--min-time", "0.05", "--json", file.string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  fs::remove(file);
+  const auto& cell = json["rows"][0]["out_of_place"];
+  EXPECT_GE(cell["iterations"].get<double>() * cell["time_ns_across_ranks"]["max"].get<double>(),
+            0.05e9 * 0.99);
+}
+
+TEST(HcclPerf, WritesJson) {
+  const fs::path file =
+      fs::path(testing::TempDir()) / ("hccl-perf-json." + std::to_string(getpid()));
+  const Outcome outcome = run_hccl_perf({"all_gather", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4",
+                                         "-n", "2", "--json", file.string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  fs::remove(file);
+  EXPECT_EQ(json["collective"], "all_gather");
+  EXPECT_EQ(json["ranks"], 2);
+  ASSERT_EQ(json["rows"].size(), 2U);
+  EXPECT_EQ(json["rows"][1]["size_bytes"], 4096);
+  EXPECT_EQ(json["rows"][1]["in_place"]["wrong"], 0);
+  EXPECT_GT(json["rows"][1]["in_place"]["latency_ns"]["p95"].get<double>(), 0.0);
+}
+
+// One line on stderr that has `named` in it, nothing on stdout, status 2.
+void expect_usage_error(const Words& arguments, const std::string& named) {
+  const Outcome outcome = run_hccl_perf(arguments);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err.rfind("hccl-perf: ", 0), 0U) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
+}
+
+TEST(HcclPerf, RefusesBadArgumentsInOneLine) {
+  expect_usage_error({"all_reduce", "-D", "4"}, "-D");
+  expect_usage_error({"all_reduce", "-b", "x"}, "'x'");
+  expect_usage_error({"broadcast", "-g", "2", "-r", "2"}, "-r 2");
+  expect_usage_error({"all_reduce", "-g", "2", "-e", "900000T"}, "-e");
+  expect_usage_error({"all_reduce", "--json", "/nonexistent/out.json"}, "/nonexistent/out.json");
+}
+
+TEST(HcclPerf, ShowsHelp) {
+  const Outcome outcome = run_hccl_perf({"--help"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.out.find("Examples:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hccl_perf

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts hccl-perf (or something that starts it) as a person would, and keeps what it prints.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace hccl_perf {
+
+struct Outcome {
+  int status = -1;  // exit status, or 128 + the signal that ended it
+  std::string out;
+  std::string err;
+};
+
+class Program {
+ public:
+  using Variables = std::vector<std::string>;  // "NAME=value", or "NAME" to take it away
+
+  // Starts `words[0]` (looked up in PATH) in the test's environment changed by `variables`. Dies
+  // with the test.
+  explicit Program(const std::vector<std::string>& words, const Variables& variables = {});
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void signal(int number) const;
+  // Reads until stdout contains `text` or ends; whether it did.
+  bool wait_for_output(const std::string& text);
+  // Reads both streams to their ends, which come when the last process holding them has gone, and
+  // waits.
+  [[nodiscard]] Outcome wait();
+
+ private:
+  bool read_some();
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Outcome outcome_;
+};
+
+// The path of hccl-perf or of one of its links.
+[[nodiscard]] std::string program_path(const std::string& name = "hccl-perf");
+
+// Runs hccl-perf with `arguments` to its end.
+[[nodiscard]] Outcome run_hccl_perf(std::vector<std::string> arguments,
+                                    const Program::Variables& variables = {});
+
+// The rows of a table: lines that are no comments, in words.
+[[nodiscard]] std::vector<std::vector<std::string>> table_rows(const std::string& out);
+
+// Whether a program of that name is in PATH.
+[[nodiscard]] bool installed(const std::string& name);
+
+}  // namespace hccl_perf

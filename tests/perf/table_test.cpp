@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table's lines, as scripts written for nccl-tests read them.
+#include "table.h"
+
+#include <cstring>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace hccl_perf {
+namespace {
+
+CellResult cell(double nanoseconds, std::uint64_t wrong) {
+  CellResult result;
+  result.iterations = 20;
+  result.nanoseconds = across_ranks({nanoseconds, nanoseconds});
+  result.wrong = wrong;
+  return result;
+}
+
+Row all_reduce_row() {
+  Row row;
+  row.collective = find_collective("all_reduce");
+  row.ranks = 8;
+  row.type = kDataTypes[0];
+  row.reduction = kReductions[0];
+  row.counts = row.collective->counts(1 << 20, row.type, row.ranks);
+  row.algorithm = "node";
+  row.out_of_place = cell(1'000'000, 0);
+  row.in_place = cell(500'000, 3);
+  return row;
+}
+
+Options options() {
+  Options made;
+  made.collective = find_collective("all_reduce");
+  made.types = {kDataTypes[0]};
+  made.reductions = {kReductions[0]};
+  return made;
+}
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> found;
+  for (std::string word; in >> word;) found.push_back(word);
+  return found;
+}
+
+TEST(TableRow, HasTheColumnsOfNcclTestsAndTheAlgorithm) {
+  EXPECT_EQ(table_row(all_reduce_row(), options()),
+            "     1048576        262144     float     sum      -1"
+            "   1000.0    1.05    1.84      0"
+            "    500.0    2.10    3.67      3  node\n");
+}
+
+TEST(TableRow, KeepsTimesInSevenCharacters) {
+  Row row = all_reduce_row();
+  row.out_of_place = cell(5'432, 0);
+  row.in_place = cell(123'456'789, 0);
+  const auto found = words(table_row(row, options()));
+  EXPECT_EQ(found[5], "5.43");
+  EXPECT_EQ(found[9], "123457");
+}
+
+TEST(TableRow, ShowsWhatWasNotCheckedOrNotRunAsNotAvailable) {
+  Row row = all_reduce_row();
+  row.out_of_place.wrong.reset();
+  row.in_place.reset();
+  const auto found = words(table_row(row, options()));
+  ASSERT_EQ(found.size(), 14U);
+  EXPECT_EQ(found[8], "N/A");
+  for (int column = 9; column <= 12; ++column)
+    EXPECT_EQ(found[static_cast<std::size_t>(column)], "N/A");
+}
+
+TEST(TableRow, AddsLatencyInCommentsOnly) {
+  Row row = all_reduce_row();
+  row.out_of_place.latency = Latency{100, {1000, 2000, 1500, 3000, 4000, 5000}, 6};
+  row.in_place->latency = row.out_of_place.latency;
+  Options with_latency = options();
+  with_latency.latency = true;
+  std::istringstream lines(table_row(row, with_latency));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line + "\n", table_row(row, options()));
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line,
+            "#   latency out-of-place min 1.00 p50 1.50 p95 3.00 p99 4.00 max 5.00 us (100 calls, "
+            "slowest rank 6)");
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line[0], '#');
+  EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST(TableHeader, IsAllCommentsAndNamesEveryRank) {
+  RankFacts rank;
+  rank.rank = 3;
+  rank.pid = 4242;
+  rank.module_id = 5;
+  std::strcpy(rank.host, "somewhere");
+  std::strcpy(rank.device, "GAUDI2");
+  const std::string header = table_header(options(), 2604, {rank});
+  std::istringstream lines(header);
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(line[0], '#') << line;
+  EXPECT_NE(header.find(
+                "# Using devices\n#  Rank  3 Group  0 Pid   4242 on  somewhere device  5 GAUDI2\n"),
+            std::string::npos)
+      << header;
+  EXPECT_NE(header.find("out-of-place                       in-place"), std::string::npos);
+  EXPECT_NE(header.find("#wrong"), std::string::npos);
+}
+
+TEST(TableFooter, SumsUpWrongElementsAndAveragesBusBandwidth) {
+  Totals totals;
+  EXPECT_EQ(table_footer(totals),
+            "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0 \n#\n");
+  totals.add(all_reduce_row(), Averaging::average);
+  EXPECT_EQ(totals.wrong(), 3U);
+  EXPECT_NEAR(totals.average_bus_bandwidth(), (1.048576 + 2.097152) * 1.75 / 2, 1e-9);
+  EXPECT_EQ(table_footer(totals),
+            "# Out of bounds values : 3 FAILED\n# Avg bus bandwidth    : 2.75251 \n#\n");
+}
+
+}  // namespace
+}  // namespace hccl_perf
