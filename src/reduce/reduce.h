@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduction of one tile: folds sources in the order given and stores the result to every destination.
+// Reduction of one tile: folds sources in the order given and stores the result to every
+// destination.
 #pragma once
 
 #include <hccl_types.h>
@@ -9,22 +10,26 @@
 
 namespace hccl::reduce {
 
-// `streaming` bypasses the cache (non-temporal stores, fenced before return); for working sets past the last-level cache.
+// `streaming` bypasses the cache (non-temporal stores, fenced before return); for working sets past
+// the last-level cache.
 enum class StorePolicy { cached, streaming };
 
 // Bytes of one element, 0 for a value that is no data type.
 [[nodiscard]] std::size_t element_size(hcclDataType_t type) noexcept;
-[[nodiscard]] const char* type_name(hcclDataType_t type) noexcept;       // "float", "bfloat16", ...
+[[nodiscard]] const char* type_name(hcclDataType_t type) noexcept;  // "float", "bfloat16", ...
 [[nodiscard]] const char* operation_name(hcclRedOp_t operation) noexcept;  // "sum", ...
 
 // Whether reduce_tile knows this pair.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
-// destinations[d][i] = fold over s of sources[s][i], in the order of `sources`; 16-bit types fold in float and round
-// once to nearest even. A destination may equal a source (same address); no other overlap. Addresses need only the
-// alignment of nothing (bytes). Bitwise the same for every split of a buffer into tiles.
-void reduce_tile(hcclDataType_t type, hcclRedOp_t operation, std::span<const std::byte* const> sources,
-                 std::span<std::byte* const> destinations, std::size_t count, StorePolicy policy) noexcept;
+// destinations[d][i] = fold over s of sources[s][i], in the order of `sources`; 16-bit types fold
+// in float and round once to nearest even. A destination may equal a source (same address); no
+// other overlap. Addresses need only the alignment of nothing (bytes). Bitwise the same for every
+// split of a buffer into tiles.
+void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
+                 std::span<const std::byte* const> sources,
+                 std::span<std::byte* const> destinations, std::size_t count,
+                 StorePolicy policy) noexcept;
 
 // Copies `bytes` to every destination that is not the source itself.
 void copy_tile(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,

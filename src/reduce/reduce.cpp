@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of the layer: picks a kernel, once per process which instruction set, and runs
+// it.
+#include "reduce/reduce.h"
+
+#include "reduce/float_environment.h"
+#include "reduce/kernels.h"
+
+#include <atomic>
+#include <cassert>
+#include <cstring>
+
+namespace hccl::reduce {
+namespace {
+
+// Copies go from block to block, so that the second and later destinations read the source from the
+// nearest cache.
+constexpr std::size_t kCopyBlock = 4096;
+
+const KernelTable& kernels() noexcept {
+  // Filled by whoever comes first; all find the same table, so a race between two writes one value
+  // twice.
+  static std::atomic<const KernelTable*> chosen{nullptr};
+  const KernelTable* table = chosen.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    table = &best_kernels();
+    chosen.store(table, std::memory_order_release);
+  }
+  return *table;
+}
+
+void copy_cached(const std::byte* source, std::span<std::byte* const> destinations,
+                 std::size_t bytes) noexcept {
+  const std::size_t block = destinations.size() == 1 ? bytes : kCopyBlock;
+  for (std::size_t offset = 0; offset < bytes; offset += block) {
+    const std::size_t length = bytes - offset < block ? bytes - offset : block;
+    for (std::byte* destination : destinations) {
+      if (destination != source) {
+        std::memcpy(destination + offset, source + offset, length);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept {
+  return row(type) < KernelTable::kTypes && column(operation) < KernelTable::kOperations;
+}
+
+void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
+                 std::span<const std::byte* const> sources,
+                 std::span<std::byte* const> destinations, std::size_t count,
+                 StorePolicy policy) noexcept {
+  assert(supports(type, operation) && !sources.empty());
+  const std::size_t bytes = count * element_size(type);
+  if (sources.size() == 1) {
+    copy_tile(sources[0], destinations, bytes, policy);
+    return;
+  }
+  const FloatEnvironment environment;
+  const KernelTable& table = kernels();
+  const FoldKernel& fold = table.folds[row(type)][column(operation)];
+  const Tile tile{sources.data(), sources.size(), destinations.data(), destinations.size(), bytes};
+  if (bytes < FoldKernel::kBlockUnit) {
+    fold.range(tile, 0, bytes);
+  } else {
+    table.reduce(fold, tile, policy);
+  }
+}
+
+void copy_tile(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,
+               StorePolicy policy) noexcept {
+  if (policy == StorePolicy::streaming) {
+    kernels().stream_copy(source, destinations.data(), destinations.size(), bytes);
+  } else {
+    copy_cached(source, destinations, bytes);
+  }
+}
+
+}  // namespace hccl::reduce

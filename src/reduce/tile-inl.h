@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a tile is walked: blocks that stay in the nearest cache between being folded and being
+// stored, then what is left vector by vector. Compiled once per instruction set.
+#if defined(HCCL_REDUCE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HCCL_REDUCE_TILE_INL_H_
+#undef HCCL_REDUCE_TILE_INL_H_
+#else
+#define HCCL_REDUCE_TILE_INL_H_
+#endif
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "reduce/fold-inl.h"
+#include "reduce/kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace hccl::reduce::HWY_NAMESPACE {
+
+inline constexpr std::size_t kLine = 64;
+
+// Copies a multiple of a line.
+HWY_INLINE void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const FullTag d;
+  for (std::size_t at = 0; at < bytes; at += kLine) {
+    for (std::size_t i = 0; i < kLine; i += kFullVector) {
+      store(d, load(d, from + at + i), to + at + i);
+    }
+  }
+}
+
+// The same past the cache, to an address aligned to a line.
+HWY_INLINE void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const FullTag d;
+  for (std::size_t at = 0; at < bytes; at += kLine) {
+    for (std::size_t i = 0; i < kLine; i += kFullVector) {
+      hn::Stream(load(d, from + at + i), d, reinterpret_cast<std::uint32_t*>(to + at + i));
+    }
+  }
+}
+
+// Bytes to the next line.
+inline std::size_t bytes_to_line(const std::byte* address) {
+  return -reinterpret_cast<std::uintptr_t>(address) % kLine;
+}
+
+// Folds blocks into the first destination and copies them to the others while they are in the
+// nearest cache: storing each vector everywhere at once would keep as many store streams open as
+// there are ranks. Returns where it stopped.
+inline std::size_t reduce_cached(const FoldKernel& fold, const Tile& tile, std::size_t offset) {
+  // All sources of a block together take half of a first-level cache of 32 KiB.
+  const std::size_t most = std::clamp<std::size_t>(16384 / tile.source_count, 1024, 4096);
+  while (tile.bytes - offset >= FoldKernel::kBlockUnit) {
+    const std::size_t left = std::min(tile.bytes - offset, most);
+    const std::size_t block = left - left % FoldKernel::kBlockUnit;
+    std::byte* const out = tile.destinations[0] + offset;
+    fold.block(tile.sources, tile.source_count, offset, block, out);
+    for (std::size_t i = 1; i < tile.destination_count; ++i) {
+      copy_lines(tile.destinations[i] + offset, out, block);
+    }
+    offset += block;
+  }
+  return offset;
+}
+
+// The same past the cache. Short blocks mix reads and writes, which keeps the memory busy with
+// both: with 2 KiB a quarter of the bandwidth was lost. Destinations that are not `streamed` get
+// plain stores.
+inline std::size_t reduce_streaming(const FoldKernel& fold, const Tile& tile, std::size_t offset,
+                                    const bool* streamed) {
+  constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
+  HWY_ALIGN std::byte block[kBlock];
+  for (; tile.bytes - offset >= kBlock; offset += kBlock) {
+    fold.block(tile.sources, tile.source_count, offset, kBlock, block);
+    for (std::size_t i = 0; i < tile.destination_count; ++i) {
+      if (streamed[i]) {
+        stream_lines(tile.destinations[i] + offset, block, kBlock);
+      } else {
+        copy_lines(tile.destinations[i] + offset, block, kBlock);
+      }
+    }
+  }
+  hwy::FlushStream();
+  return offset;
+}
+
+// Chooses the destinations worth streaming to from `offset` on: those on a line, unless in place:
+// their lines have just been read, so that a plain store costs no further read and is the cheaper
+// one. Returns whether there are any.
+inline bool choose_streamed(const Tile& tile, std::size_t offset, bool* streamed) {
+  const std::byte* const* const end = tile.sources + tile.source_count;
+  bool any = false;
+  for (std::size_t i = 0; i < tile.destination_count; ++i) {
+    const std::byte* const to = tile.destinations[i];
+    streamed[i] = bytes_to_line(to + offset) == 0 && std::find(tile.sources, end, to) == end;
+    any = any || streamed[i];
+  }
+  return any;
+}
+
+// Bytes to fold plainly before the first destination is on a line: whole elements, or none.
+inline std::size_t head_bytes(const FoldKernel& fold, const Tile& tile) {
+  const std::size_t head = bytes_to_line(tile.destinations[0]);
+  return head % fold.element_bytes == 0 && head <= tile.bytes ? head : 0;
+}
+
+inline void reduce_kernel(const FoldKernel& fold, const Tile& tile, StorePolicy policy) {
+  constexpr std::size_t kMostDestinations = 64;  // more are stored plainly
+  bool streamed[kMostDestinations];
+  std::size_t done = 0;
+  if (policy == StorePolicy::streaming && tile.destination_count <= kMostDestinations) {
+    const std::size_t head = head_bytes(fold, tile);
+    if (choose_streamed(tile, head, streamed)) {
+      fold.range(tile, 0, head);
+      done = reduce_streaming(fold, tile, head, streamed);
+    }
+  }
+  done = reduce_cached(fold, tile, done);
+  fold.range(tile, done, tile.bytes);
+}
+
+// Copies in blocks, so that the second and later destinations read the source from the nearest
+// cache. Each destination has blocks of its own, shifted to its lines: a line stored half plainly
+// and half past the cache would be written twice.
+inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
+                               std::size_t destination_count, std::size_t bytes) {
+  constexpr std::size_t kBlock = 2048;
+  for (std::size_t begin = 0; begin < bytes; begin += kBlock) {
+    for (std::size_t i = 0; i < destination_count; ++i) {
+      std::byte* const to = destinations[i];
+      if (to == source) {
+        continue;
+      }
+      const std::size_t head = std::min(bytes_to_line(to), bytes);
+      if (begin == 0) {
+        std::memcpy(to, source, head);
+      }
+      const std::size_t from = std::min(begin + head, bytes);
+      const std::size_t length = std::min(kBlock, bytes - from);
+      const std::size_t lines = length - length % kLine;
+      stream_lines(to + from, source + from, lines);
+      if (length != lines) {
+        std::memcpy(to + from + lines, source + from + lines, length - lines);
+      }
+    }
+  }
+  hwy::FlushStream();
+}
+
+}  // namespace hccl::reduce::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

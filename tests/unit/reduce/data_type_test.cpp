@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and names of data types and reductions, and which pairs can be reduced.
+#include "reduce/reduce.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace hccl::reduce {
+namespace {
+
+struct Fact {
+  hcclDataType_t type;
+  std::size_t bytes;
+  const char* name;
+  bool reducible;
+};
+
+constexpr std::array kTypes = {
+    Fact{hcclInt8, 1, "int8", false},      Fact{hcclUint8, 1, "uint8", false},
+    Fact{hcclInt32, 4, "int32", true},     Fact{hcclUint32, 4, "uint32", false},
+    Fact{hcclInt64, 8, "int64", false},    Fact{hcclUint64, 8, "uint64", false},
+    Fact{hcclFloat16, 2, "half", false},   Fact{hcclFloat32, 4, "float", true},
+    Fact{hcclFloat64, 8, "double", false}, Fact{hcclBfloat16, 2, "bfloat16", true},
+};
+
+TEST(DataType, HasASizeAndAName) {
+  for (const Fact& fact : kTypes) {
+    EXPECT_EQ(element_size(fact.type), fact.bytes) << fact.name;
+    EXPECT_STREQ(type_name(fact.type), fact.name);
+  }
+}
+
+TEST(DataType, OfAnUnknownNumberHasNoSize) {
+  for (const int number : {static_cast<int>(hcclNumTypes), 11, 15}) {
+    const auto type = static_cast<hcclDataType_t>(number);
+    EXPECT_EQ(element_size(type), 0u) << number;
+    EXPECT_STREQ(type_name(type), "unknown type") << number;
+    EXPECT_FALSE(supports(type, hcclSum)) << number;
+  }
+}
+
+TEST(Reduction, HasAName) {
+  EXPECT_STREQ(operation_name(hcclSum), "sum");
+  EXPECT_STREQ(operation_name(hcclProd), "prod");
+  EXPECT_STREQ(operation_name(hcclMin), "min");
+  EXPECT_STREQ(operation_name(hcclMax), "max");
+  EXPECT_STREQ(operation_name(hcclAvg), "avg");
+  EXPECT_STREQ(operation_name(hcclOpNone), "none");
+  EXPECT_STREQ(operation_name(static_cast<hcclRedOp_t>(7)), "unknown operation");
+}
+
+TEST(Reduction, IsSupportedForSomeTypes) {
+  for (const Fact& fact : kTypes) {
+    for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclMax}) {
+      EXPECT_EQ(supports(fact.type, operation), fact.reducible) << fact.name;
+    }
+    for (const hcclRedOp_t operation : {hcclProd, hcclAvg, hcclOpNone}) {
+      EXPECT_FALSE(supports(fact.type, operation)) << fact.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hccl::reduce

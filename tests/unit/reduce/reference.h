@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions of single elements, as plainly as they can be written: what the kernels are compared
+// with, bit by bit.
+#pragma once
+
+#include <hccl_types.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace hccl::reduce::reference {
+
+template <class To, class From>
+To bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+inline const float kNaN = bits<float>(std::uint32_t{0x7FC00000});
+
+inline float sum(float a, float b) { return std::isnan(a + b) ? kNaN : a + b; }
+
+inline float min(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return kNaN;
+  if (a == b) return std::signbit(a) ? a : b;
+  return a < b ? a : b;
+}
+
+inline float max(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return kNaN;
+  if (a == b) return std::signbit(a) ? b : a;
+  return a < b ? b : a;
+}
+
+inline std::int32_t sum(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+inline std::int32_t min(std::int32_t a, std::int32_t b) { return a < b ? a : b; }
+inline std::int32_t max(std::int32_t a, std::int32_t b) { return a < b ? b : a; }
+
+template <class T>
+T apply(hcclRedOp_t operation, T a, T b) {
+  if (operation == hcclSum) return sum(a, b);
+  return operation == hcclMin ? min(a, b) : max(a, b);
+}
+
+inline float from_bfloat16(std::uint16_t value) {
+  return bits<float>(static_cast<std::uint32_t>(value) << 16);
+}
+
+// By the definition of rounding to nearest, ties to even: of the two neighbours in bfloat16, take
+// the closer one, else the even one.
+inline std::uint16_t to_bfloat16(float value) {
+  const std::uint32_t word = bits<std::uint32_t>(value);
+  const auto toward_zero = static_cast<std::uint16_t>(word >> 16);
+  if (std::isnan(value)) return 0x7FC0;
+  const std::uint32_t rest = word & 0xFFFF;
+  const bool up = rest > 0x8000 || (rest == 0x8000 && toward_zero % 2 == 1);
+  return static_cast<std::uint16_t>(toward_zero + (up ? 1 : 0));
+}
+
+inline std::size_t element_bytes(hcclDataType_t type) { return type == hcclBfloat16 ? 2 : 4; }
+
+template <class T>
+T element(const std::vector<std::byte>& data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data.data() + index * sizeof value, sizeof value);
+  return value;
+}
+
+// One element of every source, folded in the order of `order`.
+inline std::uint32_t fold(hcclDataType_t type, hcclRedOp_t operation,
+                          const std::vector<std::vector<std::byte>>& sources,
+                          const std::vector<std::size_t>& order, std::size_t index) {
+  const auto read = [&](std::size_t s) {
+    return type == hcclFloat32 ? element<float>(sources[s], index)
+                               : from_bfloat16(element<std::uint16_t>(sources[s], index));
+  };
+  if (type == hcclInt32) {
+    auto result = element<std::int32_t>(sources[order[0]], index);
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      result = apply(operation, result, element<std::int32_t>(sources[order[i]], index));
+    }
+    return bits<std::uint32_t>(result);
+  }
+  if (order.size() == 1) {  // nothing to fold: the bits themselves
+    return type == hcclFloat32 ? element<std::uint32_t>(sources[order[0]], index)
+                               : element<std::uint16_t>(sources[order[0]], index);
+  }
+  float result = read(order[0]);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    result = apply(operation, result, read(order[i]));
+  }
+  return type == hcclFloat32 ? bits<std::uint32_t>(result) : to_bfloat16(result);
+}
+
+}  // namespace hccl::reduce::reference
