@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "bootstrap/control_thread.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/secret.h"
@@ -20,6 +21,10 @@ namespace {
 constexpr std::chrono::milliseconds kFarewell{400};
 
 void validate(int size, int rank, const Contribution& mine) {
+  if (is_forked_child()) {
+    throw Error(hcclInvalidUsage,
+                "this process was forked from one that used hccl; start it with exec instead");
+  }
   if (size < 1 || size > kMostRanks) {
     throw Error(hcclInvalidArgument,
                 text("a communicator of ", size, " ranks; pass a size from 1 to ", kMostRanks));
@@ -72,6 +77,8 @@ Roster rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listene
 }
 
 }  // namespace
+
+void stop_control_thread() noexcept { ControlThread::instance().stop(); }
 
 hcclUniqueId create_unique_id() { return encode(ServerRegistry::instance().create()); }
 

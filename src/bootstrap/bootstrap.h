@@ -63,6 +63,10 @@ void retire_unique_id(const hcclUniqueId& id) noexcept;
 [[nodiscard]] Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                           const std::function<FileDescriptor()>& make_control, Deadline deadline);
 
+// Ends the control thread until something needs it again; servers and watches then rest. Waits for
+// a callback in progress.
+void stop_control_thread() noexcept;
+
 // Calls `on_exit` once, from the control thread, when the process behind `pidfd` has gone.
 // Cancelled by destroying the watch (which waits for a callback in progress, unless called from
 // it).

@@ -113,7 +113,7 @@ void FrameChannel::read_some() {
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     return close("this process may not open that many files: raise ulimit -n");
   }
-  if (received_descriptors_.size() > kMostWaiting) close("sent too many descriptors");
+  if (received_descriptors_.size() > kMostWaiting) refuse("sent too many descriptors");
 }
 
 std::optional<Frame> FrameChannel::take_frame() {
@@ -121,15 +121,13 @@ std::optional<Frame> FrameChannel::take_frame() {
   const std::span<const std::byte> bytes(received_);
   const auto header = parse_header(bytes.first<kFrameHeaderSize>(), most_payload_);
   if (!header) {
-    received_.clear();
-    close("sent bytes that are no frame of ours");
+    refuse("sent bytes that are no frame of ours");
     return std::nullopt;
   }
   const std::size_t end = kFrameHeaderSize + header->length;
   if (received_.size() < end) return std::nullopt;
   if (received_descriptors_.size() < header->descriptors) {
-    received_.clear();
-    close("sent a frame without its descriptors");
+    refuse("sent a frame without its descriptors");
     return std::nullopt;
   }
   Frame frame;
@@ -142,6 +140,12 @@ std::optional<Frame> FrameChannel::take_frame() {
   }
   received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(end));
   return frame;
+}
+
+void FrameChannel::refuse(const std::string& why) {
+  received_.clear();
+  broke_rules_ = true;
+  close(why);
 }
 
 void FrameChannel::close(const std::string& why) {

@@ -31,6 +31,8 @@ class FrameChannel {
   // The other side has closed, or broke the rules; frames that came before may still be received.
   [[nodiscard]] bool closed() const { return closed_; }
   [[nodiscard]] const std::string& why() const { return why_; }
+  // It closed because the other side sent what no hccl process sends.
+  [[nodiscard]] bool broke_rules() const { return broke_rules_; }
   // poll(2) events this channel waits for.
   [[nodiscard]] short events() const;
   // The kernel had no room for descriptors in flight: try again after a moment, poll will not tell.
@@ -46,6 +48,7 @@ class FrameChannel {
   bool send_some(Unsent& unsent);
   void read_some();
   void close(const std::string& why);
+  void refuse(const std::string& why);
   [[nodiscard]] std::optional<Frame> take_frame();
 
   FileDescriptor socket_;
@@ -54,6 +57,7 @@ class FrameChannel {
   Bytes received_;
   std::deque<FileDescriptor> received_descriptors_;
   bool closed_ = false;
+  bool broke_rules_ = false;
   bool stalled_ = false;
   std::string why_;
 };

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <sys/socket.h>
 
@@ -23,10 +22,9 @@ namespace {
 
 constexpr std::chrono::seconds kHelloLimit{5};
 constexpr std::size_t kMostPending = 128;  // connections that have not said who they are
-constexpr int kBacklog = 4096;
-constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
-// A port that is not ours alone is given back soon, but late ranks still get a clear answer.
+// Late ranks get a clear answer for a while; a port that the next run needs is given back sooner.
 constexpr std::chrono::seconds kFixedPortLinger{2};
+constexpr std::chrono::seconds kOwnPortLinger{60};
 
 Failure wrong_proof(const UniqueId& id) {
   if (id.kind == UniqueId::Kind::fixed_address) {
@@ -42,53 +40,36 @@ Failure wrong_proof(const UniqueId& id) {
 }  // namespace
 
 struct IdServer::Io {
-  explicit Io(asio::io_context& context)
-      : acceptor(context), pause(context), linger(context), report(context) {}
+  explicit Io(asio::io_context& context) : linger(context), report(context) {}
 
-  asio::ip::tcp::acceptor acceptor;
-  asio::steady_timer pause;
   asio::steady_timer linger;
   asio::steady_timer report;
   StrangerLog strangers;
 };
 
-FileDescriptor listen_on(const Address& address) noexcept {
-  const int family = address.v6 ? AF_INET6 : AF_INET;
-  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return socket;
-  const int on = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const SocketAddress where = to_socket_address(address);
-  if (bind(socket.get(), where.get(), where.length) == 0 && listen(socket.get(), kBacklog) == 0) {
-    return socket;
-  }
-  const int why = errno;
-  socket.reset();
-  errno = why;
-  return socket;
-}
-
 IdServer::IdServer(UniqueId id, FileDescriptor listener, Bytes key)
     : id_(std::move(id)),
       key_(std::move(key)),
-      v6_(local_address(listener.get()).v6),
       self_(ProcessIdentity::mine()),
-      io_(std::make_unique<Io>(ControlThread::instance().context())) {
-  std::error_code error;
-  io_->acceptor.assign(v6_ ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listener.get(), error);
-  if (error) {
-    throw Error(hcclSystemError,
-                text("cannot watch the listening socket: ", error.message(), "; raise ulimit -n"));
-  }
-  const int fd = listener.release();
-  close_in_forked_children(fd);
-}
+      acceptor_(std::make_shared<Acceptor>(std::move(listener))),
+      io_(std::make_unique<Io>(ControlThread::instance().context())) {}
 
 IdServer::~IdServer() = default;
 
 void IdServer::start() {
   ControlThread::instance().start();
-  ControlThread::instance().post([self = shared_from_this()] { self->wait_for_connection(); });
+  ControlThread::instance().post([self = shared_from_this()] {
+    if (self->closed_) return;
+    self->alive_ = self;
+    const std::weak_ptr<IdServer> weak = self;
+    self->acceptor_->start(
+        [weak](FileDescriptor socket) {
+          if (const auto server = weak.lock()) server->add_session(std::move(socket));
+        },
+        [weak] {
+          if (const auto server = weak.lock()) server->make_room();
+        });
+  });
 }
 
 void IdServer::stop() {
@@ -114,40 +95,10 @@ void IdServer::wait_until_all_know(std::chrono::milliseconds patience) {
   told.wait_for(patience);
 }
 
-void IdServer::wait_for_connection() {
-  if (closed_ || !io_->acceptor.is_open()) return;
-  io_->acceptor.async_wait(asio::ip::tcp::acceptor::wait_read,
-                           [self = shared_from_this()](const std::error_code& error) {
-                             if (!error) self->accept_connections();
-                           });
-}
-
-void IdServer::accept_connections() {
-  while (io_->acceptor.is_open()) {
-    // accept4 rather than Asio's accept, which leaves a moment without close-on-exec.
-    FileDescriptor socket(
-        accept4(io_->acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.valid()) {
-      add_session(std::move(socket));
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EAGAIN) return wait_for_connection();
-    log(LogLevel::error, "bootstrap", "cannot accept a connection: ", system_error_text(errno),
-        "; raise ulimit -n");
-    make_room();
-    io_->pause.expires_after(kNoDescriptorsPause);
-    io_->pause.async_wait([self = shared_from_this()](const std::error_code& error) {
-      if (!error) self->accept_connections();
-    });
-    return;
-  }
-}
-
 void IdServer::add_session(FileDescriptor socket) {
   const auto pending = std::ranges::count_if(sessions_, [](const auto& s) { return s->rank < 0; });
   if (static_cast<std::size_t>(pending) >= kMostPending) make_room();
-  const auto session = std::make_shared<Session>(std::move(socket), v6_, *this);
+  const auto session = std::make_shared<Session>(std::move(socket), acceptor_->is_v6(), *this);
   sessions_.push_back(session);
   session->nonce = random_secret();
   session->set_deadline(kHelloLimit);
@@ -185,16 +136,24 @@ void IdServer::on_closed(Session& session, const std::string& why) {
 }
 
 void IdServer::on_hello(Session& session, const Frame& frame) {
+  // An early hello could be a recording of another run's. That matters only if it comes from
+  // elsewhere: there, wait for the one that answers this session's nonce.
+  const bool early = frame.type == FrameType::early_hello;
+  if (early && !session.is_local) return;
   const auto hello =
-      frame.type == FrameType::hello ? parse_hello(frame.payload) : std::optional<Hello>();
+      early || frame.type == FrameType::hello ? parse_hello(frame.payload) : std::optional<Hello>();
   if (!hello) {
     session.close();
     reject(session, "sent a malformed hello");
     return forget(session);
   }
-  if (!hello_proves(frame.payload, key_, session.nonce)) {
+  if (!hello_proves(frame.payload, key_, early ? kNoNonce : session.nonce)) {
     reject(session, "does not know the secret");
     return refuse(session, wrong_proof(id_));
+  }
+  if (const auto failure = wrong_user(session)) {
+    reject(session, text("was refused: ", failure->text));
+    return refuse(session, *failure);
   }
   if (const auto failure = rendezvous_.admit(*hello, session.remote)) {
     const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
@@ -205,6 +164,15 @@ void IdServer::on_hello(Session& session, const Frame& frame) {
     return;
   }
   seat(session, *hello);
+}
+
+// Without a secret, a rank on this machine is at least known by its user.
+std::optional<Failure> IdServer::wrong_user(const Session& session) const {
+  if (!key_.empty() || !session.is_local) return std::nullopt;
+  const auto user = session.peer_user();
+  if (!user || *user == geteuid()) return std::nullopt;
+  return Failure{hcclInvalidArgument, text("it belongs to user ", *user, ", this job to user ",
+                                           geteuid(), "; run all ranks as one user")};
 }
 
 void IdServer::refuse(Session& session, const Failure& failure) {
@@ -226,6 +194,7 @@ void IdServer::seat(Session& session, const Hello& hello) {
     broadcast(FrameType::server_rank, serialize_rank(own_rank_));
   }
   session.rank = hello.rank;
+  session.is_own_process = hello.process.same_process(self_);
   session.send(FrameType::welcome, serialize(Welcome{self_, own_rank_}, key_, hello.nonce));
   watch(hello.rank, hello.process);
   if (!std::exchange(report_armed_, true)) report_missing();
@@ -249,7 +218,7 @@ void IdServer::watch(int rank, const ProcessIdentity& process) {
 }
 
 void IdServer::on_joined_frame(Session& session, const Frame& frame) {
-  if (rendezvous_.is_over()) return;
+  if (rendezvous_.is_over() || frame.type == FrameType::hello) return;
   if (frame.type == FrameType::ready) {
     rendezvous_.set_ready(session.rank);
   } else if (frame.type == FrameType::gave_up) {
@@ -286,8 +255,8 @@ void IdServer::end() {
     }
   }
   if (retired_) return close();
-  if (id_.kind == UniqueId::Kind::with_secret) return;
-  io_->linger.expires_after(kFixedPortLinger);
+  const bool own_port = id_.kind == UniqueId::Kind::with_secret;
+  io_->linger.expires_after(own_port ? kOwnPortLinger : kFixedPortLinger);
   io_->linger.async_wait([self = shared_from_this()](const std::error_code& error) {
     if (!error) self->close();
   });
@@ -308,27 +277,31 @@ void IdServer::report_missing() {
 
 void IdServer::close() {
   if (std::exchange(closed_, true)) return;
-  if (io_->acceptor.is_open()) {
-    forget_in_forked_children(io_->acceptor.native_handle());
-    std::error_code ignored;
-    io_->acceptor.close(ignored);
-  }
-  io_->pause.cancel();
+  acceptor_->close();
   io_->linger.cancel();
   io_->report.cancel();
   watches_.clear();
   for (const SessionPointer& session : std::exchange(sessions_, {})) session->finish();
   waiting_for_told_.clear();
+  // Callers further up still use this object.
+  ControlThread::instance().post([last = std::exchange(alive_, nullptr)] {});
 }
 
 void IdServer::broadcast(FrameType type, const Bytes& payload) {
-  for (const SessionPointer& session : std::vector<SessionPointer>(sessions_)) {
-    if (session->rank >= 0) session->send(type, payload);
+  // The ranks of this process last: they may end it as soon as they know.
+  for (const bool own : {false, true}) {
+    for (const SessionPointer& session : std::vector<SessionPointer>(sessions_)) {
+      if (session->rank >= 0 && session->is_own_process == own) session->send(type, payload);
+    }
   }
 }
 
 void IdServer::reject(const Session& session, const std::string& why) {
-  io_->strangers.report(session.remote, why);
+  if (session.left_silently) {
+    log(LogLevel::info, "bootstrap", session.remote, " connected and ", why);
+  } else {
+    io_->strangers.report(session.remote, why);
+  }
 }
 
 void IdServer::forget(const Session& session) {

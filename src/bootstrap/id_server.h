@@ -3,6 +3,7 @@
 // death.
 #pragma once
 
+#include "bootstrap/acceptor.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
 #include "bootstrap/unique_id.h"
@@ -15,9 +16,6 @@
 #include <vector>
 
 namespace hccl::bootstrap {
-
-// A listening TCP socket on that address; port 0 picks one. errno tells why it is invalid.
-[[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
 
 // Lives on the control thread, which calls on_frame and on_closed; the other public members may be
 // called from any thread.
@@ -43,11 +41,10 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   struct Io;
   using SessionPointer = std::shared_ptr<Session>;
 
-  void wait_for_connection();
-  void accept_connections();
   void add_session(FileDescriptor socket);
   void make_room();
   void on_hello(Session& session, const Frame& frame);
+  [[nodiscard]] std::optional<Failure> wrong_user(const Session& session) const;
   void refuse(Session& session, const Failure& failure);
   void seat(Session& session, const Hello& hello);
   void watch(int rank, const ProcessIdentity& process);
@@ -64,9 +61,10 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
 
   UniqueId id_;
   Bytes key_;
-  bool v6_;
   ProcessIdentity self_;
+  std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Io> io_;
+  std::shared_ptr<IdServer> alive_;  // from start to close, whoever else forgets it
   Rendezvous rendezvous_;
   std::vector<SessionPointer> sessions_;  // in order of arrival
   std::map<int, ProcessWatch> watches_;   // of joined ranks, by rank

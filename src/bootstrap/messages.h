@@ -19,6 +19,8 @@ constexpr std::uint32_t kProtocolVersion = 1;
 constexpr int kMostRanks = 4096;
 constexpr std::size_t kMostBlob = 1024 * 1024;
 
+constexpr Secret kNoNonce{};  // of an early hello, sent before the server's is known
+
 using SocketName = Secret;  // of an abstract unix socket: 128 random bits
 
 // A process as others see it.

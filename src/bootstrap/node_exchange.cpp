@@ -75,6 +75,19 @@ FileDescriptor listen_on_node(const SocketName& name) {
   return listener;
 }
 
+FileDescriptor connect_to_node(const SocketName& name) {
+  FileDescriptor socket = node_socket();
+  const NodeAddress where = node_address(name);
+  while (connect(socket.get(), where.get(), where.length) != 0) {
+    if (errno == EINTR) continue;
+    const int why = errno;
+    socket.reset();
+    errno = why;
+    break;
+  }
+  return socket;
+}
+
 NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int rank,
                            FileDescriptor listener)
     : client_(client),
@@ -209,10 +222,8 @@ void NodeExchange::flush_all() {
 
 FrameChannel NodeExchange::connect_to_leader() {
   const TableEntry& leader = table_.ranks[static_cast<std::size_t>(leader_)];
-  const NodeAddress where = node_address(leader.node_socket);
-  FileDescriptor socket = node_socket();
-  while (connect(socket.get(), where.get(), where.length) != 0) {
-    if (errno == EINTR) continue;
+  FileDescriptor socket = connect_to_node(leader.node_socket);
+  while (!socket.valid()) {
     if (errno != EAGAIN) {
       client_.wait_for_verdict(
           {hcclSystemError, text("rank ", rank_, " cannot reach the unix socket of ",
@@ -221,6 +232,7 @@ FrameChannel NodeExchange::connect_to_leader() {
     }
     std::vector<pollfd> none;
     client_.wait(none, kStallPause);
+    socket = connect_to_node(leader.node_socket);
   }
   if (peer_user(socket.get()) != geteuid()) {
     throw Error(hcclSocketError, text("the unix socket of ", describe(leader_, leader.process),

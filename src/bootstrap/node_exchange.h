@@ -15,6 +15,9 @@ namespace hccl::bootstrap {
 // An abstract socket on which this rank can be reached by those of its user. Throws Error.
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
+// A non-blocking connection to it; invalid with errno EAGAIN if too many wait there.
+[[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
+
 class NodeExchange {
  public:
   // `listener` is this rank's node socket; `client` tells of other ranks' failure while this waits.

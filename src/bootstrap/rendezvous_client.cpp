@@ -72,8 +72,8 @@ void RendezvousClient::note_refusal() {
   if (!refusals_end_->expired()) return;
   throw Error(hcclSystemError,
               text("rank ", hello_.rank, ": nobody listens at ", where(), " any more: the process ",
-                   "that made the unique id has exited or has destroyed its communicator; make a "
-                   "new id and start all ranks again"));
+                   "that made the unique id has exited, or its communicator is complete or "
+                   "destroyed; make a new id and start all ranks again"));
 }
 
 RendezvousClient::Outcome RendezvousClient::try_address(const Address& address) {
@@ -109,6 +109,8 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
 
 bool RendezvousClient::handshake(FileDescriptor socket) {
   FrameChannel channel(std::move(socket), kLargePayload);
+  // Said before anything is read, so that a rank that dies from here on is known by name.
+  channel.send(FrameType::early_hello, serialize(hello_, key_, kNoNonce));
   last_trouble_ = "the connection was accepted but nobody answered";
   std::optional<Frame> frame = await_frame(channel);
   if (!frame) return false;
@@ -123,6 +125,7 @@ bool RendezvousClient::handshake(FileDescriptor socket) {
 std::optional<Frame> RendezvousClient::await_frame(FrameChannel& channel) {
   while (true) {
     if (std::optional<Frame> frame = channel.receive()) return frame;
+    if (channel.broke_rules()) refuse_server();
     if (channel.closed()) {
       last_trouble_ = text("the server ", channel.why());
       return std::nullopt;
@@ -136,17 +139,19 @@ std::optional<Frame> RendezvousClient::await_frame(FrameChannel& channel) {
 void RendezvousClient::read_greeting(const Frame& frame, FrameChannel& channel) {
   const auto greeting =
       frame.type == FrameType::greeting ? parse_greeting(frame.payload) : std::nullopt;
-  if (!greeting) {
-    throw Error(hcclSocketError, text("the program at ", where(),
-                                      " is no hccl server; choose "
-                                      "another port"));
-  }
+  if (!greeting) refuse_server();
   if (greeting->version != kProtocolVersion) {
     throw Error(hcclSocketError,
                 text("the server at ", where(), " speaks protocol ", greeting->version,
                      ", this library ", kProtocolVersion, "; use one version on all ranks"));
   }
   channel.send(FrameType::hello, serialize(hello_, key_, greeting->nonce));
+}
+
+void RendezvousClient::refuse_server() const {
+  throw Error(hcclSocketError,
+              text("the program that listens at ", where(), " is no hccl server; choose a port ",
+                   "that is free, or end that program"));
 }
 
 void RendezvousClient::read_welcome(const Frame& frame) {

@@ -48,6 +48,7 @@ class RendezvousClient {
   [[nodiscard]] bool handshake(FileDescriptor socket);
   [[nodiscard]] std::optional<Frame> await_frame(FrameChannel& channel);
   void read_greeting(const Frame& frame, FrameChannel& channel);
+  [[noreturn]] void refuse_server() const;
   void read_welcome(const Frame& frame);
   void note_refusal();
   // Takes what has arrived: keeps a frame that is news to the caller, throws a failure.

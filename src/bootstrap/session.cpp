@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "bootstrap/address.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/socket_owner.h"
 
 #include <deque>
 
@@ -34,6 +35,7 @@ struct Session::Io {
   std::size_t unsent_bytes = 0;
   bool finishing = false;
   bool has_deadline = false;
+  bool has_read = false;
 };
 
 Session::Session(FileDescriptor socket, bool v6, Owner& owner)
@@ -76,11 +78,14 @@ void Session::lift_deadline() {
 void Session::read_header() {
   asio::async_read(io_->socket, asio::buffer(io_->header),
                    [self = shared_from_this()](const std::error_code& error, std::size_t count) {
+                     Io& io = *self->io_;
+                     self->left_silently = !io.has_read && count == 0;
+                     io.has_read = true;
                      if (error) {
                        return self->fail(count == 0 ? "closed the connection"
                                                     : "closed the connection within a frame");
                      }
-                     const auto header = parse_header(self->io_->header, kSmallPayload);
+                     const auto header = parse_header(io.header, kSmallPayload);
                      if (!header || header->descriptors != 0) {
                        return self->fail("sent bytes that are no frame of ours");
                      }
@@ -138,6 +143,10 @@ void Session::close() {
   forget_in_forked_children(io_->socket.native_handle());
   std::error_code ignored;
   io_->socket.close(ignored);
+}
+
+std::optional<uid_t> Session::peer_user() const {
+  return tcp_peer_user(io_->socket.native_handle());
 }
 
 void Session::fail(const std::string& why) {

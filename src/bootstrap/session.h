@@ -7,7 +7,10 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include <sys/types.h>
 
 namespace hccl::bootstrap {
 
@@ -39,11 +42,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void finish();
   // Forgets the owner and closes.
   void close();
+  // Who owns the other end, if it is on this machine and the kernel tells.
+  [[nodiscard]] std::optional<uid_t> peer_user() const;
 
   int rank = -1;   // once it has joined
   Secret nonce{};  // of this session's greeting
   std::string remote;
-  bool is_local = false;  // the other side is on this machine
+  bool left_silently = false;   // has closed without a word
+  bool is_local = false;        // the other side is on this machine
+  bool is_own_process = false;  // and even in this process, once it has joined
 
  private:
   struct Io;

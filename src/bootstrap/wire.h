@@ -18,7 +18,8 @@ using Bytes = std::vector<std::byte>;
 
 enum class FrameType : std::uint8_t {
   greeting = 1,   // server: its version and a nonce
-  hello,          // rank: who it is, and the proof that it may join
+  early_hello,    // rank: who it is, said at once, proved without the server's nonce
+  hello,          // rank: the same, proved with it
   welcome,        // server: accepted; who the server is, and its own proof
   refusal,        // server: not accepted, and why
   server_rank,    // server: the rank its process holds

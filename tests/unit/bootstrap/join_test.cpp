@@ -2,7 +2,7 @@
 // Ranks that are threads of one process join, in several communicators, and fail by name.
 #include "base/config.h"
 #include "bootstrap/bootstrap.h"
-#include "ranks.h"
+#include "joining_ranks.h"
 #include "scoped_environment.h"
 
 namespace hccl::bootstrap::test {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A listening TCP socket, and the loop on the control thread that accepts its connections.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "bootstrap/address.h"
+
+#include <functional>
+#include <memory>
+
+namespace hccl::bootstrap {
+
+// A listening TCP socket on that address; port 0 picks one. Where it is invalid, errno tells why.
+[[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
+
+// Made by any thread; start() and close() on the control thread.
+class Acceptor : public std::enable_shared_from_this<Acceptor> {
+ public:
+  // Throws Error(hcclSystemError) if the socket cannot be watched.
+  explicit Acceptor(FileDescriptor listener);
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  // `on_connection` is called for each connection, `make_room` when there is no descriptor left for
+  // one.
+  void start(std::function<void(FileDescriptor)> on_connection, std::function<void()> make_room);
+  void close();
+  [[nodiscard]] bool is_v6() const { return v6_; }
+
+ private:
+  struct Io;
+
+  void wait_for_connection();
+  void accept_connections();
+  void pause();
+
+  bool v6_;
+  std::unique_ptr<Io> io_;
+  std::function<void(FileDescriptor)> on_connection_;
+  std::function<void()> make_room_;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks sock_diag(7) for the socket whose own address is our peer's and whose peer is us.
+#include "bootstrap/socket_owner.h"
+
+#include "base/file_descriptor.h"
+#include "bootstrap/address.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr timeval kPatience{1, 0};
+
+struct Request {
+  nlmsghdr header{};
+  inet_diag_req_v2 body{};
+};
+
+Request request_for(const Address& theirs, const Address& ours) {
+  Request request;
+  request.header.nlmsg_len = sizeof(request);
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.body.sdiag_family = theirs.v6 ? AF_INET6 : AF_INET;
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  request.body.idiag_states = ~0U;
+  request.body.id.idiag_sport = htons(theirs.port);
+  request.body.id.idiag_dport = htons(ours.port);
+  std::memcpy(&request.body.id.idiag_src, theirs.bytes.data(), theirs.bytes.size());
+  std::memcpy(&request.body.id.idiag_dst, ours.bytes.data(), ours.bytes.size());
+  request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
+  request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  return request;
+}
+
+}  // namespace
+
+std::optional<uid_t> tcp_peer_user(int socket) noexcept {
+  const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!netlink.valid()) return std::nullopt;
+  setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  const Request request = request_for(remote_address(socket), local_address(socket));
+  if (send(netlink.get(), &request, sizeof(request), 0) != static_cast<ssize_t>(sizeof(request))) {
+    return std::nullopt;
+  }
+  alignas(nlmsghdr) std::array<std::byte, 4096> buffer{};
+  const ssize_t count = recv(netlink.get(), buffer.data(), buffer.size(), 0);
+  if (count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg)))) return std::nullopt;
+  nlmsghdr header{};
+  inet_diag_msg answer{};
+  std::memcpy(&header, buffer.data(), sizeof(header));
+  std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+  if (answer.id.idiag_sport != request.body.id.idiag_sport ||
+      answer.id.idiag_dport != request.body.id.idiag_dport) {
+    return std::nullopt;
+  }
+  // A socket that its process has closed has lost its user: zero would be a lie.
+  if (answer.idiag_inode == 0) return std::nullopt;
+  return answer.idiag_uid;
+}
+
+}  // namespace hccl::bootstrap

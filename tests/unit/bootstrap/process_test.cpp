@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are processes: they join in any order, on one port again and again, and their mistakes
+// are named.
+#include "bootstrap/bootstrap.h"
+#include "joining_ranks.h"
+#include "processes.h"
+
+#include <random>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Environment with_port(int port) { return {{"HCCL_COMM_ID", text("127.0.0.1:", port)}}; }
+
+// Joins with an id as a program would pass it, and reports how it ended.
+void join_and_report(Report& report, const hcclUniqueId& passed, int size, int rank,
+                     std::chrono::milliseconds limit = kPatience) {
+  hcclUniqueId id{};
+  try {
+    id = resolve_unique_id(passed);
+  } catch (const Error& error) {
+    return write_report(report, error.code(), error.what());
+  }
+  const Ending ending = try_join(id, size, rank, limit);
+  std::string wrong = ending.text;
+  if (ending.code == hcclSuccess) wrong = complaint(ending.roster, size, rank);
+  write_report(report, ending.code, wrong);
+}
+
+void expect_joined(Processes& processes, int size) {
+  for (int rank = 0; rank < size; ++rank) {
+    EXPECT_TRUE(processes.finished(rank)) << "rank " << rank;
+    EXPECT_EQ(processes.report(rank).code, hcclSuccess) << processes.text(rank);
+    EXPECT_EQ(processes.text(rank), "") << "rank " << rank;
+  }
+}
+
+// Only rank 0 asks for the id; the others pass zeros.
+void start_rank(Processes& processes, int rank, int size, const Environment& environment) {
+  processes.start(rank, environment, [=](Report& report) {
+    join_and_report(report, rank == 0 ? create_unique_id() : hcclUniqueId{}, size, rank);
+  });
+}
+
+TEST(JoinProcesses, StartInAnyOrder) {
+  std::mt19937 random(20260101);
+  for (const int first : {0, 3, 1}) {
+    Processes processes;
+    const int port = free_port();
+    for (int i = 0; i < 4; ++i) {
+      start_rank(processes, (first + i) % 4, 4, with_port(port));
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 40));
+    }
+    expect_joined(processes, 4);
+  }
+}
+
+TEST(JoinProcesses, RankZeroNeedNotAskForTheId) {
+  Processes processes;
+  const int port = free_port();
+  for (const int rank : {1, 2, 0}) {
+    processes.start(rank, with_port(port),
+                    [=](Report& report) { join_and_report(report, hcclUniqueId{}, 3, rank); });
+  }
+  expect_joined(processes, 3);
+}
+
+TEST(JoinProcesses, AnyRankMayMakeTheId) {
+  Processes processes;
+  for (const int rank : {0, 1, 2}) {
+    processes.start(rank, {}, [&processes, rank](Report& report) {
+      Board& board = processes.board();
+      if (rank == 2) {
+        board.id = create_unique_id();
+        board.has_id = true;
+      }
+      wait_until([&] { return board.has_id.load(); });
+      join_and_report(report, board.id, 3, rank);
+    });
+  }
+  expect_joined(processes, 3);
+}
+
+TEST(JoinProcesses, Sixteen) {
+  Processes processes;
+  const int port = free_port();
+  for (int rank = 15; rank >= 0; --rank) start_rank(processes, rank, 16, with_port(port));
+  expect_joined(processes, 16);
+}
+
+TEST(JoinProcesses, RunsFollowEachOtherOnOnePort) {
+  const int port = free_port();
+  for (int run = 0; run < 6; ++run) {
+    Processes processes;
+    for (const int rank : {2, 0, 1}) start_rank(processes, rank, 3, with_port(port));
+    expect_joined(processes, 3);
+  }
+}
+
+TEST(JoinProcesses, ANameAndBothProtocolsWork) {
+  for (const char* host : {"localhost", "[::1]", "::1", "127.0.0.1"}) {
+    Processes processes;
+    const Environment environment{{"HCCL_COMM_ID", text(host, ':', free_port())}};
+    for (const int rank : {1, 0}) start_rank(processes, rank, 2, environment);
+    expect_joined(processes, 2);
+  }
+}
+
+TEST(JoinProcesses, LaterCommunicatorsGetPortsOfTheirOwn) {
+  Processes processes;
+  const int port = free_port();
+  for (const int rank : {0, 1}) {
+    processes.start(rank, with_port(port), [&processes, rank](Report& report) {
+      Board& board = processes.board();
+      join_and_report(report, rank == 0 ? create_unique_id() : hcclUniqueId{}, 2, rank);
+      if (report.code != hcclSuccess) return;
+      if (rank == 0) {
+        board.id = create_unique_id();
+        board.has_id = true;
+      }
+      wait_until([&] { return board.has_id.load(); });
+      join_and_report(report, board.id, 2, rank);
+      if (report.code != hcclSuccess) return;
+      // A third one with an empty id is a mistake, found at once.
+      join_and_report(report, hcclUniqueId{}, 2, rank);
+      report.code = report.code == hcclInvalidArgument ? hcclSuccess : hcclInternalError;
+      if (std::string(report.text).find("only the first communicator") != std::string::npos) {
+        report.text[0] = '\0';
+      }
+    });
+  }
+  expect_joined(processes, 2);
+}
+
+TEST(JoinProcesses, ADifferentSizeIsAnErrorOnAllRanks) {
+  Processes processes;
+  const int port = free_port();
+  for (const int rank : {0, 1, 2}) {
+    start_rank(processes, rank, rank == 2 ? 4 : 3, with_port(port));
+  }
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_TRUE(processes.finished(rank));
+    EXPECT_EQ(processes.report(rank).code, hcclInvalidArgument);
+    EXPECT_NE(processes.text(rank).find("says 4"), std::string::npos) << processes.text(rank);
+  }
+}
+
+TEST(JoinProcesses, ASecondClaimIsRefusedAndTheJobGoesOn) {
+  Processes processes;
+  const int port = free_port();
+  start_rank(processes, 0, 3, with_port(port));
+  for (const int index : {1, 5}) {
+    processes.start(index, with_port(port),
+                    [](Report& report) { join_and_report(report, hcclUniqueId{}, 3, 1); });
+  }
+  ASSERT_TRUE(wait_until([&] { return processes.report(1).done || processes.report(5).done; }));
+  const int refused = processes.report(1).done ? 1 : 5;
+  const int first = refused == 1 ? 5 : 1;
+  EXPECT_EQ(processes.report(refused).code, hcclInvalidUsage);
+  EXPECT_NE(
+      processes.text(refused).find(text("rank 1 is already taken by pid ", processes.pid(first))),
+      std::string::npos)
+      << processes.text(refused);
+  start_rank(processes, 2, 3, with_port(port));
+  for (const int index : {0, 2, first}) {
+    EXPECT_TRUE(processes.finished(index));
+    EXPECT_EQ(processes.report(index).code, hcclSuccess) << processes.text(index);
+  }
+}
+
+TEST(JoinProcesses, SeveralNodesAreRefusedByName) {
+  Processes processes;
+  const int port = free_port();
+  for (const int rank : {0, 1, 2}) {
+    Environment environment = with_port(port);
+    environment["HCCL_NODE_ID"] = rank == 2 ? "b" : "a";
+    start_rank(processes, rank, 3, environment);
+  }
+  const std::string other = text("rank 2 (pid ", processes.pid(2), ", host ");
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_TRUE(processes.finished(rank));
+    EXPECT_EQ(processes.report(rank).code, hcclUnsupported);
+    const std::string said = processes.text(rank);
+    EXPECT_NE(said.find("several nodes"), std::string::npos) << said;
+    EXPECT_NE(said.find(other), std::string::npos) << said;
+  }
+}
+
+TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
+  Processes processes;
+  Environment environment = with_port(free_port());
+  environment["HCCL_SECRET"] = "the right one";
+  start_rank(processes, 0, 2, environment);
+  Environment wrong = environment;
+  wrong["HCCL_SECRET"] = "a wrong one";
+  start_rank(processes, 1, 2, wrong);
+  EXPECT_TRUE(processes.finished(1));
+  EXPECT_EQ(processes.report(1).code, hcclInvalidArgument);
+  EXPECT_NE(processes.text(1).find("HCCL_SECRET"), std::string::npos) << processes.text(1);
+  start_rank(processes, 1, 2, environment);
+  expect_joined(processes, 2);
+}
+
+TEST(JoinProcesses, AnAddressOfAnotherMachineIsRefusedClearly) {
+  Processes processes;
+  processes.start(0, {{"HCCL_COMM_ID", "203.0.113.7:5555"}}, [](Report& report) {
+    try {
+      static_cast<void>(create_unique_id());
+    } catch (const Error& error) {
+      write_report(report, error.code(), error.what());
+    }
+  });
+  EXPECT_TRUE(processes.finished(0));
+  EXPECT_EQ(processes.report(0).code, hcclInvalidArgument);
+  EXPECT_NE(processes.text(0).find("not an address of this machine"), std::string::npos);
+}
+
+TEST(JoinProcesses, AnOccupiedPortIsNamed) {
+  Processes processes;
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  void* const generic = &address;
+  ASSERT_EQ(bind(listener, static_cast<sockaddr*>(generic), length), 0);
+  ASSERT_EQ(listen(listener, 5), 0);
+  ASSERT_EQ(getsockname(listener, static_cast<sockaddr*>(generic), &length), 0);
+  processes.start(0, with_port(ntohs(address.sin_port)), [](Report& report) {
+    try {
+      static_cast<void>(create_unique_id());
+    } catch (const Error& error) {
+      write_report(report, error.code(), error.what());
+    }
+  });
+  EXPECT_TRUE(processes.finished(0));
+  EXPECT_EQ(processes.report(0).code, hcclSocketError);
+  EXPECT_NE(processes.text(0).find("another process listens"), std::string::npos);
+  close(listener);
+}
+
+TEST(JoinProcesses, AForkedChildIsRefused) {
+  Processes processes;
+  processes.start(0, {}, [](Report& report) {
+    const hcclUniqueId id = create_unique_id();
+    const pid_t child = fork();
+    if (child == 0) {
+      const Ending ending = try_join(id, 2, 1);
+      write_report(report, ending.code, ending.text);
+      exit(ending.code == hcclInvalidUsage ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    if (status != 0) write_report(report, hcclInternalError, "the child was not refused");
+  });
+  EXPECT_TRUE(processes.finished(0));
+  EXPECT_EQ(processes.report(0).code, hcclInvalidUsage) << processes.text(0);
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test

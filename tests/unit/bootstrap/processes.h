@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes of a test that has not used the library itself: forked, reporting through shared
+// memory, gone with it.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <new>
+#include <string>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap::test {
+
+// What one process tells the test and the other processes.
+struct Report {
+  std::atomic<int> stage{0};  // whatever the test makes of it
+  std::atomic<bool> done{false};
+  int code = 0;
+  char text[2000] = {};
+};
+
+struct Board {
+  hcclUniqueId id{};
+  std::atomic<bool> has_id{false};
+  std::atomic<int> stage{0};
+  Report reports[32];
+};
+
+// A port that was free a moment ago.
+inline int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  void* const generic = &address;
+  EXPECT_EQ(bind(socket, static_cast<sockaddr*>(generic), length), 0);
+  EXPECT_EQ(getsockname(socket, static_cast<sockaddr*>(generic), &length), 0);
+  close(socket);
+  return ntohs(address.sin_port);
+}
+
+// Waits for a condition; false after half a minute.
+inline bool wait_until(const std::function<bool()>& condition) {
+  for (int i = 0; i < 15'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return condition();
+}
+
+class Processes {
+ public:
+  Processes() {
+    void* const page =
+        mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    board_ = new (page) Board;
+    if (pipe(leash_) != 0) std::abort();
+  }
+  ~Processes() {
+    for (const auto& [index, pid] : pids_) ::kill(pid, SIGKILL);
+    for (const auto& [index, pid] : pids_) waitpid(pid, nullptr, 0);
+    close(leash_[0]);
+    close(leash_[1]);
+    munmap(board_, sizeof(Board));
+  }
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  // Runs `body` in a child with these environment variables; after it, the child ends.
+  void start(int index, const std::map<std::string, std::string>& environment,
+             const std::function<void(Report&)>& body) {
+    Report& report = *new (&board_->reports[index]) Report;
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);
+      close(leash_[1]);
+      for (const char* name : {"HCCL_COMM_ID", "HCCL_SECRET", "HCCL_NODE_ID"}) unsetenv(name);
+      setenv("HCCL_SOCKET_IFNAME", "lo", 1);
+      for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+      body(report);
+      report.done = true;
+      exit(0);
+    }
+    pids_[index] = pid;
+  }
+
+  void kill(int index) { ::kill(pids_.at(index), SIGKILL); }
+  [[nodiscard]] int pid(int index) const { return pids_.at(index); }
+  // Waits for its end; whether it ended by itself, with status 0.
+  bool finished(int index) {
+    int status = -1;
+    const bool gone =
+        wait_until([&] { return waitpid(pids_.at(index), &status, WNOHANG) == pids_.at(index); });
+    if (gone) pids_.erase(index);
+    return gone && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+  // In a child: makes a child of its own that lives until the test ends. `raw`: without the
+  // handlers of fork, so that it keeps every descriptor.
+  void leave_child(bool raw) {
+    const auto pid = raw ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
+    if (pid != 0) return;
+    char byte = 0;
+    while (read(leash_[0], &byte, 1) > 0) {
+    }
+    _exit(0);
+  }
+
+  [[nodiscard]] Board& board() { return *board_; }
+  [[nodiscard]] Report& report(int index) { return board_->reports[index]; }
+  [[nodiscard]] std::string text(int index) const { return board_->reports[index].text; }
+
+ private:
+  Board* board_ = nullptr;
+  int leash_[2] = {-1, -1};
+  std::map<int, pid_t> pids_;
+};
+
+inline void write_report(Report& report, int code, const std::string& text) {
+  report.code = code;
+  std::strncpy(report.text, text.c_str(), sizeof(report.text) - 1);
+}
+
+}  // namespace hccl::bootstrap::test

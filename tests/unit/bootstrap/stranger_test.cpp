@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers on the port of an id server: whatever they send, the job goes on.
+#include "base/config.h"
+#include "bootstrap/address.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/frame_channel.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/node_exchange.h"
+#include "bootstrap/poll.h"
+#include "bootstrap/secret.h"
+#include "bootstrap/server_registry.h"
+#include "joining_ranks.h"
+#include "scoped_environment.h"
+
+#include <random>
+
+#include <sys/socket.h>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+FileDescriptor connect_to_server(const UniqueId& id) {
+  const SocketAddress where = to_socket_address(id.addresses.at(0));
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(socket.get(), where.get(), where.length), 0);
+  return socket;
+}
+
+void send_all(const FileDescriptor& socket, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count <= 0) return;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void send_text(const FileDescriptor& socket, const std::string& said) {
+  send_all(socket, std::as_bytes(std::span(said)));
+}
+
+// The frames the server says until it closes, or until one of this type.
+std::optional<Frame> read_until(FrameChannel& channel, FrameType type) {
+  const Deadline deadline = Deadline::after(kPatience);
+  while (!deadline.expired()) {
+    std::optional<Frame> frame = channel.receive();
+    if (frame && frame->type == type) return frame;
+    if (frame) continue;
+    if (channel.closed()) return std::nullopt;
+    std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
+    poll_until(wanted, deadline);
+  }
+  ADD_FAILURE() << "the server neither answered nor closed";
+  return std::nullopt;
+}
+
+class Stranger : public testing::Test {
+ protected:
+  Stranger() {
+    environment_.set("HCCL_SOCKET_IFNAME", "lo");
+    environment_.remove("HCCL_COMM_ID");
+    load_config();
+    id_ = create_unique_id();
+    server_ = decode(id_);
+  }
+  ~Stranger() override { retire_unique_id(id_); }
+
+  [[nodiscard]] Hello valid_hello(int rank, int size) const {
+    return {random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+  }
+  [[nodiscard]] Bytes bytes_of(const Hello& hello, std::span<const std::byte> key) const {
+    return encode_frame(FrameType::early_hello, serialize(hello, key, kNoNonce));
+  }
+  [[nodiscard]] Bytes key() const { return proof_key(server_); }
+
+  // What the server answers to the hello: the refusal's code, or 0 for a welcome.
+  [[nodiscard]] std::optional<Failure> refusal_of(const Bytes& said) const {
+    FrameChannel channel(connect_to_server(server_), kLargePayload);
+    const FileDescriptor direct(dup(channel.fd()));
+    send_all(direct, said);
+    const auto frame = read_until(channel, FrameType::refusal);
+    return frame ? parse_failure(frame->payload) : std::nullopt;
+  }
+
+  void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id_, size)); }
+
+  [[nodiscard]] const UniqueId& server() const { return server_; }
+  [[nodiscard]] const hcclUniqueId& id() const { return id_; }
+
+ private:
+  hccl::test::ScopedEnvironment environment_;
+  hcclUniqueId id_{};
+  UniqueId server_;
+};
+
+TEST_F(Stranger, WithGarbageIsCutOff) {
+  for (const std::string& said :
+       {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), std::string(5000, '\0'),
+        std::string(5000, '\xff'), std::string("HCCL but not quite a frame")}) {
+    FrameChannel channel(connect_to_server(server()), kLargePayload);
+    const FileDescriptor direct(dup(channel.fd()));
+    send_text(direct, said);
+    EXPECT_FALSE(read_until(channel, FrameType::refusal));
+  }
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(connect_to_server(server()));
+  const Bytes hello = bytes_of(valid_hello(1, 3), key());
+  for (std::size_t i = 0; i < 20; ++i) {
+    send_all(silent[silent.size() - 1 - i], std::span(hello).first(3 + i * 6));
+  }
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, WithoutTheSecretIsRefused) {
+  const Bytes other(16, std::byte{7});
+  for (const Bytes& wrong : {other, Bytes{}}) {
+    const auto refusal = refusal_of(bytes_of(valid_hello(1, 3), wrong));
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->code, hcclInvalidArgument);
+  }
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, WithAnImpossibleRankOrSizeIsRefused) {
+  for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
+           {-1, 3}, {1, 0}, {1, -5}, {0, kMostRanks + 1}, {kMostRanks, 3}, {1 << 30, 1 << 30}}) {
+    EXPECT_FALSE(refusal_of(bytes_of(valid_hello(rank, size), key()))) << rank << " of " << size;
+  }
+  const auto refusal = refusal_of(bytes_of(valid_hello(7, 3), key()));
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->text.find("rank 7 is not below the size 3"), std::string::npos);
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, WithMutilatedHellosIsRefused) {
+  std::mt19937 random(20260103);
+  const Bytes valid = bytes_of(valid_hello(1, 3), key());
+  std::vector<FileDescriptor> open;
+  for (int i = 0; i < 400; ++i) {
+    Bytes bytes = valid;
+    for (int change = 0; change < 1 + i % 4; ++change) {
+      bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+    }
+    if (i % 3 == 0) bytes.resize(random() % bytes.size());
+    open.push_back(connect_to_server(server()));
+    send_all(open.back(), bytes);
+    if (i % 2 == 0) open.pop_back();
+  }
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, CannotRepeatARecordedHelloFromElsewhere) {
+  // The early hello of the same machine is enough; one more, with the nonce, changes nothing.
+  const Hello hello = valid_hello(2, 3);
+  FrameChannel channel(connect_to_server(server()), kLargePayload);
+  channel.send(FrameType::early_hello, serialize(hello, key(), kNoNonce));
+  const auto greeting = read_until(channel, FrameType::greeting);
+  ASSERT_TRUE(greeting);
+  const auto parsed = parse_greeting(greeting->payload);
+  ASSERT_TRUE(parsed);
+  channel.send(FrameType::hello, serialize(hello, key(), parsed->nonce));
+  const auto welcome = read_until(channel, FrameType::welcome);
+  ASSERT_TRUE(welcome);
+  EXPECT_TRUE(welcome_proves(welcome->payload, key(), hello.nonce));
+  EXPECT_FALSE(welcome_proves(welcome->payload, Bytes(16), hello.nonce));
+  // A joined rank that breaks the protocol ends the rendezvous by name.
+  channel.send(FrameType::table, {});
+  const auto failure = read_until(channel, FrameType::failure);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(parse_failure(failure->payload)->text.find("rank 2 (pid "), 0U);
+}
+
+TEST_F(Stranger, AfterCompletionIsToldSo) {
+  expect_job_goes_on();
+  const Ending late = try_join(id(), 3, 1);
+  EXPECT_EQ(late.code, hcclInvalidUsage);
+  EXPECT_NE(late.text.find("already complete"), std::string::npos) << late.text;
+}
+
+TEST_F(Stranger, AfterRetirementNobodyListens) {
+  expect_job_goes_on();
+  retire_unique_id(id());
+  const Ending late = try_join(id(), 3, 1);
+  EXPECT_EQ(late.code, hcclSystemError);
+  EXPECT_NE(late.text.find("nobody listens at 127.0.0.1:"), std::string::npos) << late.text;
+}
+
+// On the leader's unix socket: of the same user, but not a rank.
+TEST_F(Stranger, OnTheNodesSocketHoldsNobodyUp) {
+  const Hello hello = valid_hello(0, 2);
+  FileDescriptor listener = listen_on_node(hello.node_socket);
+  EXPECT_THROW(static_cast<void>(listen_on_node(hello.node_socket)), Error);
+  std::vector<FrameChannel> strangers;
+  for (int i = 0; i < 3; ++i) strangers.emplace_back(connect_to_node(hello.node_socket), 1000);
+  strangers[0].send(FrameType::go, {});
+  strangers[1].send(FrameType::contribution, serialize(ContributionMessage{{}, 1, false, {}}));
+  Ending other;
+  std::thread rank_one([&] { other = try_join(id(), 2, 1); });
+  RendezvousClient client(server(), key(), hello, Deadline::after(kPatience));
+  client.join([] {});
+  const Table table = client.wait_for_table();
+  NodeExchange exchange(client, table, 0, std::move(listener));
+  const Roster roster = exchange.run(contribution_of(0), [] { return memory_with(-2); });
+  rank_one.join();
+  EXPECT_EQ(complaint(roster, 2, 0), "");
+  EXPECT_EQ(other.code, hcclSuccess) << other.text;
+}
+
+// A server that is none: the rank finds out and says so.
+TEST_F(Stranger, AsTheServerIsNamed) {
+  const Address any = server().addresses.at(0);
+  Address address = any;
+  address.port = 0;
+  const FileDescriptor listener = listen_on(address);
+  ASSERT_TRUE(listener.valid());
+  UniqueId other = server();
+  other.addresses = {local_address(listener.get())};
+  const auto serve = [&](const std::string& said) {
+    pollfd wanted{listener.get(), POLLIN, 0};
+    poll(&wanted, 1, 20'000);
+    const FileDescriptor socket(accept(listener.get(), nullptr, nullptr));
+    send_text(socket, said);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  std::thread http([&] { serve("HTTP/1.1 400 Bad Request\r\n\r\n"); });
+  const Ending ending = try_join(encode(other), 2, 1);
+  http.join();
+  EXPECT_EQ(ending.code, hcclSocketError);
+  EXPECT_NE(ending.text.find("is no hccl server"), std::string::npos) << ending.text;
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test
