@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocation, look-up, retirement and relocation of device memory.
+#include "device/arena.h"
+
+#include "base/syn_error.h"
+#include "device/copy.h"
+
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::device {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Arena, AddressesAreNoHostPointers) {
+  Arena arena(base_address(0), 16 * kMiB);
+  const DeviceAddress address = arena.allocate(100);
+  EXPECT_NE(address, 0u);
+  EXPECT_GT(address >> 56, 0u);  // not canonical on any supported machine
+}
+
+TEST(Arena, TheWholeDeviceCanBeOneAllocation) {
+  Arena arena(base_address(0), 96ull << 30);
+  EXPECT_EQ(arena.free_bytes(), 96ull << 30);
+  const DeviceAddress all = arena.allocate(arena.free_bytes());
+  EXPECT_EQ(arena.free_bytes(), 0u);
+  EXPECT_THROW(static_cast<void>(arena.allocate(1)), SynError);
+  arena.release(all, [] { return true; });
+  EXPECT_EQ(arena.free_bytes(), 96ull << 30);
+}
+
+TEST(Arena, LeavingAnAllocationNamesIt) {
+  Arena arena(base_address(0), 16 * kMiB);
+  const DeviceAddress address = arena.allocate(1000);
+  EXPECT_NO_THROW(static_cast<void>(arena.resolve(address + 400, 600, "sendbuff")));
+  const std::string text =
+      error_of([&] { static_cast<void>(arena.resolve(address + 400, 601, "sendbuff")); });
+  EXPECT_NE(text.find("sendbuff"), std::string::npos) << text;
+  EXPECT_NE(text.find("1000 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("by 1 bytes"), std::string::npos) << text;
+  EXPECT_NE(error_of([&] { static_cast<void>(arena.resolve(0x7fff1234, 1, "x")); }), "");
+  EXPECT_NE(error_of([&] { static_cast<void>(arena.resolve(address + 8 * kMiB, 1, "x")); }), "");
+}
+
+TEST(Arena, FreedMemoryIsReusedOnlyWhenQuiescent) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress first = arena.allocate(2 * kMiB);
+  const std::vector<std::byte> pattern(2 * kMiB, std::byte{7});
+  copy_to_device(arena, first, pattern.data(), pattern.size());
+  bool quiet = false;
+  arena.release(first, [&] { return quiet; });
+  EXPECT_NE(
+      error_of([&] { static_cast<void>(arena.resolve(first, 1, "sendbuff")); }).find("was freed"),
+      std::string::npos);
+  std::vector<std::byte> read(pattern.size());
+  copy_to_host(arena, read.data(), first, read.size());  // queued before the free
+  EXPECT_EQ(read, pattern);
+  EXPECT_NE(arena.allocate(2 * kMiB), first);
+  quiet = true;
+  arena.collect();
+  EXPECT_EQ(arena.allocate(2 * kMiB), first);
+  EXPECT_EQ(arena.view()->content(arena.file_offset(first), 2 * kMiB), Content::hole);
+}
+
+TEST(Arena, DoubleFreeAndInteriorFreeAreErrors) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(8192);
+  EXPECT_THROW(arena.release(address + 128, [] { return true; }), SynError);
+  arena.release(address, [] { return true; });
+  EXPECT_THROW(arena.release(address, [] { return true; }), SynError);
+}
+
+TEST(Arena, MovingKeepsAddressAndContents) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(kMiB);
+  std::vector<std::byte> pattern(kMiB);
+  for (std::size_t at = 0; at < pattern.size(); ++at) pattern[at] = static_cast<std::byte>(at * 31);
+  copy_to_device(arena, address, pattern.data(), pattern.size());
+  const std::uint64_t before = arena.file_offset(address);
+  arena.move_to_fresh_pages({before + 4096, 1});
+  EXPECT_NE(arena.file_offset(address), before);
+  std::memset(arena.view()->at(before), 0xff, kMiB);  // a late store
+  std::vector<std::byte> read(kMiB);
+  copy_to_host(arena, read.data(), address, read.size());
+  EXPECT_EQ(read, pattern);
+  arena.release(address, [] { return true; });
+  EXPECT_NE(arena.allocate(kMiB), address);  // the old pages are never used again
+}
+
+TEST(ArenaView, SpansAcrossWindowsAreContiguous) {
+  Arena arena(base_address(0), 1ull << 30);
+  const std::uint64_t border = ArenaView::kWindowBytes;
+  const DeviceAddress address = arena.allocate(2 * border);
+  ASSERT_EQ(arena.file_offset(address), 0u);
+  ArenaView& view = *arena.view();
+  std::memset(view.at(border - 1000), 5, 2000);
+  std::vector<unsigned char> read(2000);
+  copy_to_host(arena, read.data(), address + border - 1000, read.size());
+  EXPECT_EQ(read, std::vector<unsigned char>(2000, 5));
+}
+
+TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
+  Arena arena(base_address(0), 64 * kMiB);
+  ArenaView& view = *arena.view();
+  EXPECT_FALSE(view.populated(8192, 4096));
+  view.populate(8192, 4096 * 3, true);
+  EXPECT_TRUE(view.populated(8192, 4096 * 3));
+  EXPECT_FALSE(view.populated(8192, 4096 * 4));
+  EXPECT_EQ(view.content(0, 8192), Content::hole);
+  EXPECT_EQ(view.content(0, 16384), Content::mixed);
+  EXPECT_EQ(view.content(8192, 4096), Content::data);
+  view.forget(8192, 4096);
+  EXPECT_FALSE(view.populated(8192, 1));
+}
+
+TEST(Copy, BadHostAddressesAreErrors) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(4096);
+  void* const nowhere = reinterpret_cast<void*>(8);
+  EXPECT_THROW(copy_to_device(arena, address, nowhere, 16), Error);
+  EXPECT_THROW(copy_to_host(arena, nowhere, address, 16), Error);
+}
+
+TEST(Copy, OverlappingDeviceCopiesInBothDirections) {
+  Arena arena(base_address(0), 16 * kMiB);
+  const std::size_t bytes = 3 * kMiB + 17;
+  const DeviceAddress address = arena.allocate(bytes + 100'000);
+  std::vector<unsigned char> pattern(bytes);
+  for (std::size_t at = 0; at < bytes; ++at)
+    pattern[at] = static_cast<unsigned char>(at * 7 + at / 251);
+  for (const auto& [from, to] :
+       {std::pair<std::uint64_t, std::uint64_t>{0, 100'000}, {100'000, 0}}) {
+    copy_to_device(arena, address + from, pattern.data(), bytes);
+    copy_on_device(arena, address + to, address + from, bytes);
+    std::vector<unsigned char> read(bytes);
+    copy_to_host(arena, read.data(), address + to, bytes);
+    EXPECT_EQ(read, pattern);
+  }
+}
+
+TEST(Copy, FillsRepeatThePattern) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(kMiB);
+  fill(arena, address + 2, 0xabcd, 2, 200'002);
+  std::vector<std::uint16_t> read(100'003);
+  copy_to_host(arena, read.data(), address, read.size() * 2);
+  EXPECT_EQ(read.front(), 0);
+  for (std::size_t at = 1; at < 100'002; ++at) ASSERT_EQ(read[at], 0xabcd) << at;
+  EXPECT_EQ(read.back(), 0);
+}
+
+}  // namespace
+}  // namespace hccl::device

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order, ownership and waiting of streams.
+#include "device/stream.h"
+
+#include "base/syn_error.h"
+#include "device/device.h"
+#include "device/event.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::device {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Streams : public testing::Test {
+ protected:
+  Device device{0, 0, FileDescriptor{}, 16 << 20};
+};
+
+TEST_F(Streams, RunInOrder) {
+  const auto stream = device.create_stream();
+  std::vector<int> seen;
+  for (int number = 0; number < 5'000; ++number) {
+    stream->enqueue([&seen, number] {
+      seen.push_back(number);
+      return Outcome::success;
+    });
+  }
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  ASSERT_EQ(seen.size(), 5'000u);
+  for (int number = 0; number < 5'000; ++number)
+    ASSERT_EQ(seen[static_cast<std::size_t>(number)], number);
+}
+
+TEST_F(Streams, RunWithoutAnybodyWaiting) {
+  const auto stream = device.create_stream();
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> ran{false};
+    stream->enqueue([&] {
+      ran.store(true);
+      return Outcome::success;
+    });
+    while (!ran) std::this_thread::yield();
+    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
+  }
+}
+
+TEST_F(Streams, ManyProducersAndWaiters) {
+  const auto stream = device.create_stream();
+  std::uint64_t sum = 0;  // only the stream's owner touches it
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int number = 0; number < 2'000; ++number) {
+        stream->enqueue([&] {
+          ++sum;
+          return Outcome::success;
+        });
+        if (number % 50 == 0) EXPECT_EQ(stream->synchronize(), Outcome::success);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(sum, 8'000u);
+}
+
+TEST_F(Streams, AFailureIsReportedOnceAndToWhomItConcerns) {
+  const auto stream = device.create_stream();
+  const auto work = [&](Outcome outcome) { stream->enqueue([outcome] { return outcome; }); };
+  work(Outcome::success);
+  Event before(false), after(false);
+  before.record(*stream);
+  work(Outcome::collective_failed);
+  after.record(*stream);
+  EXPECT_EQ(before.synchronize(), Outcome::success);
+  Outcome outcome{};
+  stream->run_until(stream->pushed());
+  ASSERT_TRUE(stream->query(&outcome));
+  EXPECT_EQ(outcome, Outcome::collective_failed);
+  ASSERT_TRUE(after.query(&outcome));
+  EXPECT_EQ(outcome, Outcome::collective_failed);
+  EXPECT_EQ(stream->synchronize(), Outcome::collective_failed);
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  work(Outcome::success);
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+}
+
+TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
+  const auto first = device.create_stream();
+  const auto second = device.create_stream();
+  int value = 0;
+  second->enqueue([&] {
+    std::this_thread::sleep_for(5ms);
+    value = 1;
+    return Outcome::success;
+  });
+  Event event(false);
+  event.record(*second);
+  int seen = 0;
+  first->enqueue([&, capture = event.capture()] {
+    Stream::wait_for(capture);
+    seen = value;
+    return Outcome::success;
+  });
+  EXPECT_EQ(first->synchronize(), Outcome::success);
+  EXPECT_EQ(seen, 1);
+}
+
+TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
+  const auto stream = device.create_stream();
+  std::atomic<bool> go{false};
+  stream->enqueue([&] {
+    while (!go) std::this_thread::sleep_for(1ms);
+    return Outcome::success;
+  });
+  for (int number = 0; number < 16'390; ++number) stream->enqueue([] { return Outcome::success; });
+  go = true;
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+}
+
+TEST_F(Streams, EventsKeepTime) {
+  const auto stream = device.create_stream();
+  Event start(true), stop(true), untimed(false);
+  EXPECT_THROW(static_cast<void>(start.time()), SynError);
+  start.record(*stream);
+  stop.record(*stream);
+  EXPECT_EQ(stop.synchronize(), Outcome::success);
+  EXPECT_GT(stop.time(), start.time());
+  untimed.record(*stream);
+  EXPECT_THROW(static_cast<void>(untimed.time()), SynError);
+}
+
+TEST_F(Streams, MemoryFreedBehindQueuedWorkStaysUntilItHasRun) {
+  const auto stream = device.create_stream();
+  const DeviceAddress address = device.arena().allocate(4096);
+  std::atomic<bool> go{false};
+  stream->enqueue([&] {
+    while (!go) std::this_thread::sleep_for(1ms);
+    return Outcome::success;
+  });
+  device.free_memory(address);
+  EXPECT_NE(device.arena().allocate(4096), address);
+  go = true;
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(device.arena().allocate(4096), address);
+}
+
+}  // namespace
+}  // namespace hccl::device

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built with a "tile done" that orders nothing: the race detector must see results read before they
+// are known to be written.
+#include "engine_ranks.h"
+
+#include <cmath>
+
+int main() {
+  using namespace hccl::node;
+  EngineRanks ranks(2);
+  const std::size_t count = 100'000;
+  ranks.run([&](int rank) {
+    const auto lane = ranks.engine(rank).make_lane(0);
+    const std::uint64_t send = ranks.upload(rank, random_values(count, 1));
+    const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, 0.0F));
+    for (int round = 0; round < 200; ++round) {
+      ranks.engine(rank).execute(*lane, all_reduce_call(count, send, recv));
+      static_cast<void>(ranks.read(rank, recv, count));
+    }
+  });
+  return 0;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of one node as threads of the test: engines on arenas of their own, without streams and
+// bootstrap.
+#pragma once
+
+#include "base/error.h"
+#include "base/shared_memory.h"
+#include "device/arena.h"
+#include "device/copy.h"
+#include "node/engine.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace hccl::node {
+
+class EngineRanks {
+ public:
+  explicit EngineRanks(int ranks, std::uint32_t first_number = 0, EngineOptions options = {})
+      : control_(ControlBlock::create(ranks, first_number)) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      arenas_.push_back(std::make_unique<device::Arena>(
+          device::base_address(static_cast<std::uint32_t>(rank)), 256ull << 20));
+    }
+    std::vector<Peer> peers;
+    for (const auto& arena : arenas_) peers.push_back({arena->view(), 0, "here"});
+    options.cores = {2, false};
+    for (int rank = 0; rank < ranks; ++rank) {
+      options.rank = rank;
+      engines_.push_back(
+          std::make_unique<Engine>(SharedSegment::map(control_), peers, arena(rank), options));
+    }
+  }
+
+  [[nodiscard]] int size() const { return static_cast<int>(engines_.size()); }
+  [[nodiscard]] Engine& engine(int rank) { return *engines_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] device::Arena& arena(int rank) { return *arenas_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] ControlBlock control() {
+    return ControlBlock(SharedSegment::map(control_)->data());
+  }
+
+  // Runs `body(rank)` on a thread per rank.
+  template <class Body>
+  void run(Body body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size(); ++rank) threads.emplace_back([&, rank] { body(rank); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // Device memory with the given contents, and back.
+  [[nodiscard]] std::uint64_t upload(int rank, const std::vector<float>& values) {
+    const std::uint64_t address = arena(rank).allocate(values.size() * sizeof(float));
+    device::copy_to_device(arena(rank), address, values.data(), values.size() * sizeof(float));
+    return address;
+  }
+  // Through the mapping the ranks compute in, so that the race detector sees the reads.
+  [[nodiscard]] std::vector<float> read(int rank, std::uint64_t address, std::size_t count) {
+    std::vector<float> values(count);
+    const std::uint64_t offset = arena(rank).file_offset(address);
+    const std::byte* memory = arena(rank).view()->at(offset);
+    std::memcpy(values.data(), memory, count * sizeof(float));
+    return values;
+  }
+
+ private:
+  FileDescriptor control_;
+  std::vector<std::unique_ptr<device::Arena>> arenas_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+// Random mantissas over 2^-20..2^20: sums depend on the order of addition.
+inline std::vector<float> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> mantissa(-2.0F, 2.0F);
+  std::uniform_int_distribution<int> exponent(-20, 20);
+  std::vector<float> values(count);
+  for (float& value : values) value = std::ldexp(mantissa(generator), exponent(generator));
+  return values;
+}
+
+// Left to right over the ranks.
+inline std::vector<float> sum_in_rank_order(const std::vector<std::vector<float>>& inputs) {
+  std::vector<float> sum = inputs.front();
+  for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+    for (std::size_t at = 0; at < sum.size(); ++at) sum[at] += inputs[rank][at];
+  }
+  return sum;
+}
+
+inline CollectiveCall all_reduce_call(std::uint64_t count, std::uint64_t send, std::uint64_t recv) {
+  CollectiveCall call;
+  call.collective = Collective::all_reduce;
+  call.type = hcclFloat32;
+  call.operation = hcclSum;
+  call.count = count;
+  call.send = send;
+  call.recv = recv;
+  return call;
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine with ranks as threads: results, wrapping counters, failing and leaving.
+#include "node/engine.h"
+
+#include "engine_ranks.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace hccl::node {
+namespace {
+
+using namespace std::chrono_literals;
+
+// `rounds` all-reduces of `count` floats, in place in every odd round; every result checked on
+// every rank.
+void check_all_reduces(EngineRanks& ranks, std::size_t count, int rounds) {
+  std::vector<std::vector<float>> inputs;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    inputs.push_back(random_values(count, static_cast<unsigned>(rank) + 1));
+  }
+  const std::vector<float> expected = sum_in_rank_order(inputs);
+  std::atomic<int> wrong{0};
+  ranks.run([&](int rank) {
+    const auto lane = ranks.engine(rank).make_lane(0);
+    const std::vector<float> poison(count, -1.0F);
+    const std::vector<float>& input = inputs[static_cast<std::size_t>(rank)];
+    for (int round = 0; round < rounds; ++round) {
+      const std::uint64_t send = ranks.upload(rank, input);
+      const std::uint64_t recv = round % 2 == 1 ? send : ranks.upload(rank, poison);
+      ranks.engine(rank).execute(*lane, all_reduce_call(count, send, recv));
+      const std::vector<float> result = ranks.read(rank, recv, count);
+      if (std::memcmp(result.data(), expected.data(), count * sizeof(float)) != 0) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Engine, AllReducesOfEverySizeClassAreTheRankOrderSum) {
+  for (const int size : {2, 3, 8}) {
+    EngineRanks ranks(size);
+    for (const std::size_t count : {1, 17, 244, 245, 1025, 40'000, 300'001})
+      check_all_reduces(ranks, count, 3);
+  }
+}
+
+TEST(Engine, CountersWrap) {
+  for (const std::uint32_t first : {0x7ffffff8u, 0xfffffff8u, 0x3ffffff8u}) {
+    EngineRanks ranks(3, first);
+    check_all_reduces(ranks, 5, 20);
+    EngineRanks cooperative(3, first);
+    check_all_reduces(cooperative, 5'000, 20);
+  }
+}
+
+TEST(Engine, AMismatchIsToldToAllAndWritesNothing) {
+  for (const std::size_t odd_count :
+       {3, 5'000}) {  // a small call against large ones, and large against large
+    EngineRanks ranks(3);
+    std::atomic<int> told{0};
+    ranks.run([&](int rank) {
+      const auto lane = ranks.engine(rank).make_lane(0);
+      const std::size_t count = rank == 1 ? odd_count : 6'000;
+      const std::uint64_t send = ranks.upload(rank, random_values(6'000, 1));
+      const std::vector<float> poison(6'000, 7.0F);
+      const std::uint64_t recv = ranks.upload(rank, poison);
+      try {
+        ranks.engine(rank).execute(*lane, all_reduce_call(count, send, recv));
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        if (error.code() == hcclInvalidUsage &&
+            text.find("rank 1 all_reduce(" + std::to_string(odd_count)) != std::string::npos) {
+          ++told;
+        }
+      }
+      EXPECT_EQ(ranks.read(rank, recv, 6'000), poison);
+    });
+    EXPECT_EQ(told, 3);
+  }
+}
+
+TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
+  EngineOptions options;
+  options.operation_timeout = 200ms;
+  for (const std::size_t count : {4, 5'000}) {
+    EngineRanks ranks(3, 0, options);
+    ranks.run([&](int rank) {
+      if (rank == 2) return;
+      const auto lane = ranks.engine(rank).make_lane(0);
+      const std::uint64_t buffer = ranks.upload(rank, random_values(count, 1));
+      try {
+        ranks.engine(rank).execute(*lane, all_reduce_call(count, buffer, buffer));
+        ADD_FAILURE() << "completed without rank 2";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), hcclSystemError);
+        EXPECT_NE(std::string(error.what()).find("rank 2"), std::string::npos) << error.what();
+      }
+    });
+  }
+}
+
+TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
+  EngineRanks ranks(2);
+  ranks.run([&](int rank) {
+    if (rank == 1) {
+      ranks.engine(1).depart();
+      return;
+    }
+    const auto lane = ranks.engine(rank).make_lane(0);
+    const std::uint64_t buffer = ranks.upload(rank, random_values(4, 1));
+    EXPECT_THROW(ranks.engine(rank).execute(*lane, all_reduce_call(4, buffer, buffer)), Error);
+  });
+}
+
+// A peer that stays inside a tile must not hold up the others, and what it stores later must not
+// reach them.
+TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
+  EngineRanks ranks(2);
+  const std::size_t count = 100'000;
+  const std::uint64_t buffer = ranks.upload(0, random_values(count, 1));
+  const std::uint64_t before = ranks.arena(0).file_offset(buffer);
+  const std::vector<float> kept = ranks.read(0, buffer, count);
+  const auto lane0 = ranks.engine(0).make_lane(0);
+  const auto lane1 = ranks.engine(1).make_lane(0);
+  lane1->attach();
+  lane1->inside(1).tile.store(1);  // as a claimer does before it is stopped
+  std::thread stopped([&] {
+    std::this_thread::sleep_for(50ms);
+    ranks.engine(1).fault().raise(hcclSystemError, "test");
+  });
+  EXPECT_THROW(ranks.engine(0).execute(*lane0, all_reduce_call(count, buffer, buffer)), Error);
+  stopped.join();
+  EXPECT_NE(ranks.arena(0).file_offset(buffer), before);
+  EXPECT_EQ(ranks.read(0, buffer, count), kept);
+  const float late = 123.0F;
+  std::memcpy(ranks.arena(0).view()->at(before), &late, sizeof late);
+  EXPECT_EQ(ranks.read(0, buffer, count), kept);
+}
+
+TEST(Engine, AbortWhileTilesAreComputedLeavesEverybodyConsistent) {
+  for (int round = 0; round < 20; ++round) {
+    EngineRanks ranks(3);
+    std::atomic<int> ended{0};
+    ranks.run([&](int rank) {
+      const auto lane = ranks.engine(rank).make_lane(0);
+      const std::uint64_t buffer = ranks.upload(rank, random_values(200'000, 1));
+      try {
+        for (int op = 0; op < 1'000; ++op) {
+          if (rank == 0 && op == round) ranks.engine(0).fault().raise(hcclSystemError, "aborted");
+          ranks.engine(rank).execute(*lane, all_reduce_call(200'000, buffer, buffer));
+        }
+      } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "aborted");
+        const std::vector<float> pattern(200'000, 5.0F);
+        const std::uint64_t offset = ranks.arena(rank).file_offset(buffer);
+        std::memcpy(ranks.arena(rank).view()->at(offset), pattern.data(),
+                    pattern.size() * sizeof(float));
+        EXPECT_EQ(ranks.read(rank, buffer, 200'000), pattern);
+        ++ended;
+      }
+    });
+    EXPECT_EQ(ended, 3);
+  }
+}
+
+TEST(Engine, HolesStayHoles) {
+  EngineRanks ranks(2);
+  const std::size_t count = 1'000'000;
+  ranks.run([&](int rank) {
+    const auto lane = ranks.engine(rank).make_lane(0);
+    const std::uint64_t send = ranks.arena(rank).allocate(count * sizeof(float));
+    const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, 3.0F));
+    ranks.engine(rank).execute(*lane, all_reduce_call(count, send, recv));
+    EXPECT_EQ(ranks.read(rank, recv, count), std::vector<float>(count, 0.0F));
+    EXPECT_EQ(ranks.arena(rank).view()->content(ranks.arena(rank).file_offset(send),
+                                                count * sizeof(float)),
+              device::Content::hole);
+  });
+}
+
+}  // namespace
+}  // namespace hccl::node
