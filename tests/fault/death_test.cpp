@@ -43,8 +43,7 @@ bool join_or_learn(Session& session, Group& group, int victim) {
   group.members.resize(static_cast<std::size_t>(world.size));
   const hcclResult_t result = hcclCommInitRank(&group.handle, world.size, id, world.rank);
   if (result == hcclSuccess) return true;
-  require(result == hcclSystemError || result == hcclSocketError,
-          join("joining failed with ", result, ": ", last_hccl_message()));
+  expect_missing_rank(result);
   require(names_rank(last_hccl_message(), victim), last_hccl_message());
   return false;
 }

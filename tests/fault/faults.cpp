@@ -55,6 +55,11 @@ void await_async_error(const Group& group) {
   require(false, "half a minute without an async error");
 }
 
+void expect_missing_rank(hcclResult_t result) {
+  require(result == hcclSystemError || result == hcclSocketError || result == hcclInternalError,
+          join("joining returned ", result, ": ", last_hccl_message()));
+}
+
 Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
   Operation operation;
   operation.count = count;

@@ -19,6 +19,10 @@ void expect_usable_remains(Session& session, const Group& group, synStreamHandle
 // Waits (in short sleeps) until the communicator reports a failure.
 void await_async_error(const Group& group);
 
+// What joining returns when a rank has died (system or socket error) or is too late (internal
+// error, as HCCL has it).
+void expect_missing_rank(hcclResult_t result);
+
 // An all-reduce of `count` floats with buffers of its own.
 [[nodiscard]] Operation all_reduce_of(std::size_t count, std::uint64_t seed = 1);
 

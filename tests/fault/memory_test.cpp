@@ -123,7 +123,7 @@ void limited(World& world) {
   Session session(world);
   const Group group = session.join_all();
   const synStreamHandle stream = session.make_stream();
-  Operation operation = all_reduce_of(5'000'000);
+  Operation operation = all_reduce_of(500'000);
   OperationRun run(session, group, operation);
   succeed(run.queue(stream));
   succeed(synStreamSynchronize(stream));

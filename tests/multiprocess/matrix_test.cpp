@@ -45,6 +45,30 @@ TEST(Barrier, HoldsThreads) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, run_barriers, patient())), "");
 }
 
+// The comparison must be able to fail: one rank feeds other data than the others expect.
+TEST(Control, OtherDataIsNoticedByEveryRank) {
+  const auto unlike = [](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    const synStreamHandle stream = session.make_stream();
+    Operation operation;
+    operation.count = 1;
+    operation.seed = world.rank == 1 ? 5 : 6;
+    OperationRun run(session, group, operation);
+    succeed(run.queue(stream));
+    succeed(synStreamSynchronize(stream));
+    bool noticed = false;
+    try {
+      run.verify();
+    } catch (const Failure&) {
+      noticed = true;
+    }
+    require(noticed, "a wrong element is not noticed");
+    session.finish();
+  };
+  EXPECT_EQ(failures(run_ranks(3, unlike)), "");
+}
+
 std::vector<Case> cases(const std::vector<int>& sizes) {
   std::vector<Case> all;
   for (const Collective collective : {Collective::all_reduce, Collective::broadcast,

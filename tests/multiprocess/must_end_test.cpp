@@ -30,9 +30,9 @@ void opposite_orders(World& world) {
   const std::array<Group, 2> groups{session.join_all(0), session.join_all(1)};
   const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
   const std::size_t first = static_cast<std::size_t>(world.rank) % 2;
-  for (std::uint64_t round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < 40; ++round) {
     std::deque<OperationRun> runs;
-    const std::size_t count = round % 3 == 0 ? 100'000 : 10;
+    const std::size_t count = round % 3 == 0 ? 30'000 : 10;
     for (const std::size_t at : {first, 1 - first}) {
       runs.emplace_back(session, groups[at], all_reduce_of(count, round));
       succeed(runs.back().queue(streams[at]));
@@ -49,8 +49,8 @@ void only_the_waiting_stream(World& world) {
   Session session(world);
   const Group group = session.join_all();
   const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
-  for (std::uint64_t round = 0; round < 60; ++round) {
-    OperationRun run(session, group, all_reduce_of(1 + round * 1000, round));
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    OperationRun run(session, group, all_reduce_of(1 + round * 600, round));
     run.queue_upload(streams[1]);
     succeed(run.queue_collective(streams[1]));
     synEventHandle event = nullptr;
@@ -78,10 +78,10 @@ void one_behind_the_other(World& world) {
     warm_up.emplace_back(session, group, all_reduce_of(3, 3));
     succeed(warm_up.back().queue(stream));
   }
-  for (std::uint64_t round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < 40; ++round) {
     std::deque<OperationRun> runs;
     runs.emplace_back(session, group, all_reduce_of(500 + round, round));
-    runs.emplace_back(session, group, all_reduce_of(70'000, round + 1));
+    runs.emplace_back(session, group, all_reduce_of(20'000, round + 1));
     synEventHandle event = nullptr;
     if (world.rank % 2 == 0) {
       succeed(synEventCreate(&event, session.device(), 0));
