@@ -119,7 +119,7 @@ class PerfProgram:
                 rows = json.load(file)["rows"]
         for row in rows:
             for cell in cells:
-                if cell.size == row["bytes"]:
+                if cell.size == row["size_bytes"]:
                     cell.perf.append(row[self.place]["time_ns"])
 
 
