@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole life of an HCCL program in C: one process per rank, one emulated device per process, one checked all-reduce.
-// Usage: all_reduce [ranks]
+// The whole life of an HCCL program in C: one process per rank, one emulated device per process,
+// one checked all-reduce. Usage: all_reduce [ranks]
 #include <hccl.h>
+#include <synapse_api.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <synapse_api.h>
 #include <unistd.h>
 
 enum { kCount = 100000 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and collectives on two streams, tied by events: while one part is reduced, the next is copied. C++11.
-// One process with one rank, so that it runs alone; under more ranks nothing of it changes but the id and the rank.
+// Copies and collectives on two streams, tied by events: while one part is reduced, the next is
+// copied. C++11. One process with one rank, so that it runs alone; under more ranks nothing of it
+// changes but the id and the rank.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -49,17 +50,21 @@ struct Streams {
 void reduce_in_parts(const Streams& streams, hcclComm_t comm, float* host, std::uint64_t buffer) {
   for (int part = 0; part < kParts; ++part) {
     const std::uint64_t place = buffer + part * kBytes;
-    expect(synMemCopyAsync(streams.copy, address_of(host + part * kCount), kBytes, place, HOST_TO_DRAM), "copy in");
+    expect(synMemCopyAsync(streams.copy, address_of(host + part * kCount), kBytes, place,
+                           HOST_TO_DRAM),
+           "copy in");
     expect(synEventRecord(streams.copied[part], streams.copy), "synEventRecord");
     expect(synStreamWaitEvent(streams.network, streams.copied[part], 0), "synStreamWaitEvent");
-    expect(hcclAllReduce(pointer_to(place), pointer_to(place), kCount, hcclFloat, hcclSum, comm, streams.network),
+    expect(hcclAllReduce(pointer_to(place), pointer_to(place), kCount, hcclFloat, hcclSum, comm,
+                         streams.network),
            "hcclAllReduce");
     expect(synEventRecord(streams.reduced[part], streams.network), "synEventRecord");
   }
   for (int part = 0; part < kParts; ++part) {
     expect(synStreamWaitEvent(streams.copy, streams.reduced[part], 0), "synStreamWaitEvent");
-    expect(synMemCopyAsync(streams.copy, buffer + part * kBytes, kBytes, address_of(host + part * kCount),
-                           DRAM_TO_HOST), "copy out");
+    expect(synMemCopyAsync(streams.copy, buffer + part * kBytes, kBytes,
+                           address_of(host + part * kCount), DRAM_TO_HOST),
+           "copy out");
   }
   expect(synStreamSynchronize(streams.copy), "synStreamSynchronize");
 }
@@ -83,7 +88,8 @@ int run() {
   reduce_in_parts(Streams(device), comm, host, buffer);
 
   int wrong = 0;
-  for (std::size_t i = 0; i < kParts * kCount; ++i) wrong += host[i] != static_cast<float>(i % 1000) ? 1 : 0;
+  for (std::size_t i = 0; i < kParts * kCount; ++i)
+    wrong += host[i] != static_cast<float>(i % 1000) ? 1 : 0;
   expect(hcclCommDestroy(comm), "hcclCommDestroy");
   expect(synDeviceRelease(device), "synDeviceRelease");
   expect(synDestroy(), "synDestroy");

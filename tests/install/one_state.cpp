@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads the library by two names: what is done through the one must be seen through the other.
-#include <dlfcn.h>
 #include <synapse_api.h>
 
 #include <cstdint>
 #include <cstdio>
+
+#include <dlfcn.h>
 
 namespace {
 
