@@ -5,6 +5,8 @@
 #include "joining_ranks.h"
 #include "processes.h"
 
+#include <fstream>
+#include <iterator>
 #include <random>
 
 namespace hccl::bootstrap::test {
@@ -239,6 +241,43 @@ TEST(JoinProcesses, AnOccupiedPortIsNamed) {
   EXPECT_EQ(processes.report(0).code, hcclSocketError);
   EXPECT_NE(processes.text(0).find("another process listens"), std::string::npos);
   close(listener);
+}
+
+TEST(JoinProcesses, AnEmptyIdWithoutTheVariableIsRefusedAtOnce) {
+  Processes processes;
+  processes.start(0, {}, [](Report& report) { join_and_report(report, hcclUniqueId{}, 2, 0); });
+  EXPECT_TRUE(processes.finished(0));
+  EXPECT_EQ(processes.report(0).code, hcclInvalidArgument);
+  EXPECT_NE(processes.text(0).find("HCCL_COMM_ID"), std::string::npos) << processes.text(0);
+}
+
+TEST(JoinProcesses, OneRankNeedsOnlyTheVariable) {
+  Processes processes;
+  processes.start(0, with_port(free_port()), [](Report& report) {
+    const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 1, 0);
+    write_report(report, ending.code, ending.text);
+  });
+  expect_joined(processes, 1);
+}
+
+TEST(JoinProcesses, LongWaitingIsReportedOnceWithTheMissing) {
+  Processes processes;
+  const std::string log = text(testing::TempDir(), "hccl-hang-report-", getpid());
+  Environment environment = with_port(free_port());
+  environment["HCCL_HANG_REPORT"] = "0.1";
+  environment["HCCL_DEBUG_FILE"] = log;
+  for (const int rank : {0, 2}) start_rank(processes, rank, 4, environment);
+  const auto contents = [&] {
+    std::ifstream file(log);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_TRUE(wait_until([&] { return contents().find("still waiting") != std::string::npos; }));
+  for (const int rank : {1, 3}) start_rank(processes, rank, 4, environment);
+  expect_joined(processes, 4);
+  const std::string said = contents();
+  EXPECT_NE(said.find("ranks 1,3 have not joined (of 4)"), std::string::npos) << said;
+  EXPECT_EQ(said.find("still waiting"), said.rfind("still waiting")) << said;
+  unlink(log.c_str());
 }
 
 TEST(JoinProcesses, AForkedChildIsRefused) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// HCCL_COMM_ID in its forms, and the choice of an interface.
+#include "bootstrap/address.h"
+
+#include "base/error.h"
+#include "bootstrap/interfaces.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+std::string first_of(const std::string& comm_id) { return parse_comm_id(comm_id).at(0).to_text(); }
+
+TEST(CommId, NumericFormsAreTakenAsTheyAre) {
+  EXPECT_EQ(first_of("127.0.0.1:5555"), "127.0.0.1:5555");
+  EXPECT_EQ(first_of("10.1.2.3:1"), "10.1.2.3:1");
+  EXPECT_EQ(first_of("[::1]:65535"), "[::1]:65535");
+  EXPECT_EQ(first_of("::1:5555"), "[::1]:5555");
+  EXPECT_EQ(first_of("[fd00::2]:80"), "[fd00::2]:80");
+  EXPECT_EQ(parse_comm_id("127.0.0.1:5555").size(), 1U);
+}
+
+TEST(CommId, NamesAreLookedUpAndIPv4ComesFirst) {
+  const auto addresses = parse_comm_id("localhost:7777");
+  EXPECT_EQ(addresses.at(0).to_text(), "127.0.0.1:7777");
+  for (const Address& address : addresses) EXPECT_TRUE(address.is_loopback());
+}
+
+TEST(CommId, MistakesNameTheVariable) {
+  for (const char* wrong :
+       {"", "127.0.0.1", ":5555", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:5x", "[]:5555", "no.such.host.invalid:5555"}) {
+    try {
+      static_cast<void>(parse_comm_id(wrong));
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), hcclInvalidArgument);
+      EXPECT_EQ(std::string(error.what()).find("HCCL_COMM_ID="), 0U) << error.what();
+    }
+  }
+}
+
+TEST(Address, SurvivesTheSocketCalls) {
+  for (const char* form : {"192.0.2.7:5", "[2001:db8::7]:65535"}) {
+    const Address address = parse_comm_id(form).at(0);
+    EXPECT_EQ(from_socket_address(to_socket_address(address).get()), address);
+    EXPECT_EQ(address.to_text(), form);
+    EXPECT_FALSE(address.is_loopback());
+    EXPECT_FALSE(address.is_link_local());
+  }
+  EXPECT_TRUE(parse_comm_id("[fe80::1]:5").at(0).is_link_local());
+  EXPECT_FALSE(parse_comm_id("[::1]:5").at(0).same_host(parse_comm_id("127.0.0.1:5").at(0)));
+  EXPECT_TRUE(parse_comm_id("127.0.0.1:6").at(0).same_host(parse_comm_id("127.0.0.1:5").at(0)));
+}
+
+Interface interface(const std::string& name, const std::string& address) {
+  Address parsed = parse_comm_id(address + ":1").at(0);
+  parsed.port = 0;
+  return {name, parsed, name == "lo"};
+}
+
+std::string chosen(const std::vector<Interface>& interfaces, const std::string& prefixes) {
+  const Interface choice = choose_interface(interfaces, prefixes);
+  return choice.name + " " + choice.address.host_text();
+}
+
+TEST(InterfaceChoice, ByDefaultTheFirstRealOne) {
+  const std::vector<Interface> all{
+      interface("lo", "127.0.0.1"),      interface("docker0", "172.17.0.1"),
+      interface("virbr0", "192.0.2.99"), interface("veth12", "169.254.1.1"),
+      interface("tunl0", "10.9.9.9"),    interface("eth0", "[fe80::1]"),
+      interface("eth0", "[fd00::1]"),    interface("eth1", "192.0.2.1"),
+      interface("ib0", "192.0.2.2")};
+  EXPECT_EQ(chosen(all, ""), "eth1 192.0.2.1");
+  EXPECT_EQ(chosen({all.begin(), all.begin() + 7}, ""), "eth0 fd00::1");
+  // Link-local addresses need a scope that differs between hosts.
+  EXPECT_EQ(chosen({all.begin(), all.begin() + 6}, ""), "lo 127.0.0.1");
+}
+
+TEST(InterfaceChoice, ByPrefixInTheOrderOfThePrefixes) {
+  const std::vector<Interface> all{interface("lo", "127.0.0.1"), interface("eth0", "192.0.2.1"),
+                                   interface("ib0", "192.0.2.2"),
+                                   interface("docker0", "172.17.0.1")};
+  EXPECT_EQ(chosen(all, "ib,eth"), "ib0 192.0.2.2");
+  EXPECT_EQ(chosen(all, "en,eth"), "eth0 192.0.2.1");
+  EXPECT_EQ(chosen(all, "lo"), "lo 127.0.0.1");
+  EXPECT_EQ(chosen(all, "docker"), "docker0 172.17.0.1");
+}
+
+TEST(InterfaceChoice, NoMatchSaysWhatThereIs) {
+  try {
+    static_cast<void>(choose_interface({interface("eth0", "192.0.2.1")}, "ib,en"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), hcclInvalidArgument);
+    EXPECT_STREQ(error.what(),
+                 "HCCL_SOCKET_IFNAME=\"ib,en\" matches no interface with a usable address; name "
+                 "one of: eth0 (192.0.2.1)");
+  }
+  EXPECT_THROW(static_cast<void>(choose_interface({}, "")), Error);
+}
+
+TEST(InterfaceChoice, ThisMachineHasOne) {
+  const Interface choice = choose_interface(local_interfaces(), "");
+  EXPECT_FALSE(choice.name.empty());
+  EXPECT_EQ(choice.address.port, 0);
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap

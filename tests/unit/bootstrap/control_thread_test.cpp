@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control thread while its process exits or forks. The test itself never starts it: its
+// children do.
+#include "bootstrap/control_thread.h"
+
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/peer_process.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+// What a process's exit status says of the function run in it.
+template <class Function>
+int status_of(const Function& function) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    try {
+      function();
+    } catch (const std::exception& error) {
+      std::fputs(error.what(), stderr);
+      _exit(9);
+    }
+    exit(0);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+ProcessWatch& immortal_watch() {
+  static ProcessWatch watch;  // destroyed at exit
+  return watch;
+}
+
+TEST(ControlThread, DoesNotHoldUpTheExit) {
+  const int status = status_of([] {
+    immortal_watch();
+    const FileDescriptor self = open_process(getppid());
+    immortal_watch() = ProcessWatch(self, [] {});
+    std::atexit([] {  // runs before what was registered earlier, the control thread still alive
+      ControlThread::instance().post([] { pause(); });
+    });
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ControlThread, CallsAfterExitHasBegunAreHarmless) {
+  const int status = status_of([] {
+    std::atexit([] {  // registered first, hence runs last
+      ControlThread::instance().post([] {});
+      stop_control_thread();
+      try {
+        static_cast<void>(create_unique_id());
+        _exit(3);
+      } catch (const Error& error) {
+        _exit(error.code() == hcclInvalidUsage ? 0 : 4);
+      }
+    });
+    ControlThread::instance().start();
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ControlThread, IsNotStartedInAForkedChild) {
+  const int status = status_of([] {
+    ControlThread::instance().start();
+    static ProcessWatch watch(open_process(getppid()), [] {});
+    const int inner = status_of([] {
+      try {
+        ControlThread::instance().start();
+        _exit(3);
+      } catch (const Error& error) {
+        if (error.code() != hcclInvalidUsage) _exit(4);
+      }
+      watch = ProcessWatch();
+      stop_control_thread();
+    });
+    if (inner != 0) _exit(5);
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control thread and its process watches: told once, cancelled safely, resting and going on.
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/control_thread.h"
+#include "bootstrap/peer_process.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+// A child that sleeps until it is killed.
+class Sleeper {
+ public:
+  Sleeper() : pid_(fork()) {
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (true) pause();
+    }
+    process_ = open_process(pid_);
+  }
+  ~Sleeper() { kill(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  void kill() {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  [[nodiscard]] const FileDescriptor& process() const { return process_; }
+
+ private:
+  pid_t pid_;
+  FileDescriptor process_;
+};
+
+bool becomes(const std::atomic<int>& value, int expected) {
+  for (int i = 0; i < 10'000 && value != expected; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return value == expected;
+}
+
+TEST(ProcessWatch, TellsOnceFromTheControlThread) {
+  Sleeper sleeper;
+  std::atomic<int> told{0};
+  std::atomic<bool> on_control_thread{false};
+  const ProcessWatch watch(sleeper.process(), [&] {
+    on_control_thread = ControlThread::instance().is_current();
+    ++told;
+  });
+  EXPECT_FALSE(has_exited(sleeper.process()));
+  EXPECT_EQ(told, 0);
+  sleeper.kill();
+  EXPECT_TRUE(becomes(told, 1));
+  EXPECT_TRUE(on_control_thread);
+  EXPECT_TRUE(has_exited(sleeper.process()));
+  EXPECT_FALSE(ControlThread::instance().is_current());
+}
+
+TEST(ProcessWatch, OfADeadProcessTellsAtOnce) {
+  Sleeper sleeper;
+  sleeper.kill();
+  std::atomic<int> told{0};
+  const ProcessWatch watch(sleeper.process(), [&] { ++told; });
+  EXPECT_TRUE(becomes(told, 1));
+}
+
+TEST(ProcessWatch, IsSilentOnceDestroyed) {
+  for (int round = 0; round < 50; ++round) {
+    Sleeper sleeper;
+    std::atomic<bool> destroyed{false};
+    std::atomic<bool> told_late{false};
+    {
+      const ProcessWatch watch(sleeper.process(), [&] {
+        if (destroyed) told_late = true;
+      });
+      if (round % 2 == 0) sleeper.kill();
+    }
+    destroyed = true;
+    sleeper.kill();
+    EXPECT_FALSE(told_late);
+  }
+}
+
+TEST(ProcessWatch, MayBeDestroyedByItsCallback) {
+  Sleeper sleeper;
+  std::atomic<int> told{0};
+  auto watch = std::make_unique<ProcessWatch>();
+  *watch = ProcessWatch(sleeper.process(), [&] {
+    watch.reset();
+    ++told;
+  });
+  sleeper.kill();
+  EXPECT_TRUE(becomes(told, 1));
+}
+
+TEST(ProcessWatch, ManyOfOneProcess) {
+  Sleeper sleeper;
+  std::atomic<int> told{0};
+  std::vector<ProcessWatch> watches;
+  for (int i = 0; i < 40; ++i) watches.emplace_back(sleeper.process(), [&] { ++told; });
+  watches.erase(watches.begin() + 10, watches.begin() + 20);
+  sleeper.kill();
+  EXPECT_TRUE(becomes(told, 30));
+}
+
+TEST(ControlThread, RestsWhileStoppedAndGoesOn) {
+  Sleeper sleeper;
+  std::atomic<int> told{0};
+  const ProcessWatch watch(sleeper.process(), [&] { ++told; });
+  stop_control_thread();
+  stop_control_thread();
+  sleeper.kill();
+  {
+    Sleeper other;
+    ControlThread::instance().start();
+    EXPECT_TRUE(becomes(told, 1));
+    const ProcessWatch unused(other.process(), [] {});
+    stop_control_thread();
+  }
+  std::atomic<int> ran{0};
+  ControlThread::instance().post([&] { ++ran; });
+  ControlThread::instance().start();
+  EXPECT_TRUE(becomes(ran, 1));
+}
+
+TEST(ControlThread, BlocksSignalsAndSurvivesFailingTasks) {
+  ControlThread& thread = ControlThread::instance();
+  thread.start();
+  std::atomic<int> blocked{-1};
+  thread.post([] { throw Error(hcclInternalError, "a task that fails"); });
+  thread.post([&] {
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    blocked = sigismember(&mask, SIGUSR1) & sigismember(&mask, SIGTERM);
+  });
+  EXPECT_TRUE(becomes(blocked, 1));
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap

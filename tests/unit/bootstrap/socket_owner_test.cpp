@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel tells who owns the other end of a loopback connection.
+#include "bootstrap/socket_owner.h"
+
+#include "bootstrap/acceptor.h"
+#include "bootstrap/address.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+TEST(SocketOwner, IsTheUserOfTheOtherEnd) {
+  for (const char* form : {"127.0.0.1:1", "[::1]:1"}) {
+    Address address = parse_comm_id(form).at(0);
+    address.port = 0;
+    const FileDescriptor listener = listen_on(address);
+    ASSERT_TRUE(listener.valid());
+    const SocketAddress where = to_socket_address(local_address(listener.get()));
+    FileDescriptor client(socket(where.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(client.get(), where.get(), where.length), 0);
+    const FileDescriptor server(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(server.valid());
+    EXPECT_EQ(tcp_peer_user(server.get()), geteuid()) << form;
+    client.reset();
+    EXPECT_FALSE(tcp_peer_user(server.get())) << form;
+  }
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap

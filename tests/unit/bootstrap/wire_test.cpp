@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames, messages, proofs and the hash below them; whatever is malformed gives nothing.
+#include "bootstrap/wire.h"
+
+#include "bootstrap/messages.h"
+#include "bootstrap/rank_list.h"
+#include "bootstrap/secret.h"
+#include "bootstrap/sha256.h"
+
+#include <random>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string hex(const Digest& digest) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  for (const std::byte byte : digest) {
+    result += kDigits[std::to_integer<std::size_t>(byte >> 4)];
+    result += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return result;
+}
+
+// FIPS 180-4's examples.
+TEST(Sha256, AgreesWithTheStandard) {
+  EXPECT_EQ(hex(sha256(bytes_of(""))),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(hex(sha256(bytes_of("abc"))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(hex(sha256(bytes_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(hex(sha256(bytes_of(std::string(1'000'000, 'a')))),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+// RFC 4231, cases 2 and 6.
+TEST(Hmac, AgreesWithTheStandard) {
+  const std::array<std::span<const std::byte>, 2> parts{bytes_of("what do ya want "),
+                                                        bytes_of("for nothing?")};
+  EXPECT_EQ(hex(hmac(bytes_of("Jefe"), parts)),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  const Bytes long_key(131, std::byte{0xaa});
+  const std::array<std::span<const std::byte>, 1> text{
+      bytes_of("Test Using Larger Than Block-Size Key - Hash Key First")};
+  EXPECT_EQ(hex(hmac(long_key, text)),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST(Secret, ComparesAllOfIt) {
+  const Secret one = random_secret();
+  EXPECT_NE(one, random_secret());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    Secret other = one;
+    other[i] ^= std::byte{1};
+    EXPECT_FALSE(equal_in_constant_time(one, other));
+  }
+  EXPECT_TRUE(equal_in_constant_time(one, Secret(one)));
+  EXPECT_FALSE(equal_in_constant_time(one, std::span(one).first<8>()));
+}
+
+TEST(RankList, JoinsNeighbours) {
+  EXPECT_EQ(rank_list({3}), "rank 3");
+  EXPECT_EQ(rank_list({3, 5}), "ranks 3,5");
+  EXPECT_EQ(rank_list({0, 1, 2, 4, 5, 9}), "ranks 0-2,4,5,9");
+  std::vector<int> odd;
+  for (int rank = 1; rank < 1000; rank += 2) odd.push_back(rank);
+  EXPECT_LT(rank_list(odd).size(), 200U);
+}
+
+TEST(Frame, HeadersAreChecked) {
+  const Bytes frame = encode_frame(FrameType::hello, bytes_of("12345"), 2);
+  ASSERT_EQ(frame.size(), kFrameHeaderSize + 5);
+  const auto header = std::span(frame).first<kFrameHeaderSize>();
+  const auto parsed = parse_header(header, 5);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->type, FrameType::hello);
+  EXPECT_EQ(parsed->descriptors, 2);
+  EXPECT_EQ(parsed->length, 5U);
+  EXPECT_FALSE(parse_header(header, 4));
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (i == 4) continue;  // the type: another valid one
+    Bytes damaged = frame;
+    damaged[i] ^= std::byte{0x40};
+    EXPECT_FALSE(parse_header(std::span(damaged).first<kFrameHeaderSize>(), 5)) << i;
+  }
+}
+
+TEST(WireReader, NeverReadsPastTheEnd) {
+  WireWriter writer;
+  writer.put_u16(0x1234);
+  writer.put_text("text\n");
+  writer.put_u64(1ULL << 63);
+  WireReader reader(writer.bytes());
+  EXPECT_EQ(reader.u16(), 0x1234);
+  EXPECT_EQ(reader.text(10), "text?");
+  EXPECT_EQ(reader.u64(), 1ULL << 63);
+  EXPECT_TRUE(reader.complete());
+  EXPECT_EQ(reader.u32(), 0U);
+  EXPECT_FALSE(reader.ok());
+  WireReader strict(writer.bytes());
+  static_cast<void>(strict.u16());
+  EXPECT_EQ(strict.text(4), "");
+  EXPECT_FALSE(strict.ok());
+}
+
+const ProcessIdentity kProcess{4242, 77, "host a", "uid 0 node b"};
+
+TEST(Messages, SurviveTheWire) {
+  const Secret nonce = random_secret();
+  const Bytes key(16, std::byte{9});
+  const Hello hello{random_secret(), 3, 8, kProcess, random_secret()};
+  const auto parsed = parse_hello(serialize(hello, key, nonce));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->nonce, hello.nonce);
+  EXPECT_EQ(parsed->rank, 3);
+  EXPECT_EQ(parsed->size, 8);
+  EXPECT_EQ(parsed->process, kProcess);
+  EXPECT_EQ(parsed->node_socket, hello.node_socket);
+  const auto failure = parse_failure(serialize(Failure{hcclSystemError, "rank 3 exited"}));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, hcclSystemError);
+  EXPECT_EQ(failure->text, "rank 3 exited");
+  const Table table{random_secret(), {{kProcess, random_secret()}, {kProcess, random_secret()}}};
+  const auto same = parse_table(serialize(table));
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->secret, table.secret);
+  ASSERT_EQ(same->ranks.size(), 2U);
+  EXPECT_EQ(same->ranks[1].node_socket, table.ranks[1].node_socket);
+  const auto entry = parse_entry(serialize(EntryMessage{5, true, false, Bytes(100)}));
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->blob.size(), 100U);
+  EXPECT_TRUE(entry->has_memory);
+}
+
+TEST(Messages, ProofsDependOnKeyNonceAndContent) {
+  const Secret nonce = random_secret();
+  const Bytes key(16, std::byte{9});
+  const Hello hello{random_secret(), 3, 8, kProcess, random_secret()};
+  const Bytes bytes = serialize(hello, key, nonce);
+  EXPECT_TRUE(hello_proves(bytes, key, nonce));
+  EXPECT_FALSE(hello_proves(bytes, Bytes(16), nonce));
+  EXPECT_FALSE(hello_proves(bytes, key, random_secret()));
+  EXPECT_FALSE(welcome_proves(bytes, key, nonce));  // a hello is no welcome
+  Bytes changed = bytes;
+  changed[17] ^= std::byte{1};
+  EXPECT_FALSE(hello_proves(changed, key, nonce));
+  EXPECT_FALSE(hello_proves(std::span(bytes).first(10), key, nonce));
+}
+
+TEST(Messages, OutOfRangeFieldsGiveNothing) {
+  const auto with = [](int rank, int size, int pid) {
+    Hello hello{{}, rank, size, kProcess, {}};
+    hello.process.pid = pid;
+    return parse_hello(serialize(hello, {}, {})).has_value();
+  };
+  EXPECT_TRUE(with(0, 1, 1));
+  EXPECT_FALSE(with(-1, 4, 1));
+  EXPECT_FALSE(with(kMostRanks, 4, 1));
+  EXPECT_FALSE(with(0, 0, 1));
+  EXPECT_FALSE(with(0, kMostRanks + 1, 1));
+  EXPECT_FALSE(with(0, 4, 0));
+  EXPECT_FALSE(parse_failure(serialize(Failure{hcclSuccess, "no failure"})));
+  Bytes unknown = serialize(Failure{hcclSystemError, "why"});
+  unknown[0] = std::byte{99};
+  EXPECT_FALSE(parse_failure(unknown));
+  EXPECT_FALSE(parse_rank(serialize_rank(-1)));
+  EXPECT_FALSE(parse_rank(serialize_rank(kMostRanks)));
+}
+
+TEST(Messages, MutilatedBytesNeverCrash) {
+  std::mt19937 random(20260105);
+  Table table;
+  for (int i = 0; i < 5; ++i) table.ranks.push_back({kProcess, random_secret()});
+  const Hello hello{random_secret(), 3, 8, kProcess, random_secret()};
+  const std::vector<Bytes> samples{serialize(hello, {}, {}),
+                                   serialize(table),
+                                   serialize(Welcome{kProcess, 2}, {}, {}),
+                                   serialize(Failure{hcclSystemError, "why"}),
+                                   serialize(EntryMessage{1, true, true, Bytes(30)}),
+                                   serialize(ContributionMessage{{}, 1, true, Bytes(30)})};
+  for (int round = 0; round < 20'000; ++round) {
+    Bytes bytes = samples[static_cast<std::size_t>(round) % samples.size()];
+    for (int i = 0; i < 1 + round % 3; ++i) {
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    }
+    if (round % 2 == 0) bytes.resize(random() % bytes.size());
+    static_cast<void>(parse_greeting(bytes));
+    static_cast<void>(parse_hello(bytes));
+    static_cast<void>(parse_welcome(bytes));
+    static_cast<void>(parse_failure(bytes));
+    static_cast<void>(parse_gave_up(bytes));
+    static_cast<void>(parse_table(bytes));
+    static_cast<void>(parse_contribution(bytes));
+    static_cast<void>(parse_entry(bytes));
+    static_cast<void>(parse_rank(bytes));
+  }
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap
