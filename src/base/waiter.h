@@ -15,7 +15,7 @@ struct WaitLadder {
   std::uint32_t yields = 0;
 
   // Every waiter has a core of its own: pause for a few microseconds first.
-  static constexpr WaitLadder spinning() { return {2000, 1000}; }
+  static constexpr WaitLadder spinning() { return {200, 1000}; }
   // Waiters share cores: give the core away at once, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000}; }
 };

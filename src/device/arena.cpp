@@ -18,6 +18,8 @@ namespace {
 
 std::atomic<std::uint64_t> next_serial{1};
 
+constexpr std::uint64_t kLeadStep = 6 * 64;  // six cache lines
+
 // The allocation a thread looked up last; collectives resolve the same few buffers over and over.
 struct CachedLookup {
   std::uint64_t serial = 0;
@@ -61,48 +63,56 @@ void copy_data(int file, std::uint64_t from, std::uint64_t to, std::uint64_t byt
 
 }  // namespace
 
-Arena::Arena(DeviceAddress base, std::uint64_t capacity)
+Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger)
     : base_(base),
       capacity_(capacity),
       view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
       addresses_(0, capacity),
       fresh_pages_(capacity, 2 * capacity),
-      serial_(next_serial.fetch_add(1)) {}
+      serial_(next_serial.fetch_add(1)),
+      next_lead_(stagger * 2 * kLeadStep) {}
 
 DeviceAddress Arena::allocate(std::uint64_t bytes) {
-  if (bytes == 0)
-    throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
+  if (bytes == 0) throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
   if (bytes > capacity_) {
     throw SynError(synOutOfDeviceMemory,
                    text("synDeviceMalloc of ", bytes, " bytes: the device has ", capacity_,
                         "; raise HCCL_DEVICE_MEMORY"));
   }
-  const std::uint64_t rounded = round_up(bytes, kPageBytes);
   const std::lock_guard lock(mutex_);
   collect_locked();
-  std::optional<std::uint64_t> offset;
-  if (rounded >= kHugePageBytes) offset = addresses_.allocate(rounded, kHugePageBytes);
-  if (!offset) offset = addresses_.allocate(rounded, kPageBytes);
-  if (!offset) {
-    throw SynError(
-        synOutOfDeviceMemory,
-        text("synDeviceMalloc of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
-             " are free, none so long in one piece; free memory or raise HCCL_DEVICE_MEMORY"));
+  // A tile reads and writes many buffers at the same offset. If all of them started at the same
+  // offset of a page, those lines would fight for the same few places of the first-level cache.
+  std::uint64_t lead = next_lead_ % kPageBytes;
+  next_lead_ += kLeadStep;
+  std::uint64_t pages = round_up(lead + bytes, kPageBytes);
+  auto offset = addresses_.allocate(pages, pages >= kHugePageBytes ? kHugePageBytes : kPageBytes);
+  if (!offset) {  // all that is left, to the last page
+    lead = 0;
+    pages = round_up(bytes, kPageBytes);
+    offset = addresses_.allocate(pages, kPageBytes);
   }
-  allocations_.emplace(*offset, Allocation{bytes, rounded, *offset, true, nullptr});
-  allocated_.fetch_add(rounded, std::memory_order_relaxed);
+  if (!offset) {
+    throw SynError(synOutOfDeviceMemory,
+                   text("synDeviceMalloc of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
+                        " are free, none so long in one piece; free memory or raise "
+                        "HCCL_DEVICE_MEMORY"));
+  }
+  allocations_.emplace(*offset, Allocation{bytes, lead, pages, *offset, true, nullptr});
+  allocated_.fetch_add(pages, std::memory_order_relaxed);
   version_.fetch_add(1, std::memory_order_release);
-  return base_ + *offset;
+  return base_ + *offset + lead;
 }
 
 void Arena::release(DeviceAddress address, Quiescent quiescent) {
   const std::lock_guard lock(mutex_);
-  const auto entry = address >= base_ ? allocations_.find(address - base_) : allocations_.end();
-  if (entry == allocations_.end() || !entry->second.live) {
-    throw SynError(
-        synInvalidArgument,
-        text("synDeviceFree of 0x", std::hex, address,
-             ": not the start of an allocation; pass what synDeviceMalloc returned, once"));
+  const auto entry = address >= base_ ? find(address - base_) : allocations_.end();
+  if (entry == allocations_.end() || !entry->second.live ||
+      address - base_ != entry->first + entry->second.lead) {
+    throw SynError(synInvalidArgument,
+                   text("synDeviceFree of 0x", std::hex, address,
+                        ": not the start of an allocation; pass what synDeviceMalloc returned, "
+                        "once"));
   }
   entry->second.live = false;
   entry->second.quiescent = std::move(quiescent);
@@ -155,8 +165,20 @@ Arena::Allocations::iterator Arena::find(std::uint64_t offset) {
 }
 
 std::string Arena::describe(const Allocations::value_type& entry) const {
-  return text("allocation 0x", std::hex, base_ + entry.first, std::dec, " of ",
+  return text("allocation 0x", std::hex, base_ + entry.first + entry.second.lead, std::dec, " of ",
               entry.second.requested, " bytes");
+}
+
+std::uint64_t Arena::remember(const Allocations::value_type& entry, std::uint64_t offset) const {
+  const Allocation& allocation = entry.second;
+  const std::uint64_t first = entry.first + allocation.lead;
+  lookups[next_lookup++ % kCachedLookups] = {serial_,
+                                             version_.load(std::memory_order_relaxed),
+                                             first,
+                                             first + allocation.requested,
+                                             allocation.file_offset + allocation.lead,
+                                             allocation.live};
+  return allocation.file_offset + (offset - entry.first);
 }
 
 MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const char* what) {
@@ -167,27 +189,22 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
   }
   const std::lock_guard lock(mutex_);
   const auto entry = address >= base_ && offset < capacity_ ? find(offset) : allocations_.end();
-  if (entry == allocations_.end() || !entry->second.live ||
-      offset > entry->first + entry->second.requested) {
+  const bool found = entry != allocations_.end();
+  const std::uint64_t first = found ? entry->first + entry->second.lead : 0;
+  if (!found || !entry->second.live || offset < first || offset - first > entry->second.requested) {
     throw Error(hcclInvalidArgument,
                 text(what, " 0x", std::hex, address, std::dec, " is not in device memory",
-                     entry != allocations_.end() ? text(" (", describe(*entry), " was freed)") : "",
+                     found && !entry->second.live ? text(" (", describe(*entry), " was freed)") : "",
                      "; pass an address from synDeviceMalloc"));
   }
-  const Allocation& allocation = entry->second;
-  const std::uint64_t left = allocation.requested - (offset - entry->first);
+  const std::uint64_t left = entry->second.requested - (offset - first);
   if (bytes > left) {
-    throw Error(hcclInvalidArgument, text(what, " 0x", std::hex, address, std::dec, " + ", bytes,
-                                          " bytes leaves ", describe(*entry), " by ", bytes - left,
-                                          " bytes; check the count and the type"));
+    throw Error(hcclInvalidArgument,
+                text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes leaves ",
+                     describe(*entry), " by ", bytes - left,
+                     " bytes; check the count and the type"));
   }
-  lookups[next_lookup++ % kCachedLookups] = {serial_,
-                                             version_.load(std::memory_order_relaxed),
-                                             entry->first,
-                                             entry->first + allocation.requested,
-                                             allocation.file_offset,
-                                             true};
-  return {allocation.file_offset + (offset - entry->first), bytes};
+  return {remember(*entry, offset), bytes};
 }
 
 std::uint64_t Arena::file_offset(DeviceAddress address) {
@@ -196,15 +213,8 @@ std::uint64_t Arena::file_offset(DeviceAddress address) {
   if (hit != nullptr) return hit->file_offset + (offset - hit->first);
   const std::lock_guard lock(mutex_);
   const auto entry = find(offset);
-  if (entry == allocations_.end()) return offset;  // a range of zero bytes at an allocation's end
-  const Allocation& allocation = entry->second;
-  lookups[next_lookup++ % kCachedLookups] = {serial_,
-                                             version_.load(std::memory_order_relaxed),
-                                             entry->first,
-                                             entry->first + allocation.requested,
-                                             allocation.file_offset,
-                                             allocation.live};
-  return allocation.file_offset + (offset - entry->first);
+  // Not found: a range of zero bytes at the end of an allocation.
+  return entry == allocations_.end() ? offset : remember(*entry, offset);
 }
 
 void Arena::move_to_fresh_pages(MemoryRange range) {

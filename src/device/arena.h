@@ -29,10 +29,12 @@ class Arena {
   // True once nothing queued before the free can touch the memory any more.
   using Quiescent = std::function<bool()>;
 
-  Arena(DeviceAddress base, std::uint64_t capacity);
+  // Devices of one box pass different `stagger` values, so that their buffers do not all start at
+  // the same cache set.
+  Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
 
-  // Throws SynError(synOutOfDeviceMemory). Ranges are whole pages; 2 MiB and more are aligned to 2
-  // MiB.
+  // Throws SynError(synOutOfDeviceMemory). Allocations share no page and start at a multiple of 128
+  // bytes.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes);
 
   // Returns at once; the range is reused and its pages given back when `quiescent`. Throws
@@ -67,17 +69,21 @@ class Arena {
 
  private:
   struct Allocation {
-    std::uint64_t requested = 0;  // bytes the program asked for
-    std::uint64_t bytes = 0;      // whole pages
-    std::uint64_t file_offset = 0;
+    std::uint64_t requested = 0;    // bytes the program asked for
+    std::uint64_t lead = 0;         // bytes between its first page and its address
+    std::uint64_t bytes = 0;        // whole pages
+    std::uint64_t file_offset = 0;  // of its first page
     bool live = true;
     Quiescent quiescent;
   };
-  using Allocations = std::map<std::uint64_t, Allocation>;  // by offset in the address space
+  using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
 
   Allocations::iterator find(std::uint64_t offset);
   void collect_locked();
   void give_back(std::uint64_t file_offset, std::uint64_t bytes);
+  // Puts an allocation into the thread's cache of look-ups; returns where `offset` is in the file.
+  [[nodiscard]] std::uint64_t remember(const Allocations::value_type& entry,
+                                       std::uint64_t offset) const;
   [[nodiscard]] std::string describe(const Allocations::value_type& entry) const;
 
   DeviceAddress base_;
@@ -93,6 +99,7 @@ class Arena {
       1};                 // changes with the allocations: validates threads' cached look-ups
   std::uint64_t serial_;  // tells arenas apart in those caches
   std::size_t retiring_ = 0;
+  std::uint64_t next_lead_;
 };
 
 }  // namespace hccl::device

@@ -28,9 +28,9 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 
 }  // namespace
 
-void Engine::prepare_source(Operation& op) {
+// Finds out what the source holds; where it is data, brings it into the page tables.
+void Engine::settle_source(Operation& op) {
   device::ArenaView& memory = *arena_.view();
-  if (op.recv_bytes != 0) memory.populate(op.recv_offset, op.recv_bytes, true);
   if (memory.populated(op.send_offset, op.send_bytes)) return;
   op.content = memory.content(op.send_offset, op.send_bytes);
   if (op.content == device::Content::data) memory.populate(op.send_offset, op.send_bytes, false);
@@ -39,7 +39,9 @@ void Engine::prepare_source(Operation& op) {
 void Engine::run_cooperative(Operation& op) {
   Lane& lane = op.lane;
   LaneBlock& block = lane.block();
-  prepare_source(op);
+  op.plan.emplace(op.call, size_, cores_.cores);
+  if (op.recv_bytes != 0) arena_.view()->populate(op.recv_offset, op.recv_bytes, true);
+  settle_source(op);
   publish(op);
   const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
   const std::uint32_t open = lane.state_word(LaneBlock::open);
@@ -81,13 +83,13 @@ void Engine::open_operation(Operation& op) {
     return;  // failed meanwhile
   }
   // Helpers beyond the cores would only take turns; all are woken at completion.
-  if (op.plan.tiles() > 1 && cores_.cores > 1) block.bell.ring(cores_.cores - 1);
+  if (op.plan->tiles() > 1 && cores_.cores > 1) block.bell.ring(cores_.cores - 1);
 }
 
 void Engine::work(Operation& op) {
   LaneBlock& block = op.lane.block();
   if (!map_peers(op)) return;
-  const std::uint32_t tiles = op.plan.tiles();
+  const std::uint32_t tiles = op.plan->tiles();
   for (;;) {
     const std::uint32_t number = block.next_tile.fetch_add(1, std::memory_order_relaxed);
     if (number >= tiles) return;
@@ -154,9 +156,9 @@ const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t off
 }
 
 void Engine::run_tile(Operation& op, std::uint32_t number) {
-  const Tile tile = op.plan.tile(number);
+  const Tile tile = op.plan->tile(number);
   const std::uint64_t in_chunks =
-      static_cast<std::uint64_t>(tile.chunk) * op.plan.chunk_bytes() + tile.first_byte;
+      static_cast<std::uint64_t>(tile.chunk) * op.plan->chunk_bytes() + tile.first_byte;
   std::array<const std::byte*, kMostRanks> sources;
   std::array<std::byte*, kMostRanks> destinations;
   std::size_t source_count = 0;
@@ -209,7 +211,7 @@ void Engine::leave(const Operation& op) {
     const auto& record = control_.header().records[rank];
     for (;;) {
       const std::uint32_t tile = op.lane.inside(rank).tile.load(std::memory_order_seq_cst);
-      if (tile == 0 || !op.plan.stores_to(tile - 1, rank_)) break;
+      if (tile == 0 || !op.plan->stores_to(tile - 1, rank_)) break;
       if (record.presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (patience.expired()) {
         arena_.move_to_fresh_pages({op.recv_offset, op.recv_bytes});

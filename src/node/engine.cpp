@@ -48,7 +48,7 @@ std::string Engine::rank_text(int rank) const {
 void Engine::execute(Lane& lane, const CollectiveCall& call) {
   lane.attach();
   if (fault_.raised()) fault_.throw_error();
-  Operation op(lane, call, size_, cores_.cores);
+  Operation op(lane, call, size_);
   RankRecord& record = control_.header().records[rank_];
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);
   if (op.send_bytes != 0) op.send_offset = arena_.file_offset(call.send);
@@ -84,18 +84,23 @@ bool Engine::all_arrived(const Lane& lane) const {
   return true;
 }
 
+// Copies what this rank sends, allocating nothing where it is a hole.
+void Engine::load_source(Operation& op, std::byte* payload) {
+  device::ArenaView& memory = *arena_.view();
+  settle_source(op);
+  if (op.content == device::Content::data) {
+    std::memcpy(payload, memory.at(op.send_offset), op.send_bytes);
+  } else {
+    device::copy_to_host(arena_, payload, op.call.send, op.send_bytes);
+  }
+}
+
 void Engine::run_eager(Operation& op) {
   Lane& lane = op.lane;
   const bool sends =
       op.send_bytes != 0 && (op.call.collective != Collective::broadcast || op.call.root == rank_);
   if (sends) {
-    device::ArenaView& memory = *arena_.view();
-    std::byte* payload = lane.slot(rank_).payload;
-    if (memory.populated(op.send_offset, op.send_bytes)) {
-      std::memcpy(payload, memory.at(op.send_offset), op.send_bytes);
-    } else {
-      device::copy_to_host(arena_, payload, op.call.send, op.send_bytes);
-    }
+    load_source(op, lane.slot(rank_).payload);
   }
   publish(op);
   if (lane.block().bell.has_sleepers() && all_arrived(lane)) lane.block().bell.ring_always();

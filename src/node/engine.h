@@ -62,7 +62,8 @@ class Engine {
  private:
   struct Operation;
 
-  void prepare_source(Operation& op);
+  void settle_source(Operation& op);
+  void load_source(Operation& op, std::byte* payload);
   void publish(Operation& op);
   void run_eager(Operation& op);
   void store_eager_result(const Operation& op);

@@ -2,28 +2,28 @@
 // One operation while a rank is in it. Private to the engine's files.
 #pragma once
 
+#include <optional>
+
 #include "base/deadline.h"
 #include "node/engine.h"
 
 namespace hccl::node {
 
 struct Engine::Operation {
-  Operation(Lane& lane_in, const CollectiveCall& call_in, int ranks, int cores)
+  Operation(Lane& lane_in, const CollectiveCall& call_in, int ranks)
       : lane(lane_in),
         call(call_in),
-        plan(call_in, ranks, cores),
         send_bytes(node::send_bytes(call_in, ranks)),
         recv_bytes(node::recv_bytes(call_in, ranks)) {}
 
   Lane& lane;
   const CollectiveCall& call;
-  const TilePlan plan;
   const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
   std::uint64_t send_offset = 0;  // in this rank's memory file
   std::uint64_t recv_offset = 0;
   device::Content content = device::Content::data;
-  bool peers_mapped = false;
+  std::optional<TilePlan> plan;  // of the cooperative path
 
   // Patience starts with the first sleep: what was polled before is not worth a look at the clock.
   bool waiting = false;

@@ -103,11 +103,12 @@ TEST(ArenaView, SpansAcrossWindowsAreContiguous) {
   Arena arena(base_address(0), 1ull << 30);
   const std::uint64_t border = ArenaView::kWindowBytes;
   const DeviceAddress address = arena.allocate(2 * border);
-  ASSERT_EQ(arena.file_offset(address), 0u);
+  ASSERT_LT(arena.file_offset(address), border - 1000);
   ArenaView& view = *arena.view();
   std::memset(view.at(border - 1000), 5, 2000);
   std::vector<unsigned char> read(2000);
-  copy_to_host(arena, read.data(), address + border - 1000, read.size());
+  copy_to_host(arena, read.data(), address + border - 1000 - arena.file_offset(address),
+               read.size());
   EXPECT_EQ(read, std::vector<unsigned char>(2000, 5));
 }
 
