@@ -65,15 +65,6 @@ class Doorbell {
   std::atomic<std::uint32_t> sleepers_{0};
 };
 
-// Waits until `ready()`: by the ladder, then asleep on `bell`.
-template <class Ready>
-void wait_until(WaitLadder ladder, Doorbell& bell, Ready ready) noexcept {
-  Waiter waiter(ladder);
-  while (!ready()) {
-    if (!waiter.poll_again()) bell.sleep(std::chrono::seconds(1), ready);
-  }
-}
-
 // A lock for sections of a few dozen instructions; yields when it is taken.
 class SpinLock {
  public:

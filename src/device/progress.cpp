@@ -28,6 +28,13 @@ Outcome Progress::search_failure(std::uint64_t after, std::uint64_t up_to) const
   return Outcome::success;
 }
 
+void Progress::ask_to_be_woken_at(std::uint64_t ticket) noexcept {
+  std::uint64_t earliest = wake_at_.load(std::memory_order_seq_cst);
+  while (ticket < earliest &&
+         !wake_at_.compare_exchange_weak(earliest, ticket, std::memory_order_seq_cst)) {
+  }
+}
+
 void Progress::set_reported(std::uint64_t ticket) noexcept {
   std::uint64_t seen = reported_.load(std::memory_order_relaxed);
   while (seen < ticket &&

@@ -3,9 +3,11 @@
 // to it.
 #pragma once
 
+#include "base/deadline.h"
 #include "base/waiter.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -30,6 +32,28 @@ class Progress {
     if (outcome != Outcome::success) [[unlikely]]
       record_failure(ticket, outcome);
     completed_.store(ticket, std::memory_order_seq_cst);
+    if (ticket >= wake_at_.load(std::memory_order_seq_cst)) [[unlikely]] wake();
+  }
+
+  // Waits until `ready()`, which is looked at when `ticket` is complete and whenever wake() is called.
+  template <class Ready>
+  void wait(std::uint64_t ticket, Ready ready) noexcept {
+    Waiter waiter(WaitLadder::yielding());
+    while (!ready()) {
+      if (waiter.poll_again()) continue;
+      ask_to_be_woken_at(ticket);
+      bell_.sleep(std::chrono::seconds(1), ready);
+    }
+  }
+  // Sleeps until `ticket` is complete or the deadline has passed.
+  void wait_until(std::uint64_t ticket, const Deadline& deadline) noexcept {
+    while (!reached(ticket) && !deadline.expired()) {
+      ask_to_be_woken_at(ticket);
+      bell_.sleep(deadline.remaining(), [&] { return reached(ticket); });
+    }
+  }
+  void wake() noexcept {
+    wake_at_.store(kNever, std::memory_order_seq_cst);
     bell_.ring();
   }
 
@@ -45,19 +69,21 @@ class Progress {
   }
   void set_reported(std::uint64_t ticket) noexcept;
 
-  [[nodiscard]] Doorbell& bell() noexcept { return bell_; }
-
  private:
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
   };
+  void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
   void record_failure(std::uint64_t ticket, Outcome outcome);
   [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to) const;
 
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
+  // The lowest ticket a sleeper waits for: completing others makes no system call.
+  static constexpr std::uint64_t kNever = ~0ull;
+  std::atomic<std::uint64_t> wake_at_{kNever};
   Doorbell bell_;
   mutable std::mutex mutex_;
   std::vector<Interval> failures_;  // ascending, not adjacent

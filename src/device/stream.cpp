@@ -2,8 +2,6 @@
 // Ownership of a stream's queue, waiting and synchronising.
 #include "device/stream.h"
 
-#include <sched.h>
-
 namespace hccl::device {
 
 Stream::Stream(Device& device, std::uint64_t id) : device_(device), id_(id), worker_(*this) {}
@@ -37,7 +35,7 @@ void Stream::disown() {
   owned_.store(false, std::memory_order_seq_cst);
   if (queued() == 0) return;
   if (has_waiters()) {
-    progress_->bell().ring();
+    progress_->wake();
   } else if (worker_.is_asleep()) {
     worker_.ring();
   }
@@ -48,8 +46,9 @@ void Stream::run_until(std::uint64_t ticket) {
   if (!try_own()) {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     bool owner = false;
-    wait_until(WaitLadder::yielding(), progress_->bell(),
-               [&] { return progress_->reached(ticket) || (owner = owner || try_own()); });
+    progress_->wait(ticket, [&] {
+      return progress_->reached(ticket) || (owner = owner || try_own());
+    });
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     if (!owner) {
       // This waiter may have been the one the owner left the rest of the queue to.
@@ -87,17 +86,20 @@ void Stream::wait_for(const Capture& capture) {
     stream->run_until(capture.ticket);
     return;
   }
-  wait_until(WaitLadder::yielding(), capture.progress->bell(), [&] { return capture.complete(); });
+  capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
 void Stream::wait_for_room() {
-  // Somebody may queue for many devices and synchronise only then, so a queue that does not move
-  // must grow.
-  const std::uint64_t before = progress_->completed();
-  const Deadline patience = Deadline::after(std::chrono::milliseconds(20));
-  while (queued() >= kFullQueue && !patience.expired()) {
-    sched_yield();
-    if (progress_->completed() != before && queued() < kFullQueue) return;
+  // Somebody may queue for many devices and synchronise only then, so a queue that does not move must
+  // grow. Waking up only when half of it has run keeps the enqueuer out of the way of the work.
+  constexpr auto kPatience = std::chrono::milliseconds(20);
+  const std::uint64_t half = queue_.pushed() - kFullQueue / 2;
+  std::uint64_t before = progress_->completed();
+  for (;;) {
+    progress_->wait_until(half, Deadline::after(kPatience));
+    const std::uint64_t completed = progress_->completed();
+    if (completed >= half || completed == before) return;
+    before = completed;
   }
 }
 

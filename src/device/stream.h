@@ -65,7 +65,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   friend class StreamWorker;
-  static constexpr std::uint64_t kFullQueue = 16384;
+  static constexpr std::uint64_t kFullQueue = 65536;
 
   [[nodiscard]] std::uint64_t queued() const noexcept {
     return queue_.pushed() - progress_->completed();

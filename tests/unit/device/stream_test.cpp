@@ -120,7 +120,7 @@ TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
     while (!go) std::this_thread::sleep_for(1ms);
     return Outcome::success;
   });
-  for (int number = 0; number < 16'390; ++number) stream->enqueue([] { return Outcome::success; });
+  for (int number = 0; number < 65'540; ++number) stream->enqueue([] { return Outcome::success; });
   go = true;
   EXPECT_EQ(stream->synchronize(), Outcome::success);
 }
