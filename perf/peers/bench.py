@@ -222,6 +222,8 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, stop)
     facts = machine_facts()
+    if facts["load"] > facts["cores"] / 4:
+        progress(f"the machine is not idle (load average {facts['load']:.1f}): expect noise")
     start = time.monotonic()
     sections = []
     try:
@@ -234,7 +236,7 @@ def main():
         sys.exit(f"bench: {error}")
     command = " ".join(["./dev bench", *sys.argv[1:]])
     print(show_facts(facts, command, time.monotonic() - start) + "\n")
-    summary, reached = show_summary(sections)
+    summary, reached = show_summary(sections, facts["cores"])
     print(summary)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

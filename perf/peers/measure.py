@@ -5,14 +5,17 @@ import statistics
 
 MAX_CANDIDATES = 3
 CANDIDATE_MARGIN = 1.25  # settings this close to the fastest of the first pass are raced
+GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to rule a setting out
 
 
 def estimate(side, collective, size, seconds, limit=math.inf, **options):
-    """Rough nanoseconds for each call, from runs that grow until one lasts `seconds`. Gives up above `limit`."""
+    """Rough nanoseconds for each call, from runs that grow until one lasts `seconds`. Gives up once it is surely above
+    `limit`."""
     iterations = 2
     while True:
         each = side.run(collective, size, iterations, warmup=1, **options)
-        if each > limit or each * iterations >= seconds * 0.7e9:
+        lasted = each * iterations / 1e9
+        if lasted >= 0.7 * seconds or (each > limit and lasted >= GIVE_UP_SECONDS):
             return each
         iterations = max(iterations * 2, min(iterations * 50, math.ceil(seconds * 1e9 / max(each, 1.0))))
 
@@ -110,9 +113,22 @@ class Race:
             side.verify(self.cell.collective, self.cell.size, self.in_place)
 
     def round(self, number):
+        self.race(number)
+        for _ in range(3):  # the first round shows whether the estimates were good enough
+            shortest = min(samples[-1] for _, samples in self.lanes if not self.is_floor(samples))
+            if number > 0 or shortest * self.cell.iterations >= self.seconds * 1e9:
+                return
+            self.cell.iterations = iterations_for(self.seconds, [shortest])
+            for _, samples in self.lanes:
+                samples.clear()
+            self.race(number)
+
+    def is_floor(self, samples):
+        return any(samples is floor for floor in self.cell.floors.values())
+
+    def race(self, number):
         for side, samples in rotated(self.lanes, number):
-            is_floor = any(samples is floor for floor in self.cell.floors.values())
-            iterations = self.floor_iterations if is_floor else self.cell.iterations
+            iterations = self.floor_iterations if self.is_floor(samples) else self.cell.iterations
             options = {"in_place": self.in_place}
             if self.latency and samples is self.cell.ours:
                 options["latency"] = True

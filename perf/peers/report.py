@@ -126,7 +126,7 @@ def show_facts(facts, command, seconds):
         "64 KiB, largest send 256 KiB, with coll/tuned's own choice or the algorithm named."])
 
 
-def show_summary(sections):
+def show_summary(sections, cores):
     counts = {"aim": 0, "reached": 0, "MISSED": 0, "short of aim": 0}
     missed = []
     for section, cells in sections:
@@ -139,6 +139,8 @@ def show_summary(sections):
     total = sum(counts.values())
     lines = [f"Goals: {total} judged; {counts['aim']} at their aim, {counts['reached']} reached, "
              f"{counts['short of aim']} without a bound short of their aim, {counts['MISSED']} missed."]
+    if cores != 2:
+        lines.append(f"They are stated for two cores; this machine has {cores}.")
     return "\n".join(lines + missed), not missed
 
 
