@@ -24,9 +24,12 @@ TEST(AddressAllocator, RandomUse) {
       EXPECT_EQ(*offset % alignment, 0u);
       EXPECT_LE(*offset + bytes, kEnd);
       const auto next = held.lower_bound(*offset);
-      if (next != held.end()) ASSERT_LE(*offset + bytes, next->first);
-      if (next != held.begin())
+      if (next != held.end()) {
+        ASSERT_LE(*offset + bytes, next->first);
+      }
+      if (next != held.begin()) {
         ASSERT_LE(std::prev(next)->first + std::prev(next)->second, *offset);
+      }
       held.emplace(*offset, bytes);
     } else {
       const auto victim = std::next(held.begin(), static_cast<long>(random() % held.size()));

@@ -42,7 +42,7 @@ void check_all_reduces(EngineRanks& ranks, std::size_t count, int rounds) {
 TEST(Engine, AllReducesOfEverySizeClassAreTheRankOrderSum) {
   for (const int size : {2, 3, 8}) {
     EngineRanks ranks(size);
-    for (const std::size_t count : {1, 17, 244, 245, 1025, 40'000, 300'001})
+    for (const std::size_t count : {1u, 17u, 244u, 245u, 1025u, 40'000u, 300'001u})
       check_all_reduces(ranks, count, 3);
   }
 }
@@ -85,7 +85,7 @@ TEST(Engine, AMismatchIsToldToAllAndWritesNothing) {
 TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
   EngineOptions options;
   options.operation_timeout = 200ms;
-  for (const std::size_t count : {4, 5'000}) {
+  for (const std::size_t count : {4u, 5'000u}) {
     EngineRanks ranks(3, 0, options);
     ranks.run([&](int rank) {
       if (rank == 2) return;
