@@ -41,9 +41,8 @@ def preprocessor(unit, *options):
     words = shlex.split(unit["command"])
     output = words.index("-o")
     words = [word for index, word in enumerate(words) if index not in (output, output + 1) and word != "-c"]
-    if "ccache" in words[0]:
-        words = words[1:]
-    return words + list(options)
+    compiler = next(index for index, word in enumerate(words) if word.endswith(("++", "cc")))  # after ccache and such
+    return words[compiler:] + list(options)
 
 
 def dependencies(unit):
