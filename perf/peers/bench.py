@@ -45,6 +45,15 @@ def parse_collectives(text):
     return names
 
 
+def shown_arguments(arguments):
+    """The command as a reader would repeat it: without where the build and the output are."""
+    shown, hidden = [], {"--build", "--json", "--write"}
+    for before, argument in zip([""] + arguments, arguments):
+        if before not in hidden and argument.split("=")[0] not in hidden:
+            shown.append(argument)
+    return shown
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
@@ -60,8 +69,10 @@ def parse_arguments():
     parser.add_argument("--busy", action="store_true", help="only all_reduce beside a busy loop pinned to one core")
     parser.add_argument("--latency", action="store_true", help="only all_reduce with a synchronise after each call")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
+    parser.add_argument("--write", metavar="FILE", help="put the results under the heading Results of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
+    options.shown = shown_arguments(sys.argv[1:])
     options.rounds = options.rounds or (2 if options.quick else 5)
     options.seconds = options.seconds or (0.1 if options.quick else 0.3)
     if options.rounds < 1 or options.seconds <= 0 or min(options.ranks) < 1 or max(options.ranks) > 64:
@@ -212,6 +223,15 @@ def require_drivers(options):
             sys.exit(f"bench: {path} is missing{reason}. Type: cmake --build {options.build} --target hccl_peers")
 
 
+def write_results(path, parts):
+    """Replaces what follows the heading; appends both where there is none."""
+    heading = "## Results\n"
+    with open(path, encoding="utf-8") as file:
+        before = file.read().split(heading)[0].rstrip("\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n\n".join([before, heading.rstrip("\n"), *parts]) + "\n")
+
+
 def stop(number, _):
     sys.exit(128 + number)
 
@@ -234,10 +254,12 @@ def main():
     except DriverError as error:
         progress("")
         sys.exit(f"bench: {error}")
-    command = " ".join(["./dev bench", *sys.argv[1:]])
-    print(show_facts(facts, command, time.monotonic() - start) + "\n")
+    command = " ".join(["./dev bench", *options.shown])
     summary, reached = show_summary(sections, facts["cores"])
-    print(summary)
+    closing = [show_facts(facts, command, time.monotonic() - start), summary]
+    print("\n\n".join(closing))
+    if options.write:
+        write_results(options.write, closing + [show_section(section, cells) for section, cells in sections])
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"command": command, "machine": facts,
