@@ -74,8 +74,8 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 // device. Ranks may come in any order and before the id's maker does. The handle is ended by
 // hcclCommDestroy() or hcclCommAbort(). hcclInvalidArgument: `comm` is null, `nranks` < 1, `rank`
 // not in [0, nranks), or an id that hcclGetUniqueId() did not make while HCCL_COMM_ID is not set;
-// hcclInvalidUsage: no device; hcclSystemError or hcclSocketError: a rank is missing, has died or
-// cannot be reached (the text names it).
+// hcclInvalidUsage: no device; hcclInternalError: ranks are missing after HCCL_INIT_TIMEOUT;
+// hcclSystemError or hcclSocketError: a rank has died or cannot be reached (the text names it).
 hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int rank);
 
 // Meant to make communicators for several devices of one process. A process drives one device:
