@@ -17,7 +17,7 @@ namespace hccl::device {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kNap = 100us;
+constexpr auto kNap = 120us;
 constexpr auto kInUse = 10ms;
 
 // All signals blocked: they belong to the program's threads.
@@ -94,7 +94,7 @@ void StreamWorker::run() {
       last_use = now;
     }
     if (now - last_use < kInUse) {
-      bell_.sleep(kNap, [this] { return stopping_.load(std::memory_order_seq_cst); });
+      std::this_thread::sleep_for(kNap);
     } else {
       sleep_until_rung();
       last_use = std::chrono::steady_clock::now();
