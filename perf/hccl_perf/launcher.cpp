@@ -97,6 +97,8 @@ void Supervisor::run_child(int process, pid_t parent,
   } else {
     id_.close_write();
   }
+  // All ranks are here: they need no other network, unless the user named one.
+  setenv("HCCL_SOCKET_IFNAME", "lo", 0);
   const int status = child({process, notice_.read_end(), &id_});
   std::fflush(stdout);
   std::_Exit(status);
