@@ -6,8 +6,8 @@
 #include "processes.h"
 
 #include <fstream>
-#include <iterator>
 #include <random>
+#include <sstream>
 
 namespace hccl::bootstrap::test {
 namespace {
@@ -269,7 +269,9 @@ TEST(JoinProcesses, LongWaitingIsReportedOnceWithTheMissing) {
   for (const int rank : {0, 2}) start_rank(processes, rank, 4, environment);
   const auto contents = [&] {
     std::ifstream file(log);
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    std::ostringstream all;
+    if (file) all << file.rdbuf();
+    return all.str();
   };
   EXPECT_TRUE(wait_until([&] { return contents().find("still waiting") != std::string::npos; }));
   for (const int rank : {1, 3}) start_rank(processes, rank, 4, environment);
