@@ -98,7 +98,7 @@ TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
     RankOptions options;
     options.victim = iteration % 5 == 4 ? static_cast<int>(1 + random() % 7) : 3;
     options.kill_after_us = static_cast<long>(random() % 400'000);
-    options.environment = {{"HCCL_INIT_TIMEOUT", "10"}};
+    options.environment = {{"HCCL_INIT_TIMEOUT", "5"}};
     const Orphan orphan = kOrphans.at(static_cast<std::size_t>(iteration) % kOrphans.size());
     const auto outcomes =
         run_ranks(8, victims_and_survivors(options.victim, orphan, random()), options);

@@ -3,6 +3,8 @@
 // written.
 #include "faults.h"
 
+#include <ostream>
+
 #include <gtest/gtest.h>
 
 namespace hccl::test {
@@ -13,6 +15,9 @@ struct Case {
   Operation usual;
   Operation odd;
 };
+
+// What ctest shows as the parameter.
+void PrintTo(const Case& value, std::ostream* out) { *out << value.what; }
 
 Operation with(Collective collective, std::size_t count, hcclDataType_t type, hcclRedOp_t reduction,
                int root = 0) {

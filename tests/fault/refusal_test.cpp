@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <iomanip>
+#include <ostream>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,6 +18,9 @@ struct Variable {
   const char* name;
   const char* value;
 };
+
+// What ctest shows as the parameter.
+void PrintTo(const Variable& value, std::ostream* out) { *out << value.value; }
 
 class Environment : public testing::TestWithParam<Variable> {};
 

@@ -11,13 +11,14 @@ constexpr std::array kTypes{hcclFloat32, hcclBfloat16, hcclInt32};
 constexpr std::array kReductions{hcclSum, hcclMin, hcclMax};
 constexpr std::array<std::size_t, 4> kSmallCounts{0, 1, 3, 17};
 constexpr std::array<std::size_t, 3> kLargeCounts{1000, 65'537, 300'001};
+constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  // from 5 ranks up
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
 // Elements of the larger buffer are bounded, whatever the number of parts.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
   const bool parts =
       collective == Collective::all_gather || collective == Collective::reduce_scatter;
-  const std::size_t most = test_scale() > 1 ? 4'000'000 : 700'000;
+  const std::size_t most = test_scale() > 1 ? 4'000'000 : 300'000;
   return parts && count * static_cast<std::size_t>(size) > most
              ? most / static_cast<std::size_t>(size) | 1U
              : count;
@@ -43,7 +44,8 @@ class MatrixBuilder {
     if (test_scale() > 1) {
       for (const std::size_t count : kLargeCounts) add(type, reduction, in_place, count);
     } else {
-      add(type, reduction, in_place, kLargeCounts[turn_++ % kLargeCounts.size()]);
+      const auto& counts = size_ < 5 ? kLargeCounts : kLargeCountsOfMany;
+      add(type, reduction, in_place, counts[turn_++ % counts.size()]);
     }
   }
 

@@ -3,6 +3,8 @@
 // reference on all ranks.
 #include "matrix.h"
 
+#include <ostream>
+
 #include <gtest/gtest.h>
 
 namespace hccl::test {
@@ -12,6 +14,11 @@ struct Case {
   Collective collective;
   int size;
 };
+
+// What ctest shows as the parameter.
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << name_of(value.collective) << " of " << value.size;
+}
 
 class Processes : public testing::TestWithParam<Case> {};
 class Threads : public testing::TestWithParam<Case> {};

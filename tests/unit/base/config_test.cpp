@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "scoped_environment.h"
 
+#include <ostream>
+
 #include <gtest/gtest.h>
 
 namespace hccl {
@@ -113,6 +115,9 @@ struct Malformed {
   const char* name;
   const char* value;
 };
+
+// What ctest shows as the parameter; no line breaks, for it becomes part of the test's name.
+void PrintTo(const Malformed& malformed, std::ostream* out) { *out << malformed.name; }
 
 class MalformedValue : public Environment, public testing::WithParamInterface<Malformed> {};
 
