@@ -100,7 +100,8 @@ std::string Board::describe(int rank) const {
   const bool in_row =
       phase != Phase::starting && phase != Phase::initialising && phase != Phase::ending;
   return text("rank ", rank, " (pid ", pid, stopped ? ", stopped) " : ") ", phase_name(phase),
-              in_row ? text(" ", format_bytes(line.row_bytes.load())) : "");
+              in_row ? text(" ", format_bytes(line.row_bytes.load())) : "", ", ", line.calls.load(),
+              " calls queued");
 }
 
 }  // namespace hccl_perf

@@ -29,6 +29,8 @@ struct alignas(64) RankRecord {
   std::atomic<int> pid{0};
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint64_t> row_bytes{0};
+  std::atomic<std::uint64_t> calls{
+      0};  // collectives queued so far: who hangs has fewer than the others
   std::atomic<bool> reported{false};  // has said on stderr why it fails
   std::atomic<bool> finished{false};  // has come to the end of its run, with right data or wrong
 };
@@ -52,7 +54,7 @@ class Board {
   // Empty if there is none.
   [[nodiscard]] std::string failure() const;
 
-  // "rank 3 (pid 123) timing 1 MiB", with "stopped" if the process is.
+  // "rank 3 (pid 123) timing 1 MiB, 42 calls queued", with "stopped" if the process is.
   [[nodiscard]] std::string describe(int rank) const;
 
  private:

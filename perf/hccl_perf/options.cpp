@@ -47,6 +47,7 @@ struct Written {
   std::string root = "0";
   bool min_given = false;
   bool max_given = false;
+  bool step_given = false;
   int averaging = 1;
   int parallel_init = 0;
   int latency = 0;
@@ -229,9 +230,14 @@ void choose_sizes(Options& options, const Written& written) {
       options.min_bytes != options.max_bytes) {
     throw UsageError("-i 0 never gets from -b to -e; give a step, or a factor with -f");
   }
+  // The default step would leave out all but the first size: they double instead.
+  const std::uint64_t range = options.max_bytes - options.min_bytes;
+  if (!written.step_given && range > 0 && range < options.step_bytes && options.min_bytes > 0) {
+    options.step_factor = 2;
+  }
   constexpr std::uint64_t kMostRows = 1'000'000;
   if (options.step_factor < 2 && options.step_bytes != 0 &&
-      (options.max_bytes - options.min_bytes) / options.step_bytes > kMostRows) {
+      range / options.step_bytes > kMostRows) {
     throw UsageError(text("-i ", options.step_bytes, " makes more than ", kMostRows,
                           " rows; give a larger step, or a factor with -f"));
   }
@@ -304,6 +310,7 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
   refuse_leftovers(app.remaining());
   written.min_given = app.count("--minbytes") > 0;
   written.max_given = app.count("--maxbytes") > 0;
+  written.step_given = app.count("--stepbytes") + app.count("--stepfactor") > 0;
   options.processes_given = app.count("--ngpus") > 0;
   choose_collective(options, argv[0], written.collective);
   finish(options, written);

@@ -23,7 +23,7 @@ namespace {
 // ours.
 constexpr int kLibraryGraceMs = 400;
 // And the parent tells which sibling it was within this one.
-constexpr auto kNoticeGrace = std::chrono::milliseconds(150);
+constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
 // Polls up to two descriptors (-1: not watched); 0 when the time is over, else the index of the
 // first ready plus 1.

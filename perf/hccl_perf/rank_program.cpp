@@ -156,7 +156,7 @@ std::uint64_t run_rank(const Options& options, const RankPlace& place, Board& bo
   RankRecord& line = board.record(place.rank);
   line.pid = getpid();
   line.phase = Phase::initialising;
-  Session session(place.rank, place.ranks, place.local_rank, get_id);
+  Session session(place.rank, place.ranks, place.local_rank, get_id, line.calls);
   std::uint64_t wrong = 0;
   {
     Sweep sweep(options, place, board, session);

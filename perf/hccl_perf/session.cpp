@@ -49,8 +49,9 @@ void Runtime::finish() {
   check(synDestroy(), "synDestroy");
 }
 
-Session::Session(int rank, int ranks, int local_rank, const GetId& get_id)
-    : rank_(rank), ranks_(ranks) {
+Session::Session(int rank, int ranks, int local_rank, const GetId& get_id,
+                 std::atomic<std::uint64_t>& calls)
+    : rank_(rank), ranks_(ranks), calls_(calls) {
   acquire_device(local_rank);
   check(hcclCommInitRank(&communicator_, ranks, get_id(), rank), "hcclCommInitRank");
   check(synStreamCreateGeneric(&stream_, device_, 0), "synStreamCreateGeneric");
@@ -94,6 +95,8 @@ std::uint64_t Session::free_device_memory() const {
 void Session::enqueue(const Call& call) {
   const hcclResult_t result = call.enqueue(communicator_, stream_);
   if (result != hcclSuccess) check(result, call.function());
+  // Only this rank writes it.
+  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 void Session::synchronize() {

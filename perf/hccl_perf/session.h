@@ -8,6 +8,7 @@
 #include <hccl.h>
 #include <synapse_api.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,7 +39,9 @@ class Session {
 
   // Takes a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, makes a
   // stream.
-  Session(int rank, int ranks, int local_rank, const GetId& get_id);
+  // Counts the collectives it queues in `calls`.
+  Session(int rank, int ranks, int local_rank, const GetId& get_id,
+          std::atomic<std::uint64_t>& calls);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -68,6 +71,7 @@ class Session {
   synDeviceId device_ = SYN_INVALID_DEVICE_ID;
   hcclComm_t communicator_ = nullptr;
   synStreamHandle stream_ = nullptr;
+  std::atomic<std::uint64_t>& calls_;
 };
 
 // Makes a unique id. Throws RunError.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded between hccl-perf and the library, breaks what HCCL_PERF_FAULT says: results, so that
+// Preloaded between hccl-perf and the library, breaks what PERF_TEST_FAULT says: results, so that
 // the check must see it, or a rank.
 //   short | long          every all-reduce leaves its last element out | writes one too many
 //   die:R | stall:R       rank R kills itself | stops for ever at its third all-reduce
@@ -18,7 +18,7 @@
 namespace {
 
 const char* fault() {
-  const char* value = std::getenv("HCCL_PERF_FAULT");
+  const char* value = std::getenv("PERF_TEST_FAULT");
   return value == nullptr ? "" : value;
 }
 

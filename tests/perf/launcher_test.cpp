@@ -82,7 +82,7 @@ TEST(Launch, AddsTheCulpritToTheErrorsOfOthers) {
   CapturedStderr captured;
   const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
     if (links.process == 1) raise(SIGABRT);
-    std::this_thread::sleep_for(20ms);
+    while (board.failure().empty()) std::this_thread::sleep_for(1ms);
     fail_rank(board, 0, true, "the connection is gone");
   });
   const std::string said = captured.end();

@@ -99,6 +99,13 @@ TEST(Options, ABoundGivenAloneTakesTheOtherAlong) {
   EXPECT_EQ(parse({"all_reduce", "-b", "64M"}).max_bytes, 64U << 20);
 }
 
+TEST(Options, SizesDoubleWhereTheDefaultStepWouldLeaveOutAllButTheFirst) {
+  EXPECT_EQ(parse({"all_reduce", "-b", "1K", "-e", "4K"}).sizes(),
+            (std::vector<std::uint64_t>{1024, 2048, 4096}));
+  EXPECT_EQ(parse({"all_reduce", "-b", "1K", "-e", "4K", "-i", "1M"}).sizes().size(), 1U);
+  EXPECT_EQ(parse({"all_reduce", "-b", "1M", "-e", "4M"}).sizes().size(), 4U);
+}
+
 TEST(Options, CollectivesWithoutReductionShowNone) {
   const Options options = parse({"all_gather", "-o", "max"});
   ASSERT_EQ(options.reductions.size(), 1U);

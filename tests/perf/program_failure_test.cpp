@@ -11,9 +11,9 @@
 namespace hccl_perf {
 namespace {
 
-Outcome run_with_fault(const std::string& fault, std::vector<std::string> arguments) {
-  return run_hccl_perf(std::move(arguments),
-                       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "HCCL_PERF_FAULT=" + fault});
+Outcome run_with_fault(const std::string& fault, const std::vector<std::string>& arguments) {
+  return run_hccl_perf(arguments,
+                       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=" + fault});
 }
 
 // Each of `survivors` has said something that names rank 1.

@@ -73,7 +73,7 @@ TEST_F(UnderMpirun, LeavesTheIdToHcclCommId) {
 
 TEST_F(UnderMpirun, FailsOnWrongData) {
   const Outcome outcome = run_under_mpirun(
-      {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "HCCL_PERF_FAULT=short"},
+      {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "PERF_TEST_FAULT=short"},
       kSmallRun);
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.out.find(" FAILED"), std::string::npos) << outcome.out;
@@ -87,7 +87,7 @@ TEST_F(UnderMpirun, RefusesToStartProcessesOfItsOwn) {
 
 TEST_F(UnderMpirun, NamesTheRankThatATimeoutFindsBusy) {
   const Outcome outcome = run_under_mpirun(
-      {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "HCCL_PERF_FAULT=stall:1"},
+      {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "PERF_TEST_FAULT=stall:1"},
       {"all_reduce", "-b", "1K", "-e", "4K", "-f", "4", "-T", "3"});
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.err.find("not finished after 3 s (-T): rank "), std::string::npos)

@@ -108,9 +108,11 @@ std::string program_path(const std::string& name) {
   return std::string(HCCL_PERF_BIN) + '/' + name;
 }
 
-Outcome run_hccl_perf(std::vector<std::string> arguments, const Program::Variables& variables) {
-  arguments.insert(arguments.begin(), program_path());
-  return Program(arguments, variables).wait();
+Outcome run_hccl_perf(const std::vector<std::string>& arguments,
+                      const Program::Variables& variables) {
+  std::vector<std::string> words = {program_path()};
+  for (const std::string& argument : arguments) words.push_back(argument);
+  return Program(words, variables).wait();
 }
 
 std::vector<std::vector<std::string>> table_rows(const std::string& out) {

@@ -48,7 +48,7 @@ class Program {
 [[nodiscard]] std::string program_path(const std::string& name = "hccl-perf");
 
 // Runs hccl-perf with `arguments` to its end.
-[[nodiscard]] Outcome run_hccl_perf(std::vector<std::string> arguments,
+[[nodiscard]] Outcome run_hccl_perf(const std::vector<std::string>& arguments,
                                     const Program::Variables& variables = {});
 
 // The rows of a table: lines that are no comments, in words.
