@@ -53,6 +53,12 @@ struct Written {
   int latency = 0;
 };
 
+// CLI11's range check without its text in the help.
+template <class Number>
+CLI::Validator range(Number least, Number most) {
+  return CLI::Range(least, most).description("");
+}
+
 // An option that takes a size such as 64M.
 CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t& value,
                       const std::string& description) {
@@ -77,7 +83,7 @@ void add_size_options(CLI::App& app, Options& options) {
   add_size(app, "-i,--stepbytes", options.step_bytes, "added from size to size (1M)")->group(group);
   app.add_option("-f,--stepfactor", options.step_factor, "multiplied from size to size instead")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+      ->check(range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->group(group);
 }
 
@@ -86,18 +92,18 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
   app.add_option("-g,--ngpus", options.processes,
                  "processes to start on this machine; the i-th is rank i (1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024))
+      ->check(range(1, 1024))
       ->group(group);
   app.add_option("-t,--nthreads", options.threads,
                  "ranks per process, a thread and a device each (1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 64))
+      ->check(range(1, 64))
       ->group(group);
   app.add_flag("--standalone", options.standalone, "do not look for a launcher's variables")
       ->group(group);
   app.add_option("-p,--parallel_init", written.parallel_init,
                  "accepted; ranks always start in parallel")
-      ->check(CLI::Range(0, 1))
+      ->check(range(0, 1))
       ->group("");
 }
 
@@ -119,16 +125,16 @@ void add_measurement_options(CLI::App& app, Options& options, Written& written) 
   const std::uint64_t most = std::uint64_t{1} << 32;
   app.add_option("-n,--iters", options.iterations, "timed iterations, queued back to back (20)")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, most))
+      ->check(range(std::uint64_t{1}, most))
       ->group(group);
   app.add_option("-w,--warmup_iters", options.warmup, "iterations before the clock starts (1)")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{0}, most))
+      ->check(range(std::uint64_t{0}, most))
       ->group(group);
   app.add_option("--min-time", options.min_time,
                  "time each cell for at least so long (0: -n alone decides)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(range(0.0, 3600.0))
       ->group(group);
   app.add_option("-N,--run_cycles", options.cycles, "repeat the whole sweep; 0: for ever (1)")
       ->type_name("N")
@@ -136,22 +142,20 @@ void add_measurement_options(CLI::App& app, Options& options, Written& written) 
   app.add_option("-a,--average", written.averaging,
                  "time shown: 0 rank 0, 1 mean, 2 min, 3 max of the ranks (1)")
       ->type_name("0-3")
-      ->check(CLI::Range(0, 3))
+      ->check(range(0, 3))
       ->group(group);
   app.add_option("-c,--check", options.checks, "checked runs per cell; 0: none (1)")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{0}, most))
+      ->check(range(std::uint64_t{0}, most))
       ->group(group);
   app.add_flag("--latency", options.latency,
                "after each row: latency of call + synchronise, with percentiles")
       ->group(group);
-  app.add_option("-I", written.latency, "1: the same as --latency")
-      ->check(CLI::Range(0, 1))
-      ->group("");
+  app.add_option("-I", written.latency, "1: the same as --latency")->check(range(0, 1))->group("");
   app.add_option("--latency-iters", options.latency_iterations,
                  "calls of the latency pass at most (100)")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
+      ->check(range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->group(group);
 }
 
@@ -163,9 +167,12 @@ void add_run_options(CLI::App& app, Options& options) {
   app.add_option("-T,--timeout", options.timeout,
                  "end the run after so long, naming the ranks not done (0: never)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 1.0e7))
+      ->check(range(0.0, 1.0e7))
       ->group(group);
-  app.set_version_flag("--version", text("hccl-perf ", HCCL_PERF_VERSION))->group(group);
+  app.get_help_ptr()->group(group)->description("show this and exit");
+  app.set_version_flag("--version", text("hccl-perf ", HCCL_PERF_VERSION))
+      ->group(group)
+      ->description("show the version and exit");
 }
 
 // Accepts the neutral values of options that are otherwise not supported, and names the option in
@@ -301,7 +308,7 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return Text{app.help()};
+    return Text{text(app.help(), "\n")};
   } catch (const CLI::CallForVersion& version) {
     return Text{text(version.what(), "\n")};
   } catch (const CLI::ParseError& error) {
