@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy on the translation units that changed since the last release, or on all with --all.
+"""Runs clang-tidy on what changed since the last release, or on everything with --all.
 
-A unit counts as changed if it or any header of ours that it includes did. A clean result is remembered by the hash of
-everything that went into it (preprocessed text, checks, tool), so a second run only looks at what is new.
+A changed header is looked at through one source that includes it. Before the first release, which everything has changed
+since, it is the last commit that counts, with what is not committed yet. A clean result is remembered by the hash of all
+that went into it (preprocessed text, checks, tool), so a second run only looks at what is new.
 """
 import argparse
 import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -27,13 +29,31 @@ def output_of(command, **options):
 
 
 def changed_files():
-    """Files that differ from the last release's tag, committed or not; None (all) if there is no release yet."""
+    """Files that differ from the last release's tag, committed or not."""
     tags = output_of(["git", "-C", ROOT, "tag", "--merged", "HEAD", "--sort=-creatordate", "--list", "v*"]).split()
-    if not tags:
-        return None
-    names = output_of(["git", "-C", ROOT, "diff", "--name-only", tags[0]]).splitlines()
+    before = subprocess.run(["git", "-C", ROOT, "rev-parse", "--quiet", "--verify", "HEAD~1"], capture_output=True,
+                            text=True, check=False).stdout.split()
+    empty_tree = output_of(["git", "-C", ROOT, "hash-object", "-t", "tree", "/dev/null"]).split()
+    start = (tags or before or empty_tree)[0]
+    names = output_of(["git", "-C", ROOT, "diff", "--name-only", start]).splitlines()
     names += output_of(["git", "-C", ROOT, "ls-files", "--others", "--exclude-standard"]).splitlines()
-    return {(ROOT / name).resolve() for name in names}
+    return [ROOT / name for name in names]
+
+
+def units_showing(changed, units):
+    """The changed sources, and for each changed header a source that includes it: its own if there is one."""
+    by_path = {Path(unit["file"]): unit for unit in units}
+    chosen = {path for path in changed if path in by_path}
+    for header in changed:
+        if header.suffix not in {".h", ".hpp"} or not header.exists():
+            continue
+        own = header.with_suffix(".cpp")
+        include = re.compile(r'#\s*include\s*["<](?:[\w./-]*/)?' + re.escape(header.name) + '[">]')
+        including = (path for path in sorted(by_path) if include.search(path.read_text()))
+        found = own if own in by_path else next(including, None)
+        if found:
+            chosen.add(found)
+    return [by_path[path] for path in sorted(chosen)]
 
 
 def preprocessor(unit, *options):
@@ -43,13 +63,6 @@ def preprocessor(unit, *options):
     words = [word for index, word in enumerate(words) if index not in (output, output + 1) and word != "-c"]
     compiler = next(index for index, word in enumerate(words) if word.endswith(("++", "cc")))  # after ccache and such
     return words[compiler:] + list(options)
-
-
-def dependencies(unit):
-    """Our own files that the unit is made of."""
-    rule = output_of(preprocessor(unit, "-MM"), cwd=unit["directory"])
-    names = rule.replace("\\\n", " ").split(":", 1)[1].split()
-    return {(Path(unit["directory"]) / name).resolve() for name in names}
 
 
 def fingerprint(unit, version):
@@ -84,9 +97,8 @@ def main():
     units = json.loads((build / "compile_commands.json").read_text())
     units = list({unit["file"]: unit for unit in units if Path(unit["file"]).is_relative_to(ROOT)}.values())
     units = [unit for unit in units if Path(unit["file"]).suffix == ".cpp"]
-    changed = None if options.all else changed_files()
-    if changed is not None:
-        units = [unit for unit in units if dependencies(unit) & changed]
+    if not options.all:
+        units = units_showing(changed_files(), units)
     version = output_of(["clang-tidy", "--version"])
     complaints = ran = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
