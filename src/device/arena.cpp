@@ -27,6 +27,7 @@ struct CachedLookup {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
+  std::uint32_t pages = 0;  // the allocation's serial
   bool live = false;
 };
 constexpr std::size_t kCachedLookups = 4;
@@ -73,7 +74,8 @@ Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger)
       next_lead_(stagger * 2 * kLeadStep) {}
 
 DeviceAddress Arena::allocate(std::uint64_t bytes) {
-  if (bytes == 0) throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
+  if (bytes == 0)
+    throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
   if (bytes > capacity_) {
     throw SynError(synOutOfDeviceMemory,
                    text("synDeviceMalloc of ", bytes, " bytes: the device has ", capacity_,
@@ -98,7 +100,8 @@ DeviceAddress Arena::allocate(std::uint64_t bytes) {
                         " are free, none so long in one piece; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
   }
-  allocations_.emplace(*offset, Allocation{bytes, lead, pages, *offset, true, nullptr});
+  allocations_.emplace(*offset,
+                       Allocation{bytes, lead, pages, *offset, next_serial_++, true, nullptr});
   allocated_.fetch_add(pages, std::memory_order_relaxed);
   version_.fetch_add(1, std::memory_order_release);
   return base_ + *offset + lead;
@@ -154,7 +157,6 @@ void Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) {
     log(LogLevel::warning, "device", "cannot give back ", bytes,
         " bytes of device memory: ", system_error_text(errno));
   }
-  epoch_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 Arena::Allocations::iterator Arena::find(std::uint64_t offset) {
@@ -169,7 +171,7 @@ std::string Arena::describe(const Allocations::value_type& entry) const {
               entry.second.requested, " bytes");
 }
 
-std::uint64_t Arena::remember(const Allocations::value_type& entry, std::uint64_t offset) const {
+Placement Arena::remember(const Allocations::value_type& entry, std::uint64_t offset) const {
   const Allocation& allocation = entry.second;
   const std::uint64_t first = entry.first + allocation.lead;
   lookups[next_lookup++ % kCachedLookups] = {serial_,
@@ -177,8 +179,9 @@ std::uint64_t Arena::remember(const Allocations::value_type& entry, std::uint64_
                                              first,
                                              first + allocation.requested,
                                              allocation.file_offset + allocation.lead,
+                                             allocation.serial,
                                              allocation.live};
-  return allocation.file_offset + (offset - entry.first);
+  return {allocation.file_offset + (offset - entry.first), allocation.serial};
 }
 
 MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const char* what) {
@@ -192,29 +195,29 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
   const bool found = entry != allocations_.end();
   const std::uint64_t first = found ? entry->first + entry->second.lead : 0;
   if (!found || !entry->second.live || offset < first || offset - first > entry->second.requested) {
-    throw Error(hcclInvalidArgument,
-                text(what, " 0x", std::hex, address, std::dec, " is not in device memory",
-                     found && !entry->second.live ? text(" (", describe(*entry), " was freed)") : "",
-                     "; pass an address from synDeviceMalloc"));
+    throw Error(
+        hcclInvalidArgument,
+        text(what, " 0x", std::hex, address, std::dec, " is not in device memory",
+             found && !entry->second.live ? text(" (", describe(*entry), " was freed)") : "",
+             "; pass an address from synDeviceMalloc"));
   }
   const std::uint64_t left = entry->second.requested - (offset - first);
   if (bytes > left) {
-    throw Error(hcclInvalidArgument,
-                text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes leaves ",
-                     describe(*entry), " by ", bytes - left,
-                     " bytes; check the count and the type"));
+    throw Error(hcclInvalidArgument, text(what, " 0x", std::hex, address, std::dec, " + ", bytes,
+                                          " bytes leaves ", describe(*entry), " by ", bytes - left,
+                                          " bytes; check the count and the type"));
   }
-  return {remember(*entry, offset), bytes};
+  return {remember(*entry, offset).file_offset, bytes};
 }
 
-std::uint64_t Arena::file_offset(DeviceAddress address) {
+Placement Arena::place(DeviceAddress address) {
   const std::uint64_t offset = address - base_;
   const CachedLookup* hit = cached(serial_, version_.load(std::memory_order_acquire), offset);
-  if (hit != nullptr) return hit->file_offset + (offset - hit->first);
+  if (hit != nullptr) return {hit->file_offset + (offset - hit->first), hit->pages};
   const std::lock_guard lock(mutex_);
   const auto entry = find(offset);
   // Not found: a range of zero bytes at the end of an allocation.
-  return entry == allocations_.end() ? offset : remember(*entry, offset);
+  return entry == allocations_.end() ? Placement{offset, 0} : remember(*entry, offset);
 }
 
 void Arena::move_to_fresh_pages(MemoryRange range) {
@@ -231,6 +234,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     // The old range is never used again: the stopped peer may write there at any time.
     give_back(allocation.file_offset, allocation.bytes);
     allocation.file_offset = *fresh;
+    allocation.serial = next_serial_++;
     version_.fetch_add(1, std::memory_order_release);
   }
 }

@@ -24,6 +24,13 @@ struct MemoryRange {
   std::uint64_t bytes = 0;
 };
 
+// Where an address lies now.
+struct Placement {
+  std::uint64_t file_offset = 0;
+  std::uint32_t serial =
+      0;  // of the pages there; tells peers whether they know them (ArenaView::follow)
+};
+
 class Arena {
  public:
   // True once nothing queued before the free can touch the memory any more.
@@ -58,14 +65,13 @@ class Arena {
   }
   [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
-  // How often pages were given back; peers follow it (ArenaView::follow_epoch).
-  [[nodiscard]] std::uint32_t epoch() const noexcept {
-    return epoch_.load(std::memory_order_acquire);
-  }
 
   // What a queued operation needs before it runs, by the addresses it was queued with: finds also
   // freed allocations whose memory it still owns.
-  [[nodiscard]] std::uint64_t file_offset(DeviceAddress address);
+  [[nodiscard]] Placement place(DeviceAddress address);
+  [[nodiscard]] std::uint64_t file_offset(DeviceAddress address) {
+    return place(address).file_offset;
+  }
 
  private:
   struct Allocation {
@@ -73,6 +79,7 @@ class Arena {
     std::uint64_t lead = 0;         // bytes between its first page and its address
     std::uint64_t bytes = 0;        // whole pages
     std::uint64_t file_offset = 0;  // of its first page
+    std::uint32_t serial = 0;       // of the pages: a new one when they are new
     bool live = true;
     Quiescent quiescent;
   };
@@ -82,8 +89,8 @@ class Arena {
   void collect_locked();
   void give_back(std::uint64_t file_offset, std::uint64_t bytes);
   // Puts an allocation into the thread's cache of look-ups; returns where `offset` is in the file.
-  [[nodiscard]] std::uint64_t remember(const Allocations::value_type& entry,
-                                       std::uint64_t offset) const;
+  [[nodiscard]] Placement remember(const Allocations::value_type& entry,
+                                   std::uint64_t offset) const;
   [[nodiscard]] std::string describe(const Allocations::value_type& entry) const;
 
   DeviceAddress base_;
@@ -94,7 +101,7 @@ class Arena {
   AddressAllocator addresses_;
   AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages
   std::atomic<std::uint64_t> allocated_{0};
-  std::atomic<std::uint32_t> epoch_{0};
+  std::uint32_t next_serial_ = 1;
   std::atomic<std::uint64_t> version_{
       1};                 // changes with the allocations: validates threads' cached look-ups
   std::uint64_t serial_;  // tells arenas apart in those caches

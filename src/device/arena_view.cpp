@@ -183,16 +183,4 @@ void ArenaView::forget(std::uint64_t offset, std::uint64_t bytes) noexcept {
   mark(offset, bytes, false);
 }
 
-void ArenaView::forget_all(std::uint32_t epoch) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (epoch_.load(std::memory_order_relaxed) == epoch) return;
-  for (Window& window : windows_) {
-    if (window.base.load(std::memory_order_acquire) == nullptr) continue;
-    for (std::size_t word = 0; word < kWords; ++word) {
-      window.pages[word].store(0, std::memory_order_relaxed);
-    }
-  }
-  epoch_.store(epoch, std::memory_order_relaxed);
-}
-
 }  // namespace hccl::device

@@ -7,6 +7,7 @@
 #include "base/file_descriptor.h"
 #include "base/shared_memory.h"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -55,12 +56,18 @@ class ArenaView {
   // What the file holds in the range (asks the kernel; allocates nothing).
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
-  // Forgets what is populated in the range, or everywhere if the owner has given pages back since
-  // (`epoch` is the owner's count of that).
+  // Forgets what is populated in the range.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  void follow_epoch(std::uint32_t epoch) noexcept {
-    if (epoch_.load(std::memory_order_relaxed) != epoch) [[unlikely]]
-      forget_all(epoch);
+  // Forgets it if the owner has put new pages there since a buffer that starts at `offset` was last
+  // followed: `serial` is the owner's number of the pages.
+  void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
+    const std::uint64_t page = offset / 4096;
+    const std::uint64_t known = page << 32 | serial;
+    // Buffers tend to lie at multiples of large powers of two: a plain remainder would mix them up.
+    std::atomic<std::uint64_t>& entry = followed_[page * 0x9e3779b97f4a7c15u >> 54];
+    if (entry.load(std::memory_order_relaxed) == known) return;
+    forget(offset, bytes);
+    entry.store(known, std::memory_order_relaxed);
   }
 
   [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
@@ -77,13 +84,12 @@ class ArenaView {
   std::byte* map_window(std::uint64_t index);
   std::size_t mapped_bytes(std::uint64_t index) const noexcept;
   void mark(std::uint64_t offset, std::uint64_t bytes, bool value) noexcept;
-  void forget_all(std::uint32_t epoch) noexcept;
 
   FileDescriptor file_;
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  std::atomic<std::uint32_t> epoch_{0};
+  std::array<std::atomic<std::uint64_t>, 1024> followed_{};
 };
 
 }  // namespace hccl::device

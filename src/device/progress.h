@@ -32,10 +32,12 @@ class Progress {
     if (outcome != Outcome::success) [[unlikely]]
       record_failure(ticket, outcome);
     completed_.store(ticket, std::memory_order_seq_cst);
-    if (ticket >= wake_at_.load(std::memory_order_seq_cst)) [[unlikely]] wake();
+    if (ticket >= wake_at_.load(std::memory_order_seq_cst)) [[unlikely]]
+      wake();
   }
 
-  // Waits until `ready()`, which is looked at when `ticket` is complete and whenever wake() is called.
+  // Waits until `ready()`, which is looked at when `ticket` is complete and whenever wake() is
+  // called.
   template <class Ready>
   void wait(std::uint64_t ticket, Ready ready) noexcept {
     Waiter waiter(WaitLadder::yielding());

@@ -46,9 +46,8 @@ void Stream::run_until(std::uint64_t ticket) {
   if (!try_own()) {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     bool owner = false;
-    progress_->wait(ticket, [&] {
-      return progress_->reached(ticket) || (owner = owner || try_own());
-    });
+    progress_->wait(ticket,
+                    [&] { return progress_->reached(ticket) || (owner = owner || try_own()); });
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     if (!owner) {
       // This waiter may have been the one the owner left the rest of the queue to.
@@ -90,8 +89,9 @@ void Stream::wait_for(const Capture& capture) {
 }
 
 void Stream::wait_for_room() {
-  // Somebody may queue for many devices and synchronise only then, so a queue that does not move must
-  // grow. Waking up only when half of it has run keeps the enqueuer out of the way of the work.
+  // Somebody may queue for many devices and synchronise only then, so a queue that does not move
+  // must grow. Waking up only when half of it has run keeps the enqueuer out of the way of the
+  // work.
   constexpr auto kPatience = std::chrono::milliseconds(20);
   const std::uint64_t half = queue_.pushed() - kFullQueue / 2;
   std::uint64_t before = progress_->completed();

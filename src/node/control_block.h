@@ -41,10 +41,11 @@ struct alignas(64) Slot {
   std::atomic<std::uint32_t> number;  // of the operation; stored last
   std::uint8_t collective, type, operation, content;
   std::int32_t root;
-  std::uint32_t memory_epoch;
+  std::uint32_t send_serial;  // of the pages at the offsets below
   std::uint64_t count;
   std::uint64_t send_offset, recv_offset;  // in the rank's memory file
-  std::uint64_t reserved;
+  std::uint32_t recv_serial;
+  std::uint32_t reserved;
   std::byte payload[16];
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);

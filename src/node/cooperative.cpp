@@ -31,16 +31,17 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 // Finds out what the source holds; where it is data, brings it into the page tables.
 void Engine::settle_source(Operation& op) {
   device::ArenaView& memory = *arena_.view();
-  if (memory.populated(op.send_offset, op.send_bytes)) return;
-  op.content = memory.content(op.send_offset, op.send_bytes);
-  if (op.content == device::Content::data) memory.populate(op.send_offset, op.send_bytes, false);
+  if (memory.populated(op.send.file_offset, op.send_bytes)) return;
+  op.content = memory.content(op.send.file_offset, op.send_bytes);
+  if (op.content == device::Content::data)
+    memory.populate(op.send.file_offset, op.send_bytes, false);
 }
 
 void Engine::run_cooperative(Operation& op) {
   Lane& lane = op.lane;
   LaneBlock& block = lane.block();
   op.plan.emplace(op.call, size_, cores_.cores);
-  if (op.recv_bytes != 0) arena_.view()->populate(op.recv_offset, op.recv_bytes, true);
+  if (op.recv_bytes != 0) arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
   settle_source(op);
   publish(op);
   const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
@@ -117,30 +118,46 @@ bool Engine::claim_tile(Operation& op, std::uint32_t number) {
   return false;
 }
 
-// Brings the peers' buffers into this process's page tables, so that tiles do not take a fault per
-// page for hundreds of calls. False: the operation ended meanwhile.
+// Calls visit(memory, offset, bytes, write) for the buffers of every peer that this operation may
+// touch, until it returns false. Returns whether it never did.
+template <class Visit>
+bool Engine::for_peer_buffers(const Operation& op, Visit visit) {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    const Slot& slot = op.lane.slot(rank);
+    device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+    if (!visit(memory, slot.recv_offset, op.recv_bytes, slot.recv_serial, true)) return false;
+    const bool sends = op.call.collective != Collective::broadcast || op.call.root == rank;
+    const bool is_data = slot.content == static_cast<std::uint8_t>(device::Content::data);
+    if (sends && is_data &&
+        !visit(memory, slot.send_offset, op.send_bytes, slot.send_serial, false))
+      return false;
+  }
+  return true;
+}
+
+// Without page tables filled in advance, tiles of reused buffers take page faults for hundreds of
+// calls, until every process has met every page. So buffers seen for the second time are mapped as
+// a whole; those seen for the first time only tile by tile, because most processes will never touch
+// most of their pages. False: the operation ended meanwhile.
 bool Engine::map_peers(Operation& op) {
+  op.mapped = for_peer_buffers(op, [](device::ArenaView& memory, std::uint64_t offset,
+                                      std::uint64_t bytes, std::uint32_t serial, bool) {
+    memory.follow(offset, bytes, serial);
+    return memory.populated(offset, bytes);
+  });
+  if (op.mapped || !op.lane.seen_before(op.recv.file_offset, op.recv.serial)) return true;
   const std::uint32_t open = op.lane.state_word(LaneBlock::open);
-  const auto map = [&](device::ArenaView& memory, std::uint64_t offset, std::uint64_t bytes,
-                       bool write) {
-    if (memory.populated(offset, bytes)) return true;
+  op.mapped = for_peer_buffers(op, [&](device::ArenaView& memory, std::uint64_t offset,
+                                       std::uint64_t bytes, std::uint32_t serial, bool write) {
+    memory.follow(offset, bytes, serial);
     std::uint64_t position = 0;
     while (!memory.populate_slice(offset, bytes, write, &position)) {
       if (op.lane.block().state.load(std::memory_order_acquire) != open) return false;
     }
     return true;
-  };
-  for (int rank = 0; rank < size_; ++rank) {
-    if (rank == rank_) continue;
-    const Slot& slot = op.lane.slot(rank);
-    device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
-    memory.follow_epoch(slot.memory_epoch);
-    const bool is_data = slot.content == static_cast<std::uint8_t>(device::Content::data);
-    const bool sends = op.call.collective != Collective::broadcast || op.call.root == rank;
-    if (!map(memory, slot.recv_offset, op.recv_bytes, true)) return false;
-    if (is_data && sends && !map(memory, slot.send_offset, op.send_bytes, false)) return false;
-  }
-  return true;
+  });
+  return op.mapped;
 }
 
 const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t offset,
@@ -152,6 +169,7 @@ const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t off
   if (content == device::Content::hole) return zeros;
   if (content == device::Content::mixed && memory.content(at, bytes) == device::Content::hole)
     return zeros;
+  if (!op.mapped) memory.populate(at, bytes, false);
   return memory.at(at);
 }
 
@@ -164,8 +182,10 @@ void Engine::run_tile(Operation& op, std::uint32_t number) {
   std::size_t source_count = 0;
   std::size_t destination_count = 0;
   const auto destination = [&](int rank, std::uint64_t offset) {
-    destinations[destination_count++] =
-        peers_[static_cast<std::size_t>(rank)].memory->at(op.lane.slot(rank).recv_offset + offset);
+    device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+    const std::uint64_t at = op.lane.slot(rank).recv_offset + offset;
+    if (!op.mapped) memory.populate(at, tile.bytes, true);
+    destinations[destination_count++] = memory.at(at);
   };
   const bool streaming =
       (op.send_bytes + op.recv_bytes) * static_cast<std::uint64_t>(size_) > cache_bytes_;
@@ -214,7 +234,7 @@ void Engine::leave(const Operation& op) {
       if (tile == 0 || !op.plan->stores_to(tile - 1, rank_)) break;
       if (record.presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (patience.expired()) {
-        arena_.move_to_fresh_pages({op.recv_offset, op.recv_bytes});
+        arena_.move_to_fresh_pages({op.recv.file_offset, op.recv_bytes});
         return;
       }
       sched_yield();

@@ -51,8 +51,8 @@ void Engine::execute(Lane& lane, const CollectiveCall& call) {
   Operation op(lane, call, size_);
   RankRecord& record = control_.header().records[rank_];
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);
-  if (op.send_bytes != 0) op.send_offset = arena_.file_offset(call.send);
-  if (op.recv_bytes != 0) op.recv_offset = arena_.file_offset(call.recv);
+  if (op.send_bytes != 0) op.send = arena_.place(call.send);
+  if (op.recv_bytes != 0) op.recv = arena_.place(call.recv);
   if (op.eager()) {
     run_eager(op);
   } else {
@@ -69,9 +69,10 @@ void Engine::publish(Operation& op) {
   slot.content = static_cast<std::uint8_t>(op.content);
   slot.root = op.call.root;
   slot.count = op.call.count;
-  slot.send_offset = op.send_offset;
-  slot.recv_offset = op.recv_offset;
-  slot.memory_epoch = arena_.epoch();
+  slot.send_offset = op.send.file_offset;
+  slot.recv_offset = op.recv.file_offset;
+  slot.send_serial = op.send.serial;
+  slot.recv_serial = op.recv.serial;
   // Sequentially consistent, like the sleepers' registration: either they see the number or we see
   // them.
   slot.number.store(op.lane.number(), std::memory_order_seq_cst);
@@ -89,7 +90,7 @@ void Engine::load_source(Operation& op, std::byte* payload) {
   device::ArenaView& memory = *arena_.view();
   settle_source(op);
   if (op.content == device::Content::data) {
-    std::memcpy(payload, memory.at(op.send_offset), op.send_bytes);
+    std::memcpy(payload, memory.at(op.send.file_offset), op.send_bytes);
   } else {
     device::copy_to_host(arena_, payload, op.call.send, op.send_bytes);
   }
@@ -122,9 +123,9 @@ void Engine::run_eager(Operation& op) {
 
 void Engine::store_eager_result(const Operation& op) {
   device::ArenaView& memory = *arena_.view();
-  if (!memory.populated(op.recv_offset, op.recv_bytes))
-    memory.populate(op.recv_offset, op.recv_bytes, true);
-  std::byte* destination = memory.at(op.recv_offset);
+  if (!memory.populated(op.recv.file_offset, op.recv_bytes))
+    memory.populate(op.recv.file_offset, op.recv_bytes, true);
+  std::byte* destination = memory.at(op.recv.file_offset);
   std::array<const std::byte*, kMostRanks> payloads;
   for (int rank = 0; rank < size_; ++rank) {
     payloads[static_cast<std::size_t>(rank)] = op.lane.slot(rank).payload;

@@ -73,6 +73,8 @@ class Engine {
   bool claim_tile(Operation& op, std::uint32_t number);
   void run_tile(Operation& op, std::uint32_t number);
   const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
+  template <class Visit>
+  bool for_peer_buffers(const Operation& op, Visit visit);
   bool map_peers(Operation& op);
   void leave(const Operation& op);
 

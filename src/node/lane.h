@@ -5,8 +5,10 @@
 #include "node/control_block.h"
 #include "node/fault.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace hccl::node {
 
@@ -40,6 +42,12 @@ class Lane {
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
     return LaneBlock::state_of(cooperative_number_, phase);
   }
+  // Whether this lane has used the buffer at `offset` before; from now on it has.
+  [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
+    const std::uint64_t buffer = offset << 16 ^ serial;
+    std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
+    return std::exchange(entry, buffer) == buffer;
+  }
   void finish_eager() { ++number_; }
   void finish_cooperative() {
     ++number_;
@@ -62,6 +70,7 @@ class Lane {
   std::byte* slots_[2] = {nullptr, nullptr};
   std::uint32_t number_;
   std::uint32_t cooperative_number_;
+  std::array<std::uint64_t, 64> seen_{};
 };
 
 }  // namespace hccl::node

@@ -2,10 +2,10 @@
 // One operation while a rank is in it. Private to the engine's files.
 #pragma once
 
-#include <optional>
-
 #include "base/deadline.h"
 #include "node/engine.h"
+
+#include <optional>
 
 namespace hccl::node {
 
@@ -20,10 +20,11 @@ struct Engine::Operation {
   const CollectiveCall& call;
   const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
-  std::uint64_t send_offset = 0;  // in this rank's memory file
-  std::uint64_t recv_offset = 0;
+  device::Placement send;  // in this rank's memory file
+  device::Placement recv;
   device::Content content = device::Content::data;
   std::optional<TilePlan> plan;  // of the cooperative path
+  bool mapped = false;           // all peers' buffers are in this process's page tables
 
   // Patience starts with the first sleep: what was polled before is not worth a look at the clock.
   bool waiting = false;
