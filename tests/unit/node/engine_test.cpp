@@ -58,7 +58,7 @@ TEST(Engine, CountersWrap) {
 
 TEST(Engine, AMismatchIsToldToAllAndWritesNothing) {
   for (const std::size_t odd_count :
-       {3, 5'000}) {  // a small call against large ones, and large against large
+       {3u, 5'000u}) {  // a small call against large ones, and large against large
     EngineRanks ranks(3);
     std::atomic<int> told{0};
     ranks.run([&](int rank) {
