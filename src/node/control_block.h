@@ -77,6 +77,8 @@ struct ControlHeader {
   std::uint32_t first_number = 0;  // of every lane's first operation
   alignas(64) FaultRecord fault;
   alignas(64) std::atomic<std::uint32_t> pool_lock{0};  // rank + 1 of the holder
+  std::atomic<std::uint32_t> lane_end{
+      0};  // lanes from here on were never used; looking at one costs a page
   RankRecord records[kMostRanks];
 };
 

@@ -169,7 +169,8 @@ void Engine::rank_died(int rank) {
 
 void Engine::depart() {
   control_.header().records[rank_].presence.store(Presence::departed, std::memory_order_seq_cst);
-  for (std::uint32_t index = 0; index < kLanes; ++index) {
+  const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
+  for (std::uint32_t index = 0; index < end; ++index) {
     LaneBlock& lane = control_.lane(index);
     if (lane.key.load(std::memory_order_seq_cst) != 0) lane.bell.ring();
   }

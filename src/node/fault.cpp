@@ -22,7 +22,8 @@ void Fault::raise(hcclResult_t code, const std::string& text) {
     record.text[length] = '\0';
     record.state.store(FaultRecord::readable, std::memory_order_seq_cst);
   }
-  for (std::uint32_t index = 0; index < kLanes; ++index) {
+  const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
+  for (std::uint32_t index = 0; index < end; ++index) {
     LaneBlock& lane = control_.lane(index);
     if (lane.key.load(std::memory_order_seq_cst) == 0) continue;
     std::uint32_t state = lane.state.load(std::memory_order_seq_cst);

@@ -54,10 +54,14 @@ void Lane::attach() {
   if (block_ != nullptr) return;
   lock_pool();
   std::optional<std::uint32_t> mine, free;
-  for (std::uint32_t index = 0; index < kLanes && !mine; ++index) {
+  std::atomic<std::uint32_t>& end = control_.header().lane_end;
+  for (std::uint32_t index = 0; index < end.load(std::memory_order_relaxed) && !mine; ++index) {
     const std::uint64_t key = control_.lane(index).key.load(std::memory_order_relaxed);
     if (key == ordinal_ + 1ull) mine = index;
     if (key == 0 && !free) free = index;
+  }
+  if (!mine && !free && end.load(std::memory_order_relaxed) < kLanes) {
+    free = end.fetch_add(1, std::memory_order_seq_cst);
   }
   if (!mine && free) initialise(control_.lane(*free), *free);
   unlock_pool();
