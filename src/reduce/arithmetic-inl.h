@@ -31,76 +31,79 @@ template <class D>
 using FloatTag = hn::Rebind<float, D>;
 
 template <class D>
-HWY_INLINE Words<D> canonicalize(D d, hn::VFromD<FloatTag<D>> value,
-                                 hn::VFromD<FloatTag<D>> maybe_nan) {
-  const auto is_nan = hn::RebindMask(d, hn::IsNaN(maybe_nan));
-  return hn::IfThenElse(is_nan, hn::Set(d, kCanonicalNaN), hn::BitCast(d, value));
+HWY_INLINE Words<D> canonicalize(D d, Words<D> bits) {
+  const auto is_nan = hn::RebindMask(d, hn::IsNaN(hn::BitCast(FloatTag<D>(), bits)));
+  return hn::IfThenElse(is_nan, hn::Set(d, kCanonicalNaN), bits);
 }
 
-// How floats fold, as bits of a float and as a running value. kVectors is the number of registers
-// one accumulator takes.
+// How a type folds: `first` makes an accumulator of the first source's words, `next` adds another
+// source's, `finish` turns it back into words. kVectors is the number of registers of one
+// accumulator; kExact tells that no result needs more bits than the operands have.
 struct FloatSum {
   static constexpr std::size_t kElementBytes = 4;
   static constexpr std::size_t kVectors = 1;
+  static constexpr bool kExact = false;
 
   template <class D>
-  struct Accumulator {
-    hn::VFromD<FloatTag<D>> sum;
-  };
+  using Accumulator = hn::VFromD<FloatTag<D>>;
 
   template <class D>
-  static HWY_INLINE Accumulator<D> first(D, Words<D> bits) {
-    return {hn::BitCast(FloatTag<D>(), bits)};
+  static HWY_INLINE Accumulator<D> first(D, Words<D> words) {
+    return hn::BitCast(FloatTag<D>(), words);
   }
   template <class D>
-  static HWY_INLINE void next(D, Accumulator<D>& accumulator, Words<D> bits) {
-    accumulator.sum = hn::Add(accumulator.sum, hn::BitCast(FloatTag<D>(), bits));
+  static HWY_INLINE void next(D, Accumulator<D>& accumulator, Words<D> words) {
+    accumulator = hn::Add(accumulator, hn::BitCast(FloatTag<D>(), words));
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, const Accumulator<D>& accumulator) {
-    return canonicalize(d, accumulator.sum, accumulator.sum);
+  static HWY_INLINE Words<D> finish(D d, Accumulator<D> accumulator) {
+    return canonicalize(d, hn::BitCast(d, accumulator));
   }
 };
 
-// Minimum (kMaximum: maximum) with -0 < +0 and any NaN giving a NaN. Instruction sets disagree on
-// both zeros and NaN, so neither is left to them: taking the extremum in both operand orders leaves
-// two results that differ at most in the sign of a zero, which `or` (for the maximum `and`) then
-// decides; NaN is tracked apart.
+// Minimum with -0 < +0, where any NaN gives a NaN. One instruction for the smaller of two floats
+// cannot say so on every processor, but two and an `or` can: with the operands in both orders, they
+// differ at most in the sign of a zero, or in that one result is a NaN. (For this, the
+// smaller of a NaN and a number must be a NaN in at least one order.) The maximum is the negated
+// minimum of the negated operands.
 template <bool kMaximum>
 struct FloatExtremum {
   static constexpr std::size_t kElementBytes = 4;
-  static constexpr std::size_t kVectors = 2;
+  static constexpr std::size_t kVectors = 1;
+  static constexpr bool kExact = true;
 
   template <class D>
-  struct Accumulator {
-    hn::VFromD<FloatTag<D>> extremum;
-    hn::VFromD<FloatTag<D>> nan;  // NaN once any operand was
-  };
+  using Accumulator = hn::VFromD<FloatTag<D>>;
 
   template <class D>
-  static HWY_INLINE Accumulator<D> first(D, Words<D> bits) {
-    const auto value = hn::BitCast(FloatTag<D>(), bits);
-    return {value, value};
+  static HWY_INLINE Accumulator<D> first(D d, Words<D> words) {
+    return hn::BitCast(FloatTag<D>(), negated_for_maximum(d, words));
   }
   template <class D>
-  static HWY_INLINE void next(D d, Accumulator<D>& accumulator, Words<D> bits) {
-    const auto value = hn::BitCast(FloatTag<D>(), bits);
-    accumulator.nan = hn::IfThenElse(hn::IsNaN(value), value, accumulator.nan);
-    accumulator.extremum = pick(d, accumulator.extremum, value);
+  static HWY_INLINE void next(D d, Accumulator<D>& accumulator, Words<D> words) {
+    const auto value = first(d, words);
+    accumulator = hn::Or(smaller(accumulator, value), smaller(value, accumulator));
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, const Accumulator<D>& accumulator) {
-    return canonicalize(d, accumulator.extremum, accumulator.nan);
+  static HWY_INLINE Words<D> finish(D d, Accumulator<D> accumulator) {
+    return canonicalize(d, negated_for_maximum(d, hn::BitCast(d, accumulator)));
   }
 
  private:
-  template <class D, class V>
-  static HWY_INLINE V pick(D, V a, V b) {
-    if constexpr (kMaximum) {
-      return hn::And(hn::Max(a, b), hn::Max(b, a));
-    } else {
-      return hn::Or(hn::Min(a, b), hn::Min(b, a));
-    }
+  template <class D>
+  static HWY_INLINE Words<D> negated_for_maximum(D d, Words<D> words) {
+    return kMaximum ? hn::Xor(words, hn::Set(d, 0x80000000u)) : words;
+  }
+  // x86 gives the second operand if either is a NaN; Arm gives a NaN.
+  template <class V>
+  static HWY_INLINE V smaller(V a, V b) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+    return hn::Min(a, b);
+#elif HWY_TARGET == HWY_NEON
+    return hn::Min(a, b);
+#else
+    return hn::IfThenElse(hn::Lt(a, b), a, b);
+#endif
   }
 };
 
@@ -121,29 +124,32 @@ struct Bfloat16 {
   };
 
   template <class D>
-  static HWY_INLINE Accumulator<D> first(D d, Words<D> bits) {
-    return {FloatFold::first(d, hn::ShiftLeft<16>(bits)),
-            FloatFold::first(d, hn::And(bits, hn::Set(d, kHighHalf)))};
+  static HWY_INLINE Accumulator<D> first(D d, Words<D> words) {
+    return {FloatFold::first(d, hn::ShiftLeft<16>(words)),
+            FloatFold::first(d, hn::And(words, hn::Set(d, kHighHalf)))};
   }
   template <class D>
-  static HWY_INLINE void next(D d, Accumulator<D>& accumulator, Words<D> bits) {
-    FloatFold::next(d, accumulator.low, hn::ShiftLeft<16>(bits));
-    FloatFold::next(d, accumulator.high, hn::And(bits, hn::Set(d, kHighHalf)));
+  static HWY_INLINE void next(D d, Accumulator<D>& accumulator, Words<D> words) {
+    FloatFold::next(d, accumulator.low, hn::ShiftLeft<16>(words));
+    FloatFold::next(d, accumulator.high, hn::And(words, hn::Set(d, kHighHalf)));
   }
   template <class D>
   static HWY_INLINE Words<D> finish(D d, const Accumulator<D>& accumulator) {
-    const auto low = hn::ShiftRight<16>(round(d, FloatFold::finish(d, accumulator.low)));
+    const auto low = round(d, FloatFold::finish(d, accumulator.low));
     const auto high = round(d, FloatFold::finish(d, accumulator.high));
-    return hn::Or(low, hn::And(high, hn::Set(d, kHighHalf)));
+    return hn::Or(hn::ShiftRight<16>(low), hn::And(high, hn::Set(d, kHighHalf)));
   }
 
  private:
-  // Adds half of the last kept place, minus one unless that place is odd. Neither an infinity nor
+  // Adds half of the last kept place, less one unless that place is odd. Neither an infinity nor
   // the canonical NaN changes; a finite value past the largest becomes infinite, as it must.
   template <class D>
-  static HWY_INLINE Words<D> round(D d, Words<D> bits) {
-    const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1u));
-    return hn::Add(bits, hn::Add(is_odd, hn::Set(d, 0x7FFFu)));
+  static HWY_INLINE Words<D> round(D d, Words<D> words) {
+    if constexpr (FloatFold::kExact) {
+      return words;
+    }
+    const auto is_odd = hn::And(hn::ShiftRight<16>(words), hn::Set(d, 1u));
+    return hn::Add(words, hn::Add(is_odd, hn::Set(d, 0x7FFFu)));
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folding by vectors: long blocks into one place, short ranges into many. Compiled once per
+// Folding any number of bytes by vectors, the last few by ever shorter ones. Compiled once per
 // instruction set.
 #if defined(HCCL_REDUCE_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_FOLD_INL_H_
@@ -21,6 +21,7 @@ inline constexpr std::size_t kWord = sizeof(std::uint32_t);
 
 using FullTag = hn::ScalableTag<std::uint32_t>;
 using QuarterTag = hn::CappedTag<std::uint32_t, 4>;
+using PairTag = hn::CappedTag<std::uint32_t, 2>;
 using SingleTag = hn::CappedTag<std::uint32_t, 1>;
 
 template <class D>
@@ -51,70 +52,75 @@ HWY_INLINE void store(D d, Words<D> words, std::byte* to, std::size_t bytes = kV
   }
 }
 
-// Eight registers of accumulators fit every instruction set.
+// Folds kUnrolled vectors at `offset` of every source.
+template <class Fold, std::size_t kUnrolled, class D>
+HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t source_count,
+                             std::size_t offset, std::size_t bytes, Words<D>* results) {
+  typename Fold::template Accumulator<D> accumulators[kUnrolled];
+  const std::byte* source = sources[0] + offset;
+  for (std::size_t i = 0; i < kUnrolled; ++i) {
+    accumulators[i] = Fold::first(d, load(d, source + i * kVectorBytes<D>, bytes));
+  }
+  for (std::size_t s = 1; s < source_count; ++s) {
+    source = sources[s] + offset;
+    for (std::size_t i = 0; i < kUnrolled; ++i) {
+      Fold::next(d, accumulators[i], load(d, source + i * kVectorBytes<D>, bytes));
+    }
+  }
+  for (std::size_t i = 0; i < kUnrolled; ++i) {
+    results[i] = Fold::finish(d, accumulators[i]);
+  }
+}
+
+// Eight registers of accumulators fit every instruction set, and are a few lines of each source:
+// sources at the same offset in a page, which is the rule, share the sets of a cache, so that a
+// line is best used up at once.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
-// Each step reads a few lines of every source before it writes anything, so `out` may be a source,
-// and sources that share the sets of a cache (same offset in a page, which is the rule) are read
-// once and never needed again. kSources is their number, or 0 to take it from source_count.
-template <class Fold, std::size_t kSources>
-HWY_INLINE void fold_sources(const std::byte* const* sources, std::size_t source_count,
-                             std::size_t offset, std::size_t bytes, std::byte* out) {
-  constexpr std::size_t kSteps = kUnroll<Fold>;
-  static_assert(FoldKernel::kBlockUnit % (kSteps * kFullVector) == 0);
+template <class Fold>
+void fold_block(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
+                std::size_t end, std::byte* out) {
+  constexpr std::size_t kStep = kUnroll<Fold> * kFullVector;
+  static_assert(FoldKernel::kBlockUnit % kStep == 0);
   const FullTag d;
-  const std::size_t count = kSources != 0 ? kSources : source_count;
-  for (std::size_t at = 0; at < bytes; at += kSteps * kFullVector) {
-    typename Fold::template Accumulator<FullTag> accumulators[kSteps];
-    for (std::size_t i = 0; i < kSteps; ++i) {
-      accumulators[i] = Fold::first(d, load(d, sources[0] + offset + at + i * kFullVector));
+  for (; begin < end; begin += kStep, out += kStep) {
+    Words<FullTag> results[kUnroll<Fold>];
+    fold_vectors<Fold, kUnroll<Fold>>(d, sources, source_count, begin, kFullVector, results);
+    for (std::size_t i = 0; i < kUnroll<Fold>; ++i) {
+      store(d, results[i], out + i * kFullVector);
     }
-    for (std::size_t s = 1; s < count; ++s) {
-      for (std::size_t i = 0; i < kSteps; ++i) {
-        Fold::next(d, accumulators[i], load(d, sources[s] + offset + at + i * kFullVector));
+  }
+}
+
+// Folds as many times kUnrolled vectors as there are, and returns where it stopped. All sources are
+// read before any destination is written. `bytes` is the length of a vector, or of what is used of
+// a single lane.
+template <class Fold, std::size_t kUnrolled, class D>
+HWY_INLINE std::size_t fold_while(D d, const Operands& operands, std::size_t begin, std::size_t end,
+                                  std::size_t bytes = kVectorBytes<D>) {
+  for (; end - begin >= kUnrolled * bytes; begin += kUnrolled * bytes) {
+    Words<D> results[kUnrolled];
+    fold_vectors<Fold, kUnrolled>(d, operands.sources, operands.source_count, begin, bytes,
+                                  results);
+    for (std::size_t t = 0; t < operands.destination_count; ++t) {
+      for (std::size_t i = 0; i < kUnrolled; ++i) {
+        store(d, results[i], operands.destinations[t] + begin + i * bytes, bytes);
       }
     }
-    for (std::size_t i = 0; i < kSteps; ++i) {
-      store(d, Fold::finish(d, accumulators[i]), out + at + i * kFullVector);
-    }
   }
+  return begin;
 }
 
 template <class Fold>
-void fold_block(const std::byte* const* sources, std::size_t source_count, std::size_t offset,
-                std::size_t bytes, std::byte* out) {
-  fold_sources<Fold, 0>(sources, source_count, offset, bytes, out);
-}
-
-// One vector (of a single lane: `bytes` of a word) from all sources to all destinations.
-template <class Fold, class D>
-HWY_INLINE void fold_to_all(D d, const Tile& tile, std::size_t offset,
-                            std::size_t bytes = kVectorBytes<D>) {
-  auto accumulator = Fold::first(d, load(d, tile.sources[0] + offset, bytes));
-  for (std::size_t s = 1; s < tile.source_count; ++s) {
-    Fold::next(d, accumulator, load(d, tile.sources[s] + offset, bytes));
-  }
-  const auto words = Fold::finish(d, accumulator);
-  for (std::size_t i = 0; i < tile.destination_count; ++i) {
-    store(d, words, tile.destinations[i] + offset, bytes);
-  }
-}
-
-// Any range, for what no block covers.
-template <class Fold>
-void fold_range(const Tile& tile, std::size_t offset, std::size_t end) {
-  for (; end - offset >= kFullVector; offset += kFullVector) {
-    fold_to_all<Fold>(FullTag(), tile, offset);
-  }
-  for (; end - offset >= kVectorBytes<QuarterTag>; offset += kVectorBytes<QuarterTag>) {
-    fold_to_all<Fold>(QuarterTag(), tile, offset);
-  }
-  for (; end - offset >= kWord; offset += kWord) {
-    fold_to_all<Fold>(SingleTag(), tile, offset);
-  }
-  if (end != offset) {
-    fold_to_all<Fold>(SingleTag(), tile, offset, sizeof(std::uint16_t));
+void fold_range(const Operands& operands, std::size_t begin, std::size_t end) {
+  begin = fold_while<Fold, kUnroll<Fold>>(FullTag(), operands, begin, end);
+  begin = fold_while<Fold, 1>(FullTag(), operands, begin, end);
+  begin = fold_while<Fold, 1>(QuarterTag(), operands, begin, end);
+  begin = fold_while<Fold, 1>(PairTag(), operands, begin, end);
+  begin = fold_while<Fold, 1>(SingleTag(), operands, begin, end);
+  if constexpr (Fold::kElementBytes < kWord) {
+    fold_while<Fold, 1>(SingleTag(), operands, begin, end, Fold::kElementBytes);
   }
 }
 

@@ -8,13 +8,12 @@
 
 namespace hccl::reduce {
 
-// A tile's operands: at least two sources; destinations may be sources.
-struct Tile {
+// What is folded: at least two sources, and destinations, each of which may be a source.
+struct Operands {
   const std::byte* const* sources;
   std::size_t source_count;
   std::byte* const* destinations;
   std::size_t destination_count;
-  std::size_t bytes;
 };
 
 // How one data type folds under one reduction.
@@ -23,13 +22,13 @@ struct FoldKernel {
   static constexpr std::size_t kBlockUnit = 512;
 
   std::size_t element_bytes;
-
-  // Folds `bytes`, a multiple of kBlockUnit, at `offset` of every source into `out`, which may be
-  // one of them at that offset.
-  void (*block)(const std::byte* const* sources, std::size_t source_count, std::size_t offset,
-                std::size_t bytes, std::byte* out);
-  // Folds [offset, end) of every source into every destination; meant for short ranges.
-  void (*range)(const Tile& tile, std::size_t offset, std::size_t end);
+  // Folds the bytes [begin, end) of every source, a multiple of kBlockUnit, into `out`, which may
+  // be one of them at `begin`.
+  void (*block)(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
+                std::size_t end, std::byte* out);
+  // Folds the bytes [begin, end) of every source, whole elements, into every destination; meant for
+  // less than a block.
+  void (*range)(const Operands& operands, std::size_t begin, std::size_t end);
 };
 
 struct KernelTable {
@@ -37,7 +36,8 @@ struct KernelTable {
   static constexpr std::size_t kOperations = 3;
 
   FoldKernel folds[kTypes][kOperations];  // by row(type) and column(operation)
-  void (*reduce)(const FoldKernel& fold, const Tile& tile, StorePolicy policy);
+  void (*reduce)(const FoldKernel& kernel, const Operands& operands, std::size_t bytes,
+                 StorePolicy policy);
   // Copies a tile past the cache.
   void (*stream_copy)(const std::byte* source, std::byte* const* destinations,
                       std::size_t destination_count, std::size_t bytes);

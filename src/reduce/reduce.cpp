@@ -60,12 +60,12 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
   }
   const FloatEnvironment environment;
   const KernelTable& table = kernels();
+  const Operands operands{sources.data(), sources.size(), destinations.data(), destinations.size()};
   const FoldKernel& fold = table.folds[row(type)][column(operation)];
-  const Tile tile{sources.data(), sources.size(), destinations.data(), destinations.size(), bytes};
   if (bytes < FoldKernel::kBlockUnit) {
-    fold.range(tile, 0, bytes);
+    fold.range(operands, 0, bytes);
   } else {
-    table.reduce(fold, tile, policy);
+    table.reduce(fold, operands, bytes, policy);
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace hccl::reduce {
 
-// `streaming` bypasses the cache (non-temporal stores, fenced before return); for working sets past
-// the last-level cache.
+// `streaming` bypasses the cache (non-temporal stores, fenced before return): for working sets past
+// the last-level cache. Destinations in place are stored plainly all the same, which is cheaper.
 enum class StorePolicy { cached, streaming };
 
 // Bytes of one element, 0 for a value that is no data type.
@@ -22,10 +22,12 @@ enum class StorePolicy { cached, streaming };
 // Whether reduce_tile knows this pair.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
-// destinations[d][i] = fold over s of sources[s][i], in the order of `sources`; 16-bit types fold
-// in float and round once to nearest even. A destination may equal a source (same address); no
-// other overlap. Addresses need only the alignment of nothing (bytes). Bitwise the same for every
-// split of a buffer into tiles.
+// destinations[d][i] = fold over s of sources[s][i], in the order of `sources`, of which there is
+// at least one; bfloat16 folds in float and rounds once, to nearest even. A destination may equal a
+// source (same address); no other overlap. Addresses need no alignment, but aligned elements are
+// faster. Bitwise the same for every split of a buffer into tiles, on every processor and in every
+// floating-point mode of the calling thread: a float result that is not a number is always the
+// canonical NaN, sums wrap in integers, -0 is less than +0. One source is copied as it is.
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<const std::byte* const> sources,
                  std::span<std::byte* const> destinations, std::size_t count,

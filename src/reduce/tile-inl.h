@@ -22,17 +22,17 @@ namespace hccl::reduce::HWY_NAMESPACE {
 
 inline constexpr std::size_t kLine = 64;
 
-// Copies a multiple of a line.
+// Copies a multiple of 128 bytes.
 HWY_INLINE void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   const FullTag d;
-  for (std::size_t at = 0; at < bytes; at += kLine) {
-    for (std::size_t i = 0; i < kLine; i += kFullVector) {
+  for (std::size_t at = 0; at < bytes; at += 2 * kLine) {
+    for (std::size_t i = 0; i < 2 * kLine; i += kFullVector) {
       store(d, load(d, from + at + i), to + at + i);
     }
   }
 }
 
-// The same past the cache, to an address aligned to a line.
+// Copies a multiple of a line past the cache, to an address aligned to a line.
 HWY_INLINE void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   const FullTag d;
   for (std::size_t at = 0; at < bytes; at += kLine) {
@@ -47,79 +47,90 @@ inline std::size_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::uintptr_t>(address) % kLine;
 }
 
-// Folds blocks into the first destination and copies them to the others while they are in the
-// nearest cache: storing each vector everywhere at once would keep as many store streams open as
-// there are ranks. Returns where it stopped.
-inline std::size_t reduce_cached(const FoldKernel& fold, const Tile& tile, std::size_t offset) {
+// Folds whole blocks into the first destination and copies them to the others while they are in
+// the nearest cache: storing each vector everywhere at once would keep as many store streams open
+// as there are ranks. Returns where it stopped.
+inline std::size_t reduce_cached(const FoldKernel& kernel, const Operands& operands,
+                                 std::size_t begin, std::size_t end) {
   // All sources of a block together take half of a first-level cache of 32 KiB.
-  const std::size_t most = std::clamp<std::size_t>(16384 / tile.source_count, 1024, 4096);
-  while (tile.bytes - offset >= FoldKernel::kBlockUnit) {
-    const std::size_t left = std::min(tile.bytes - offset, most);
+  const std::size_t most = std::clamp<std::size_t>(16384 / operands.source_count, 1024, 4096);
+  while (end - begin >= FoldKernel::kBlockUnit) {
+    const std::size_t left = std::min(end - begin, most);
     const std::size_t block = left - left % FoldKernel::kBlockUnit;
-    std::byte* const out = tile.destinations[0] + offset;
-    fold.block(tile.sources, tile.source_count, offset, block, out);
-    for (std::size_t i = 1; i < tile.destination_count; ++i) {
-      copy_lines(tile.destinations[i] + offset, out, block);
+    std::byte* const out = operands.destinations[0] + begin;
+    kernel.block(operands.sources, operands.source_count, begin, begin + block, out);
+    for (std::size_t i = 1; i < operands.destination_count; ++i) {
+      copy_lines(operands.destinations[i] + begin, out, block);
     }
-    offset += block;
+    begin += block;
   }
-  return offset;
+  return begin;
+}
+
+// Asks for what is read a little later. Pays for two sources alone, where it won a tenth: more of
+// them keep enough reads under way, and asking for more then costs as much.
+HWY_INLINE void prefetch_sources(const Operands& operands, std::size_t begin, std::size_t bytes) {
+  for (std::size_t s = 0; s < operands.source_count; ++s) {
+    for (std::size_t at = 0; at < bytes; at += kLine) {
+      hwy::Prefetch(operands.sources[s] + begin + at);
+    }
+  }
 }
 
 // The same past the cache. Short blocks mix reads and writes, which keeps the memory busy with
-// both: with 2 KiB a quarter of the bandwidth was lost. Destinations that are not `streamed` get
+// both: with 2 KiB a sixth of the bandwidth was lost. Destinations that are not `streamed` get
 // plain stores.
-inline std::size_t reduce_streaming(const FoldKernel& fold, const Tile& tile, std::size_t offset,
-                                    const bool* streamed) {
+inline std::size_t reduce_streaming(const FoldKernel& kernel, const Operands& operands,
+                                    std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
   HWY_ALIGN std::byte block[kBlock];
-  for (; tile.bytes - offset >= kBlock; offset += kBlock) {
-    fold.block(tile.sources, tile.source_count, offset, kBlock, block);
-    for (std::size_t i = 0; i < tile.destination_count; ++i) {
+  for (; end - begin >= kBlock; begin += kBlock) {
+    if (operands.source_count == 2) {
+      prefetch_sources(operands, begin + 4 * kBlock, kBlock);
+    }
+    kernel.block(operands.sources, operands.source_count, begin, begin + kBlock, block);
+    for (std::size_t i = 0; i < operands.destination_count; ++i) {
       if (streamed[i]) {
-        stream_lines(tile.destinations[i] + offset, block, kBlock);
+        stream_lines(operands.destinations[i] + begin, block, kBlock);
       } else {
-        copy_lines(tile.destinations[i] + offset, block, kBlock);
+        copy_lines(operands.destinations[i] + begin, block, kBlock);
       }
     }
   }
   hwy::FlushStream();
-  return offset;
+  return begin;
 }
 
 // Chooses the destinations worth streaming to from `offset` on: those on a line, unless in place:
 // their lines have just been read, so that a plain store costs no further read and is the cheaper
 // one. Returns whether there are any.
-inline bool choose_streamed(const Tile& tile, std::size_t offset, bool* streamed) {
-  const std::byte* const* const end = tile.sources + tile.source_count;
+inline bool choose_streamed(const Operands& operands, std::size_t offset, bool* streamed) {
+  const std::byte* const* const end = operands.sources + operands.source_count;
   bool any = false;
-  for (std::size_t i = 0; i < tile.destination_count; ++i) {
-    const std::byte* const to = tile.destinations[i];
-    streamed[i] = bytes_to_line(to + offset) == 0 && std::find(tile.sources, end, to) == end;
+  for (std::size_t i = 0; i < operands.destination_count; ++i) {
+    const std::byte* const to = operands.destinations[i];
+    streamed[i] = bytes_to_line(to + offset) == 0 && std::find(operands.sources, end, to) == end;
     any = any || streamed[i];
   }
   return any;
 }
 
-// Bytes to fold plainly before the first destination is on a line: whole elements, or none.
-inline std::size_t head_bytes(const FoldKernel& fold, const Tile& tile) {
-  const std::size_t head = bytes_to_line(tile.destinations[0]);
-  return head % fold.element_bytes == 0 && head <= tile.bytes ? head : 0;
-}
-
-inline void reduce_kernel(const FoldKernel& fold, const Tile& tile, StorePolicy policy) {
+inline void reduce_kernel(const FoldKernel& kernel, const Operands& operands, std::size_t bytes,
+                          StorePolicy policy) {
   constexpr std::size_t kMostDestinations = 64;  // more are stored plainly
   bool streamed[kMostDestinations];
   std::size_t done = 0;
-  if (policy == StorePolicy::streaming && tile.destination_count <= kMostDestinations) {
-    const std::size_t head = head_bytes(fold, tile);
-    if (choose_streamed(tile, head, streamed)) {
-      fold.range(tile, 0, head);
-      done = reduce_streaming(fold, tile, head, streamed);
+  if (policy == StorePolicy::streaming && operands.destination_count <= kMostDestinations) {
+    // Until the first destination is on a line, if whole elements lead there.
+    const std::size_t to_line = std::min(bytes_to_line(operands.destinations[0]), bytes);
+    const std::size_t head = to_line % kernel.element_bytes == 0 ? to_line : 0;
+    if (choose_streamed(operands, head, streamed)) {
+      kernel.range(operands, 0, head);
+      done = reduce_streaming(kernel, operands, head, bytes, streamed);
     }
   }
-  done = reduce_cached(fold, tile, done);
-  fold.range(tile, done, tile.bytes);
+  done = reduce_cached(kernel, operands, done, bytes);
+  kernel.range(operands, done, bytes);
 }
 
 // Copies in blocks, so that the second and later destinations read the source from the nearest
@@ -127,7 +138,7 @@ inline void reduce_kernel(const FoldKernel& fold, const Tile& tile, StorePolicy 
 // and half past the cache would be written twice.
 inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                std::size_t destination_count, std::size_t bytes) {
-  constexpr std::size_t kBlock = 2048;
+  constexpr std::size_t kBlock = 16384;
   for (std::size_t begin = 0; begin < bytes; begin += kBlock) {
     for (std::size_t i = 0; i < destination_count; ++i) {
       std::byte* const to = destinations[i];

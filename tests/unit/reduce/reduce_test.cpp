@@ -20,61 +20,13 @@
 namespace hccl::reduce {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using namespace reference;
 
-constexpr std::size_t kMostSources = 16;
 constexpr std::size_t kMostDestinations = 16;
-constexpr std::size_t kMostCount = 9000;
 constexpr std::size_t kMargin = 256;  // poisoned before and after every buffer
 constexpr std::byte kPoison{0xA5};
 
-enum class Values { ordinary, special };
 enum class InPlace { none, same, reversed };
-
-std::vector<std::size_t> rank_order(std::size_t count) {
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  return order;
-}
-
-// Any sign and mantissa with exponents -20..20; or, often, what needs care.
-std::uint32_t random_float(std::mt19937& random, Values values) {
-  static constexpr std::array<std::uint32_t, 16> kSpecial = {
-      0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000,
-      0x7F810001, 0xFFA54321, 0x7FFFFFFF, 0x00010000, 0x80010000, 0x007FFFFF,
-      0x807F0000, 0x7F7FFFFF, 0xFF7F0000, 0x00800000};
-  if (values == Values::special && random() % 3 == 0) {
-    return kSpecial[random() % kSpecial.size()];
-  }
-  const auto exponent = static_cast<std::uint32_t>(127 - 20 + random() % 41);
-  return (static_cast<std::uint32_t>(random()) & 0x807FFFFF) | exponent << 23;
-}
-
-std::vector<Bytes> random_sources(hcclDataType_t type, Values values) {
-  std::mt19937 random(20240607);
-  const std::size_t size = reference::element_bytes(type);
-  std::vector<Bytes> sources(kMostSources, Bytes(kMostCount * size));
-  for (Bytes& source : sources) {
-    for (std::size_t i = 0; i < kMostCount; ++i) {
-      std::uint32_t word =
-          type == hcclInt32 ? static_cast<std::uint32_t>(random()) : random_float(random, values);
-      if (type == hcclBfloat16) word >>= 16;
-      std::memcpy(source.data() + i * size, &word, size);
-    }
-  }
-  return sources;
-}
-
-Bytes expected(hcclDataType_t type, hcclRedOp_t operation, const std::vector<Bytes>& sources,
-               const std::vector<std::size_t>& order) {
-  const std::size_t size = reference::element_bytes(type);
-  Bytes result(kMostCount * size);
-  for (std::size_t i = 0; i < kMostCount; ++i) {
-    const std::uint32_t word = reference::fold(type, operation, sources, order, i);
-    std::memcpy(result.data() + i * size, &word, size);
-  }
-  return result;
-}
 
 // A buffer at a chosen distance from a cache line, with poison around it.
 class Buffer {

@@ -5,10 +5,13 @@
 
 #include <hccl_types.h>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
+#include <random>
 #include <vector>
 
 namespace hccl::reduce::reference {
@@ -20,6 +23,8 @@ To bits(From from) {
   std::memcpy(&to, &from, sizeof to);
   return to;
 }
+
+using Bytes = std::vector<std::byte>;
 
 inline const float kNaN = bits<float>(std::uint32_t{0x7FC00000});
 
@@ -67,7 +72,7 @@ inline std::uint16_t to_bfloat16(float value) {
 inline std::size_t element_bytes(hcclDataType_t type) { return type == hcclBfloat16 ? 2 : 4; }
 
 template <class T>
-T element(const std::vector<std::byte>& data, std::size_t index) {
+T element(const Bytes& data, std::size_t index) {
   T value;
   std::memcpy(&value, data.data() + index * sizeof value, sizeof value);
   return value;
@@ -75,8 +80,8 @@ T element(const std::vector<std::byte>& data, std::size_t index) {
 
 // One element of every source, folded in the order of `order`.
 inline std::uint32_t fold(hcclDataType_t type, hcclRedOp_t operation,
-                          const std::vector<std::vector<std::byte>>& sources,
-                          const std::vector<std::size_t>& order, std::size_t index) {
+                          const std::vector<Bytes>& sources, const std::vector<std::size_t>& order,
+                          std::size_t index) {
   const auto read = [&](std::size_t s) {
     return type == hcclFloat32 ? element<float>(sources[s], index)
                                : from_bfloat16(element<std::uint16_t>(sources[s], index));
@@ -97,6 +102,57 @@ inline std::uint32_t fold(hcclDataType_t type, hcclRedOp_t operation,
     result = apply(operation, result, read(order[i]));
   }
   return type == hcclFloat32 ? bits<std::uint32_t>(result) : to_bfloat16(result);
+}
+
+// What the kernels are fed: kMostSources of kMostCount elements.
+constexpr std::size_t kMostSources = 16;
+constexpr std::size_t kMostCount = 9000;
+
+enum class Values { ordinary, special };
+
+inline std::vector<std::size_t> rank_order(std::size_t count) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+// Any sign and mantissa with exponents -20..20; or, often, what needs care.
+inline std::uint32_t random_float(std::mt19937& random, Values values) {
+  static constexpr std::array<std::uint32_t, 16> kSpecial = {
+      0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000,
+      0x7F810001, 0xFFA54321, 0x7FFFFFFF, 0x00010000, 0x80010000, 0x007FFFFF,
+      0x807F0000, 0x7F7FFFFF, 0xFF7F0000, 0x00800000};
+  if (values == Values::special && random() % 3 == 0) {
+    return kSpecial[random() % kSpecial.size()];
+  }
+  const auto exponent = static_cast<std::uint32_t>(127 - 20 + random() % 41);
+  return (static_cast<std::uint32_t>(random()) & 0x807FFFFF) | exponent << 23;
+}
+
+inline std::vector<Bytes> random_sources(hcclDataType_t type, Values values) {
+  std::mt19937 random(20240607);
+  const std::size_t size = element_bytes(type);
+  std::vector<Bytes> sources(kMostSources, Bytes(kMostCount * size));
+  for (Bytes& source : sources) {
+    for (std::size_t i = 0; i < kMostCount; ++i) {
+      std::uint32_t word =
+          type == hcclInt32 ? static_cast<std::uint32_t>(random()) : random_float(random, values);
+      if (type == hcclBfloat16) word >>= 16;
+      std::memcpy(source.data() + i * size, &word, size);
+    }
+  }
+  return sources;
+}
+
+inline Bytes expected(hcclDataType_t type, hcclRedOp_t operation, const std::vector<Bytes>& sources,
+                      const std::vector<std::size_t>& order) {
+  const std::size_t size = element_bytes(type);
+  Bytes result(kMostCount * size);
+  for (std::size_t i = 0; i < kMostCount; ++i) {
+    const std::uint32_t word = fold(type, operation, sources, order, i);
+    std::memcpy(result.data() + i * size, &word, size);
+  }
+  return result;
 }
 
 }  // namespace hccl::reduce::reference

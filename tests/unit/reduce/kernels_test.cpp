@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of every instruction set that this processor has give the bits of the reference:
+// ranks on unequal machines must agree, and only the best set is used by reduce_tile.
+#include "reduce/kernels.h"
+
+#include "reference.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+namespace hccl::reduce {
+namespace {
+
+using namespace reference;
+
+// What the dispatcher would choose had the processor this instruction set and no better one.
+const KernelTable& kernels_of(std::int64_t target) {
+  hwy::SetSupportedTargetsForTest(target);
+  hwy::GetChosenTarget().DeInit();
+  return best_kernels();
+}
+
+class Kernels : public testing::TestWithParam<std::int64_t> {
+ protected:
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+void check(const KernelTable& table, hcclDataType_t type, hcclRedOp_t operation, Values values,
+           StorePolicy policy) {
+  constexpr std::size_t kSources = 5;
+  const auto sources = random_sources(type, values);
+  const Bytes wanted = expected(type, operation, sources, rank_order(kSources));
+  const FoldKernel& kernel = table.folds[row(type)][column(operation)];
+  std::array<const std::byte*, kSources> pointers;
+  for (std::size_t s = 0; s < kSources; ++s) pointers[s] = sources[s].data();
+  for (const std::size_t count : {1u, 2u, 3u, 7u, 21u, 63u, 100u, 700u, 9000u}) {
+    const std::size_t bytes = count * element_size(type);
+    Bytes first(wanted.size()), second(wanted.size());
+    std::array destinations{first.data(), second.data()};
+    table.reduce(kernel, {pointers.data(), kSources, destinations.data(), 2}, bytes, policy);
+    for (const Bytes& result : {first, second}) {
+      ASSERT_EQ(std::memcmp(result.data(), wanted.data(), bytes), 0)
+          << type_name(type) << ' ' << operation_name(operation) << ' ' << count;
+    }
+  }
+}
+
+TEST_P(Kernels, EqualTheReferenceBitwise) {
+  const KernelTable& table = kernels_of(GetParam());
+  for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16, hcclInt32}) {
+    for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclMax}) {
+      for (const Values values : {Values::ordinary, Values::special}) {
+        check(table, type, operation, values, StorePolicy::cached);
+        check(table, type, operation, values, StorePolicy::streaming);
+      }
+    }
+  }
+}
+
+// The table of an instruction set this build has no kernels for is that of the next lower one.
+std::vector<std::int64_t> supported_targets() {
+  std::vector<std::int64_t> targets;
+  for (auto rest = static_cast<std::uint64_t>(hwy::SupportedTargets()); rest != 0;
+       rest &= rest - 1) {
+    targets.push_back(static_cast<std::int64_t>(rest & ~(rest - 1)));
+  }
+  return targets;
+}
+
+INSTANTIATE_TEST_SUITE_P(Supported, Kernels, testing::ValuesIn(supported_targets()),
+                         [](const auto& test) { return hwy::TargetName(test.param); });
+
+}  // namespace
+}  // namespace hccl::reduce
