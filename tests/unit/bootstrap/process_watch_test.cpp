@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -97,11 +98,16 @@ TEST(ProcessWatch, IsSilentOnceDestroyed) {
 TEST(ProcessWatch, MayBeDestroyedByItsCallback) {
   Sleeper sleeper;
   std::atomic<int> told{0};
-  auto watch = std::make_unique<ProcessWatch>();
-  *watch = ProcessWatch(sleeper.process(), [&] {
-    watch.reset();
-    ++told;
-  });
+  std::mutex mutex;
+  std::unique_ptr<ProcessWatch> watch;
+  {
+    const std::lock_guard lock(mutex);
+    watch = std::make_unique<ProcessWatch>(sleeper.process(), [&] {
+      const std::lock_guard inner(mutex);
+      watch.reset();
+      ++told;
+    });
+  }
   sleeper.kill();
   EXPECT_TRUE(becomes(told, 1));
 }
