@@ -32,7 +32,7 @@ void expect_sync_fails(synStreamHandle stream) {
 void never_arrives(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   if (world.rank != kAbsent) {
     OperationRun run(session, group, all_reduce_of(1000));
     synEventHandle event = nullptr;
@@ -62,7 +62,7 @@ TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank) {
 void arrives_late(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == kAbsent) std::this_thread::sleep_for(std::chrono::seconds(4));
   succeed(run.queue(stream));
@@ -118,7 +118,7 @@ TEST(Absence, FromTheRendezvousNamesTheRank) {
 void aborts(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank != kAbsent) {
     succeed(run.queue(stream));
@@ -150,19 +150,27 @@ TEST(Abort, UnblocksEverybody) {
   EXPECT_EQ(failures(run_ranks_as_threads(3, aborts)), "");
 }
 
+// All-reduces until the communicator fails or is gone.
+void reduce_until_failure(Session& session, const Group& group, synStreamHandle stream) {
+  const DeviceMemory buffer(session.device(), 4'000'000);
+  void* memory = device_pointer(buffer.address());
+  while (hcclAllReduce(memory, memory, 1'000'000, hcclFloat32, hcclMax, group.handle, stream) ==
+             hcclSuccess &&
+         synStreamSynchronize(stream) == synSuccess) {
+  }
+}
+
 // Aborts at random moments of running operations.
 RankFunction aborts_at_random(unsigned long long seed) {
   return [seed](World& world) {
     std::mt19937_64 random(seed);
     Session session(world);
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     for (int round = 0; round < 15; ++round) {
       const Group group = session.join_all(round);
+      session.forget_communicators();
       const auto aborter = static_cast<int>(random() % static_cast<unsigned>(world.size));
       const auto delay = std::chrono::microseconds(random() % 20'000);
-      const DeviceMemory buffer(session.device(), 4'000'000);
-      void* memory = device_pointer(buffer.address());
-      session.forget_communicators();
       std::thread other;
       if (world.rank == aborter) {
         other = std::thread([&group, delay] {
@@ -170,11 +178,7 @@ RankFunction aborts_at_random(unsigned long long seed) {
           static_cast<void>(hcclCommAbort(group.handle));
         });
       }
-      for (bool failed = false; !failed;) {
-        failed = hcclAllReduce(memory, memory, 1'000'000, hcclFloat32, hcclMax, group.handle,
-                               stream) != hcclSuccess ||
-                 synStreamSynchronize(stream) != synSuccess;
-      }
+      reduce_until_failure(session, group, stream);
       if (other.joinable()) {
         other.join();
       } else {
@@ -200,7 +204,7 @@ RankFunction stopped(unsigned delay_us) {
     constexpr std::size_t kCount = 1'000'000;
     Session session(world);
     const Group group = session.join_all();
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     const DeviceMemory buffer(session.device(), kCount * 4);
     world.board->counter(world.rank).store(getpid());
     world.board->barrier(0, world.size);

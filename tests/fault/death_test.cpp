@@ -78,7 +78,7 @@ RankFunction victims_and_survivors(int victim, Orphan orphan, unsigned long long
     Group group;
     if (!join_or_learn(session, group, victim)) return;
     if (dies && orphan == Orphan::after_joining) leave_an_orphan(world);
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     reduce_until_failure(session, group, stream, seed);
     expect_failed(group, hcclSystemError, victim);
     expect_usable_remains(session, group, stream, hcclSystemError);
@@ -114,7 +114,7 @@ RankFunction leaves_early(int victim) {
   return [victim](World& world) {
     Session session(world);
     const Group group = session.join_all();
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     synEventHandle event = nullptr;
     succeed(synEventCreate(&event, session.device(), 0));
     OperationRun run(session, group, all_reduce_of(1000));
@@ -150,7 +150,7 @@ void others_go_on(World& world) {
     kill(getpid(), SIGKILL);
   }
   const Group pair = session.join_members(1, {1, 0});
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   world.board->barrier(0, world.size);
   OperationRun lost(session, all, all_reduce_of(10));
   const hcclResult_t result = lost.queue(stream);
@@ -178,7 +178,7 @@ constexpr rlim_t kMostCore = rlim_t{64} << 20;
 void aborts_with_a_core(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory large(session.device(), std::size_t{4} << 30);
   OperationRun run(session, group, all_reduce_of(200'000));
   succeed(run.queue(stream));

@@ -47,7 +47,7 @@ RankFunction holes(const Sizes& sizes) {
     limit_address_space();
     Session session(world);
     const Group group = session.join_all();
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     const DeviceMemory send(session.device(), sizes.send_bytes);
     const DeviceMemory receive(session.device(), sizes.receive_bytes);
     world.board->barrier(0, world.size);
@@ -93,14 +93,15 @@ void sparse(World& world) {
   limit_address_space();
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory send(session.device(), kBytes);
   const DeviceMemory receive(session.device(), kBytes);
   std::vector<std::uint32_t> expected(kBytes / 4);
   for (std::uint32_t island = 0; island < 10; ++island) {
     for (int rank = 0; rank < world.size; ++rank) {
-      const std::size_t start = island * 1'600'003U + static_cast<std::size_t>(rank) * 12'345;
-      const std::size_t length = 1 + island * 1000U;
+      const std::size_t start =
+          std::size_t{island} * 1'600'003 + static_cast<std::size_t>(rank) * 12'345;
+      const std::size_t length = 1 + std::size_t{island} * 1000;
       for (std::size_t at = start; at < start + length; ++at) expected[at] += island + 1;
       if (rank != world.rank) continue;
       succeed(synMemsetD32Async(send.address() + start * 4, island + 1, length, stream));
@@ -122,7 +123,7 @@ void limited(World& world) {
   limit_address_space();
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   Operation operation = all_reduce_of(500'000);
   OperationRun run(session, group, operation);
   succeed(run.queue(stream));

@@ -53,7 +53,7 @@ RankFunction mismatch(const Case& one, int odd) {
   return [&one, odd](World& world) {
     Session session(world);
     const Group group = session.join_all();
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     OperationRun good(session, group, all_reduce_of(100));
     succeed(good.queue(stream));
     succeed(synStreamSynchronize(stream));

@@ -95,7 +95,7 @@ std::vector<Call> syn_calls(synDeviceId device, synStreamHandle stream) {
 void forks(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), 64);
   const pid_t child = fork();
   if (child == 0) {
@@ -142,7 +142,7 @@ void expect_named(const std::string& message, const DeviceMemory& memory) {
 void leaves_allocation(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory small(session.device(), 1000);
   const DeviceMemory large(session.device(), 4096);
   const auto refused = [&](hcclResult_t result, const DeviceMemory& memory) {
@@ -183,7 +183,7 @@ TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize) {
 void bad_arguments(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = device_pointer(memory.address());
   const auto invalid = [](hcclResult_t result, const char* what) {

@@ -38,7 +38,7 @@ void overlapping(World& world) {
       succeed(runs.back().queue(streams[at]));
     }
   }
-  for (const synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
   for (const OperationRun& run : runs) run.verify();
   int count = 0;
   int rank = -1;
@@ -71,7 +71,7 @@ void many_streams(World& world) {
     runs.emplace_back(session, group, all_reduce_of(5 + round * 501, round));
     succeed(runs.back().queue(streams[round * 7 % streams.size()]));
   }
-  for (const synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
   for (const OperationRun& run : runs) run.verify();
   session.finish();
 }
@@ -84,7 +84,7 @@ TEST(Communicators, ServeSeveralStreams) {
 // Communicators come and go on the same device.
 void again_and_again(World& world) {
   Session session(world);
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   for (int round = 0; round < 10; ++round) {
     const Group group = session.join_all(round);
     OperationRun run(session, group, all_reduce_of(1000, static_cast<std::uint64_t>(round)));
@@ -108,7 +108,7 @@ void by_address(World& world) {
   Session session(world);
   const Group first = session.join_all(0);
   const Group second = session.join_all(1);  // HCCL_COMM_ID is for the first communicator alone
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   for (const Group* group : {&first, &second}) {
     OperationRun run(session, *group, all_reduce_of(4321, 9));
     succeed(run.queue(stream));

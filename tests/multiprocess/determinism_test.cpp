@@ -42,7 +42,7 @@ RankFunction runs_of(hcclDataType_t type, int runs) {
   return [=](World& world) {
     Session session(world);
     const Group group = session.join_all();
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     Operation operation;
     operation.type = type;
     operation.count = kCount;

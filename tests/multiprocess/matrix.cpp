@@ -77,7 +77,7 @@ std::vector<Operation> matrix_of(Collective collective, int size) {
 void run_matrix(World& world, Collective collective) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   for (const Operation& operation : matrix_of(collective, world.size)) {
     OperationRun run(session, group, operation);
     succeed(run.queue(stream));
@@ -91,7 +91,7 @@ void run_barriers(World& world) {
   constexpr int kRounds = 50;
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   for (int round = 1; round <= kRounds; ++round) {
     world.board->counter(0).fetch_add(1);
     succeed(hcclBarrier(group.handle, stream));

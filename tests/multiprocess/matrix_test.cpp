@@ -57,7 +57,7 @@ TEST(Control, OtherDataIsNoticedByEveryRank) {
   const auto unlike = [](World& world) {
     Session session(world);
     const Group group = session.join_all();
-    const synStreamHandle stream = session.make_stream();
+    synStreamHandle stream = session.make_stream();
     Operation operation;
     operation.count = 1;
     operation.seed = world.rank == 1 ? 5 : 6;

@@ -74,7 +74,7 @@ void one_behind_the_other(World& world) {
   const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
   std::deque<OperationRun>
       warm_up;  // gives the streams their numbers, in the same order everywhere
-  for (const synStreamHandle stream : streams) {
+  for (synStreamHandle stream : streams) {
     warm_up.emplace_back(session, group, all_reduce_of(3, 3));
     succeed(warm_up.back().queue(stream));
   }

@@ -24,12 +24,12 @@ class Program {
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) one_step();
-    for (const synStreamHandle stream : streams_) succeed(synStreamSynchronize(stream));
+    for (synStreamHandle stream : streams_) succeed(synStreamSynchronize(stream));
     for (const OperationRun& run : runs_) run.verify();
     for (const Fill& fill : fills_) {
       require(fill.got == fill.expected, "a memset ran in order with the copy behind it");
     }
-    for (const synEventHandle event : events_) {
+    for (synEventHandle event : events_) {
       succeed(synEventQuery(event));
       succeed(synEventDestroy(event));
     }
@@ -47,7 +47,7 @@ class Program {
 
   void one_step() {
     const std::size_t which = pick(streams_.size());
-    const synStreamHandle stream = streams_[which];
+    synStreamHandle stream = streams_[which];
     switch (pick(12)) {
       case 0:
         succeed(synStreamSynchronize(stream));

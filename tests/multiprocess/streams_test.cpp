@@ -21,7 +21,7 @@ void long_queue(World& world) {
   Session session(world);
   const Group all = session.join_all(0);
   const Group other = session.join_all(1);
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory value(session.device(), 4);
   succeed(synMemsetD32Async(value.address(), 1, 1, stream));
   std::vector<std::uint32_t> snapshots(kOperations / 100);
@@ -57,7 +57,7 @@ void without_waiting(World& world) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory send(session.device(), kCount * 4);
   const DeviceMemory receive(session.device(), kCount * 4);
   synEventHandle event = nullptr;
@@ -90,7 +90,7 @@ TEST(Streams, MoveOnWhileNobodyWaits) { EXPECT_EQ(failures(run_ranks(4, without_
 void several_waiters(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   for (std::uint64_t round = 0; round < 20; ++round) {
     std::deque<OperationRun> runs;
     std::vector<synEventHandle> events(3);
@@ -105,7 +105,7 @@ void several_waiters(World& world) {
     }
     std::vector<std::thread> waiters;
     std::atomic<int> trouble{0};
-    for (const synEventHandle event : events) {
+    for (synEventHandle event : events) {
       waiters.emplace_back([&, event] { trouble += synEventSynchronize(event); });
       waiters.emplace_back([&] { trouble += synStreamSynchronize(stream); });
     }
@@ -114,7 +114,7 @@ void several_waiters(World& world) {
     std::uint64_t elapsed = ~std::uint64_t{0};
     succeed(synEventElapsedTime(&elapsed, events.front(), events.back()));
     require(elapsed < std::uint64_t{60'000'000'000}, "events have an order");
-    for (const synEventHandle event : events) succeed(synEventDestroy(event));
+    for (synEventHandle event : events) succeed(synEventDestroy(event));
     for (const OperationRun& run : runs) run.verify();
   }
   session.finish();
@@ -130,8 +130,8 @@ void freed_in_flight(World& world) {
   constexpr std::size_t kCount = 50'000;
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
-  const synStreamHandle other = session.make_stream();
+  synStreamHandle stream = session.make_stream();
+  synStreamHandle other = session.make_stream();
   const DeviceMemory receive(session.device(), kCount * 4);
   std::vector<std::uint32_t> result(kCount);
   for (std::uint32_t round = 0; round < 20; ++round) {
@@ -163,7 +163,7 @@ TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone) {
 void destroyed_with_work(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  const synStreamHandle stream = session.make_stream();
+  synStreamHandle stream = session.make_stream();
   const DeviceMemory value(session.device(), 4000);
   for (int operation = 0; operation < 100; ++operation) {
     succeed(hcclAllReduce(pointer(value), pointer(value), 1000, hcclFloat32, hcclSum, group.handle,

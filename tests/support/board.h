@@ -34,7 +34,7 @@ class Board {
 
  private:
   std::array<std::atomic<int>, kMostSlots> id_ready_;
-  std::array<hcclUniqueId, kMostSlots> ids_;
+  std::array<hcclUniqueId, kMostSlots> ids_{};
   std::array<std::atomic<std::int64_t>, kMostSlots> arrivals_;
   std::array<std::atomic<std::int64_t>, kMostSlots> counters_;
 };

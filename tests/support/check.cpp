@@ -30,7 +30,7 @@ bool list_holds(const char* at, int rank) {
     const std::string rest(end);
     if (rest.rfind(", ", 0) == 0) {
       at = end + 2;
-    } else if (rest.rfind(",", 0) == 0) {
+    } else if (rest.rfind(',', 0) == 0) {
       at = end + 1;
     } else if (rest.rfind(" and ", 0) == 0) {
       at = end + 5;

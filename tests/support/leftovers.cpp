@@ -45,7 +45,7 @@ std::string leftovers(const std::set<std::string>& before) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     text.clear();
     for (const std::string& name : shared_names()) {
-      if (before.count(name) == 0) text += name + " ";
+      if (!before.contains(name)) text += name + " ";
     }
     if (text.empty()) return text;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

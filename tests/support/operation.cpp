@@ -62,11 +62,11 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
               element_)),
       receive_(make_region(operation.offset * element_,
                            operation.in_place ? 0 : receive_elements() * element_)),
+      send_start_(send_.start),
+      receive_start_(operation.in_place ? send_.start : receive_.start),
       send_memory_(session.device(), send_.before.size()),
       receive_memory_(session.device(), receive_.before.size()) {
   const std::size_t part = static_cast<std::size_t>(group.rank) * operation.count * element_;
-  send_start_ = send_.start;
-  receive_start_ = operation.in_place ? send_.start : receive_.start;
   if (operation.in_place && operation.collective == Collective::all_gather) send_start_ += part;
   if (operation.in_place && operation.collective == Collective::reduce_scatter) {
     receive_start_ += part;

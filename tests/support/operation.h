@@ -69,8 +69,8 @@ class OperationRun {
   std::size_t element_;
   Region send_;
   Region receive_;
-  std::size_t send_start_ = 0;     // of the call's send buffer within its allocation
-  std::size_t receive_start_ = 0;  // and of its receive buffer
+  std::size_t send_start_;     // of the call's send buffer within its allocation
+  std::size_t receive_start_;  // and of its receive buffer
   DeviceMemory send_memory_;
   DeviceMemory receive_memory_;  // unused in place: then everything lies in `send_`
 };

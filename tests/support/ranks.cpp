@@ -60,11 +60,13 @@ int free_port() {
 class Supervisor {
  public:
   Supervisor(int size, bool threads, const RankFunction& function, const RankOptions& options)
-      : size_(size), threads_(threads), function_(function), options_(options) {
-    outcomes_.resize(static_cast<std::size_t>(size));
-    board_ = Board::make();
-    port_ = options.comm_id ? free_port() : 0;
-  }
+      : size_(size),
+        threads_(threads),
+        function_(function),
+        options_(options),
+        outcomes_(static_cast<std::size_t>(size)),
+        board_(Board::make()),
+        port_(options.comm_id ? free_port() : 0) {}
   ~Supervisor() { Board::unmake(board_); }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -223,8 +225,8 @@ class Supervisor {
   const RankFunction& function_;
   const RankOptions& options_;
   std::vector<RankOutcome> outcomes_;
-  Board* board_ = nullptr;
-  int port_ = 0;
+  Board* board_;
+  int port_;
   Pipe output_;
   Pipe lifeline_;
   std::vector<Child> children_;

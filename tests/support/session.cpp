@@ -54,7 +54,7 @@ void Session::end(bool strict) {
     if (strict) succeed(result);
   };
   while (!streams_.empty()) {
-    const synStreamHandle stream = streams_.back();
+    auto* const stream = streams_.back();
     streams_.pop_back();
     judge(synStreamDestroy(stream));
   }
