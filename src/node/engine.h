@@ -85,7 +85,8 @@ class Engine {
   [[nodiscard]] bool all_arrived(const Lane& lane) const;
   void check_patience(Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
-  [[nodiscard]] std::string missing_text(const Lane& lane) const;
+  // Who holds the operation up, and how.
+  [[nodiscard]] std::string delay_text(const Lane& lane) const;
 
   [[nodiscard]] bool descriptors_agree(const Operation& op) const;
   [[nodiscard]] std::string mismatch_text(const Operation& op) const;

@@ -7,6 +7,7 @@
 #include "base/process.h"
 #include "base/text.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace hccl::node {
@@ -26,23 +27,28 @@ std::vector<int> Engine::missing_ranks(const Lane& lane) const {
   return missing;
 }
 
-std::string Engine::missing_text(const Lane& lane) const {
+std::string Engine::delay_text(const Lane& lane) const {
+  const std::vector<int> missing = missing_ranks(lane);
   std::string described;
-  for (const int rank : missing_ranks(lane)) {
-    const RankRecord& record = control_.header().records[rank];
-    if (!described.empty()) described += "; ";
-    described += rank_text(rank);
+  const auto add = [&](int rank, const std::string& what) {
+    described += text(described.empty() ? "" : "; ", rank_text(rank), what);
+  };
+  for (int rank = 0; rank < size_; ++rank) {
     const char state = process_state(peers_[static_cast<std::size_t>(rank)].pid);
-    const std::uint32_t elsewhere = record.in_operation.load(std::memory_order_relaxed);
-    if (state == 'T' || state == 't') {
-      described += " is stopped (SIGSTOP or a debugger)";
-    } else if (elsewhere == 0) {
-      described += " has not called it";
-    } else if (elsewhere - 1 == lane.ordinal()) {
-      described += " is about to arrive";
-    } else {
-      described +=
-          text(" is in an operation of its stream ", elsewhere - 1, " of this communicator");
+    const bool stopped = state == 'T' || state == 't';
+    const bool absent = std::find(missing.begin(), missing.end(), rank) != missing.end();
+    const std::uint32_t elsewhere =
+        control_.header().records[rank].in_operation.load(std::memory_order_relaxed);
+    if (stopped) {
+      add(rank, " is stopped (SIGSTOP or a debugger)");
+    } else if (absent && elsewhere == 0) {
+      add(rank, " has not called it");
+    } else if (absent && elsewhere - 1 != lane.ordinal()) {
+      add(rank, text(" is in an operation of its stream ", elsewhere - 1, " of this communicator"));
+    } else if (absent) {
+      add(rank, " is about to arrive");
+    } else if (missing.empty() && lane.inside(rank).tile.load(std::memory_order_relaxed) != 0) {
+      add(rank, " is computing its part and gets no processor time");
     }
   }
   return described.empty() ? "all ranks have arrived" : described;
@@ -69,13 +75,13 @@ void Engine::check_patience(Operation& op) {
   if (op.deadline.expired()) {
     fault_.raise(hcclSystemError,
                  text(doing(), ": rank ", rank_, " waited ", seconds(operation_timeout_),
-                      " s: ", missing_text(op.lane), "; raise HCCL_TIMEOUT if that is no fault"));
+                      " s: ", delay_text(op.lane), "; raise HCCL_TIMEOUT if that is no fault"));
     return;
   }
   if (op.report.expired() && !hang_reported_.exchange(true)) {
     log_line(LogLevel::error, "hang",
              text("rank ", rank_, " has waited ", seconds(hang_report_), " s in ", doing(), ": ",
-                  missing_text(op.lane)));
+                  delay_text(op.lane)));
   }
 }
 
