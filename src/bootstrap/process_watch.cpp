@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <vector>
 
 #include <asio/posix/stream_descriptor.hpp>
 
@@ -91,7 +92,8 @@ ProcessWatch::~ProcessWatch() {
   if (!state_) return;
   if (is_forked_child()) {
     // The epoll set is the parent's and its locks may be held: nothing of it may be touched here.
-    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
+    static auto* const kept = new std::vector<std::shared_ptr<State>>;
+    kept->push_back(std::move(state_));
     return;
   }
   state_->cancel();
