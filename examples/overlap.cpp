@@ -13,7 +13,7 @@
 
 namespace {
 
-const int kParts = 8;
+const std::size_t kParts = 8;
 const std::size_t kCount = 1 << 16;  // elements of a part
 const std::uint64_t kBytes = kCount * sizeof(float);
 
@@ -34,7 +34,7 @@ struct Streams {
   explicit Streams(synDeviceId device) : copied(kParts), reduced(kParts) {
     expect(synStreamCreateGeneric(&copy, device, 0), "synStreamCreateGeneric");
     expect(synStreamCreateGeneric(&network, device, 0), "synStreamCreateGeneric");
-    for (int part = 0; part < kParts; ++part) {
+    for (std::size_t part = 0; part < kParts; ++part) {
       expect(synEventCreate(&copied[part], device, 0), "synEventCreate");
       expect(synEventCreate(&reduced[part], device, 0), "synEventCreate");
     }
@@ -48,7 +48,7 @@ struct Streams {
 
 // Queues everything, then waits once.
 void reduce_in_parts(const Streams& streams, hcclComm_t comm, float* host, std::uint64_t buffer) {
-  for (int part = 0; part < kParts; ++part) {
+  for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint64_t place = buffer + part * kBytes;
     expect(synMemCopyAsync(streams.copy, address_of(host + part * kCount), kBytes, place,
                            HOST_TO_DRAM),
@@ -60,7 +60,7 @@ void reduce_in_parts(const Streams& streams, hcclComm_t comm, float* host, std::
            "hcclAllReduce");
     expect(synEventRecord(streams.reduced[part], streams.network), "synEventRecord");
   }
-  for (int part = 0; part < kParts; ++part) {
+  for (std::size_t part = 0; part < kParts; ++part) {
     expect(synStreamWaitEvent(streams.copy, streams.reduced[part], 0), "synStreamWaitEvent");
     expect(synMemCopyAsync(streams.copy, buffer + part * kBytes, kBytes,
                            address_of(host + part * kCount), DRAM_TO_HOST),
@@ -93,7 +93,7 @@ int run() {
   expect(hcclCommDestroy(comm), "hcclCommDestroy");
   expect(synDeviceRelease(device), "synDeviceRelease");
   expect(synDestroy(), "synDestroy");
-  std::printf("%d parts, %d wrong elements\n", kParts, wrong);
+  std::printf("%zu parts, %d wrong elements\n", kParts, wrong);
   return wrong == 0 ? 0 : 1;
 }
 
