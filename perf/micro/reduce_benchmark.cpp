@@ -54,23 +54,24 @@ class RankMemory {
 };
 
 // Arguments of every benchmark, in this order.
-enum Argument { kSources, kDestinations, kBytes, kInPlace, kStreaming, kType, kOperation };
+enum class Argument { from, to, bytes, in_place, streaming, type, op };
 
 std::size_t argument(const benchmark::State& state, Argument which) {
-  return static_cast<std::size_t>(state.range(which));
+  return static_cast<std::size_t>(state.range(static_cast<std::size_t>(which)));
 }
 
 StorePolicy policy(const benchmark::State& state) {
-  return argument(state, kStreaming) != 0 ? StorePolicy::streaming : StorePolicy::cached;
+  return argument(state, Argument::streaming) != 0 ? StorePolicy::streaming : StorePolicy::cached;
 }
 
 // Shared by the threads of the running benchmark.
 std::vector<std::unique_ptr<RankMemory>> ranks;
 
 void make_ranks(const benchmark::State& state) {
-  const std::size_t count = std::max(argument(state, kSources), argument(state, kDestinations));
+  const std::size_t count =
+      std::max(argument(state, Argument::from), argument(state, Argument::to));
   for (std::size_t i = 0; i < count; ++i) {
-    ranks.push_back(std::make_unique<RankMemory>(argument(state, kBytes)));
+    ranks.push_back(std::make_unique<RankMemory>(argument(state, Argument::bytes)));
   }
 }
 
@@ -79,10 +80,10 @@ void free_ranks(const benchmark::State&) { ranks.clear(); }
 class Tile {
  public:
   Tile(const benchmark::State& state, std::size_t offset)
-      : source_count_(argument(state, kSources)),
-        destination_count_(argument(state, kDestinations)),
-        bytes_(std::min(kTile, argument(state, kBytes) - offset)) {
-    const bool in_place = argument(state, kInPlace) != 0;
+      : source_count_(argument(state, Argument::from)),
+        destination_count_(argument(state, Argument::to)),
+        bytes_(std::min(kTile, argument(state, Argument::bytes) - offset)) {
+    const bool in_place = argument(state, Argument::in_place) != 0;
     for (std::size_t i = 0; i < source_count_; ++i) sources_[i] = ranks[i]->send() + offset;
     for (std::size_t i = 0; i < destination_count_; ++i) {
       destinations_[i] = (in_place ? ranks[i]->send() : ranks[i]->receive()) + offset;
@@ -109,7 +110,7 @@ void for_each_tile(benchmark::State& state, Work work) {
   std::size_t moved = 0;
   const std::size_t stride = kTile * static_cast<std::size_t>(state.threads());
   for (std::size_t offset = kTile * static_cast<std::size_t>(state.thread_index());
-       offset < argument(state, kBytes); offset += stride) {
+       offset < argument(state, Argument::bytes); offset += stride) {
     tiles.emplace_back(state, offset);
   }
   for (auto _ : state) {
@@ -123,8 +124,8 @@ void for_each_tile(benchmark::State& state, Work work) {
 }
 
 void reduce(benchmark::State& state) {
-  const auto type = static_cast<hcclDataType_t>(state.range(kType));
-  const auto operation = static_cast<hcclRedOp_t>(state.range(kOperation));
+  const auto type = static_cast<hcclDataType_t>(argument(state, Argument::type));
+  const auto operation = static_cast<hcclRedOp_t>(argument(state, Argument::op));
   state.SetLabel(std::string(type_name(type)) + ' ' + operation_name(operation));
   const StorePolicy stores = policy(state);
   for_each_tile(state, [&](const Tile& tile) {
@@ -164,18 +165,21 @@ void configure(benchmark::internal::Benchmark* b) {
       ->UseRealTime();
 }
 
+void reductions_of(benchmark::internal::Benchmark* b, std::int64_t type, std::int64_t rank_count) {
+  for (const std::int64_t bytes : {32_KiB, 256_KiB, 2048_KiB, 16384_KiB}) {
+    b->Args({rank_count, rank_count, bytes, 0, 0, type, hcclSum});
+    b->Args({rank_count, rank_count, bytes, 1, 0, type, hcclSum});
+    if (bytes * rank_count > 4096_KiB)
+      b->Args({rank_count, rank_count, bytes, 0, 1, type, hcclSum});
+  }
+}
+
 void reductions(benchmark::internal::Benchmark* b) {
   configure(b);
   for (const std::int64_t type : {hcclFloat32, hcclBfloat16}) {
-    for (const std::int64_t count : {2, 8}) {
-      for (const std::int64_t bytes : {32_KiB, 256_KiB, 2048_KiB, 16384_KiB}) {
-        for (const std::int64_t in_place : {0, 1}) {
-          b->Args({count, count, bytes, in_place, 0, type, hcclSum});
-        }
-        if (bytes * count > 4096_KiB) b->Args({count, count, bytes, 0, 1, type, hcclSum});
-      }
-    }
-    b->Args({8, 1, 16384_KiB, 0, 0, type, hcclSum});
+    reductions_of(b, type, 2);
+    reductions_of(b, type, 8);
+    b->Args({8, 1, 16384_KiB, 0, 1, type, hcclSum});
     b->Args({8, 8, 256_KiB, 0, 0, type, hcclMax});
   }
   b->Args({8, 8, 256_KiB, 0, 0, hcclInt32, hcclSum});

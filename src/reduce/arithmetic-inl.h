@@ -31,62 +31,63 @@ template <class D>
 using FloatTag = hn::Rebind<float, D>;
 
 template <class D>
-HWY_INLINE Words<D> canonicalize(D d, Words<D> bits) {
-  const auto is_nan = hn::RebindMask(d, hn::IsNaN(hn::BitCast(FloatTag<D>(), bits)));
-  return hn::IfThenElse(is_nan, hn::Set(d, kCanonicalNaN), bits);
+using Floats = hn::VFromD<FloatTag<D>>;
+
+template <class D>
+HWY_INLINE Words<D> canonicalize(D d, Words<D> words) {
+  const auto is_nan = hn::RebindMask(d, hn::IsNaN(hn::BitCast(FloatTag<D>(), words)));
+  return hn::IfThenElse(is_nan, hn::Set(d, kCanonicalNaN), words);
 }
 
 // How a type folds: `first` makes an accumulator of the first source's words, `next` adds another
-// source's, `finish` turns it back into words. kVectors is the number of registers of one
-// accumulator; kExact tells that no result needs more bits than the operands have.
+// source's, `finish` turns it back into words. An accumulator is kVectors of Vector; kExact tells
+// that no result needs more bits than the operands have.
 struct FloatSum {
   static constexpr std::size_t kElementBytes = 4;
   static constexpr std::size_t kVectors = 1;
   static constexpr bool kExact = false;
+  template <class D>
+  using Vector = Floats<D>;
 
   template <class D>
-  using Accumulator = hn::VFromD<FloatTag<D>>;
-
-  template <class D>
-  static HWY_INLINE Accumulator<D> first(D, Words<D> words) {
-    return hn::BitCast(FloatTag<D>(), words);
+  static HWY_INLINE void first(D, Words<D> words, Floats<D>* accumulator) {
+    *accumulator = hn::BitCast(FloatTag<D>(), words);
   }
   template <class D>
-  static HWY_INLINE void next(D, Accumulator<D>& accumulator, Words<D> words) {
-    accumulator = hn::Add(accumulator, hn::BitCast(FloatTag<D>(), words));
+  static HWY_INLINE void next(D, Words<D> words, Floats<D>* accumulator) {
+    *accumulator = hn::Add(*accumulator, hn::BitCast(FloatTag<D>(), words));
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, Accumulator<D> accumulator) {
-    return canonicalize(d, hn::BitCast(d, accumulator));
+  static HWY_INLINE Words<D> finish(D d, const Floats<D>* accumulator) {
+    return canonicalize(d, hn::BitCast(d, *accumulator));
   }
 };
 
 // Minimum with -0 < +0, where any NaN gives a NaN. One instruction for the smaller of two floats
 // cannot say so on every processor, but two and an `or` can: with the operands in both orders, they
-// differ at most in the sign of a zero, or in that one result is a NaN. (For this, the
-// smaller of a NaN and a number must be a NaN in at least one order.) The maximum is the negated
-// minimum of the negated operands.
+// differ at most in the sign of a zero, or in that one result is a NaN. (For this, the smaller of a
+// NaN and a number must be a NaN in at least one order.) The maximum is the negated minimum of the
+// negated operands.
 template <bool kMaximum>
 struct FloatExtremum {
   static constexpr std::size_t kElementBytes = 4;
   static constexpr std::size_t kVectors = 1;
   static constexpr bool kExact = true;
+  template <class D>
+  using Vector = Floats<D>;
 
   template <class D>
-  using Accumulator = hn::VFromD<FloatTag<D>>;
-
-  template <class D>
-  static HWY_INLINE Accumulator<D> first(D d, Words<D> words) {
-    return hn::BitCast(FloatTag<D>(), negated_for_maximum(d, words));
+  static HWY_INLINE void first(D d, Words<D> words, Floats<D>* accumulator) {
+    *accumulator = hn::BitCast(FloatTag<D>(), negated_for_maximum(d, words));
   }
   template <class D>
-  static HWY_INLINE void next(D d, Accumulator<D>& accumulator, Words<D> words) {
-    const auto value = first(d, words);
-    accumulator = hn::Or(smaller(accumulator, value), smaller(value, accumulator));
+  static HWY_INLINE void next(D d, Words<D> words, Floats<D>* accumulator) {
+    const auto value = hn::BitCast(FloatTag<D>(), negated_for_maximum(d, words));
+    *accumulator = hn::Or(smaller(*accumulator, value), smaller(value, *accumulator));
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, Accumulator<D> accumulator) {
-    return canonicalize(d, negated_for_maximum(d, hn::BitCast(d, accumulator)));
+  static HWY_INLINE Words<D> finish(D d, const Floats<D>* accumulator) {
+    return canonicalize(d, negated_for_maximum(d, hn::BitCast(d, *accumulator)));
   }
 
  private:
@@ -94,13 +95,10 @@ struct FloatExtremum {
   static HWY_INLINE Words<D> negated_for_maximum(D d, Words<D> words) {
     return kMaximum ? hn::Xor(words, hn::Set(d, 0x80000000u)) : words;
   }
-  // x86 gives the second operand if either is a NaN; Arm gives a NaN.
   template <class V>
   static HWY_INLINE V smaller(V a, V b) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-    return hn::Min(a, b);
-#elif HWY_TARGET == HWY_NEON
-    return hn::Min(a, b);
+    return hn::Min(a, b);  // the second operand if either is a NaN
 #else
     return hn::IfThenElse(hn::Lt(a, b), a, b);
 #endif
@@ -116,27 +114,25 @@ template <class FloatFold>
 struct Bfloat16 {
   static constexpr std::size_t kElementBytes = 2;
   static constexpr std::size_t kVectors = 2 * FloatFold::kVectors;
+  template <class D>
+  using Vector = Floats<D>;
+
   static constexpr std::uint32_t kHighHalf = 0xFFFF0000;
 
   template <class D>
-  struct Accumulator {
-    typename FloatFold::template Accumulator<D> low, high;
-  };
-
-  template <class D>
-  static HWY_INLINE Accumulator<D> first(D d, Words<D> words) {
-    return {FloatFold::first(d, hn::ShiftLeft<16>(words)),
-            FloatFold::first(d, hn::And(words, hn::Set(d, kHighHalf)))};
+  static HWY_INLINE void first(D d, Words<D> words, Floats<D>* accumulator) {
+    FloatFold::first(d, hn::ShiftLeft<16>(words), accumulator);
+    FloatFold::first(d, hn::And(words, hn::Set(d, kHighHalf)), accumulator + FloatFold::kVectors);
   }
   template <class D>
-  static HWY_INLINE void next(D d, Accumulator<D>& accumulator, Words<D> words) {
-    FloatFold::next(d, accumulator.low, hn::ShiftLeft<16>(words));
-    FloatFold::next(d, accumulator.high, hn::And(words, hn::Set(d, kHighHalf)));
+  static HWY_INLINE void next(D d, Words<D> words, Floats<D>* accumulator) {
+    FloatFold::next(d, hn::ShiftLeft<16>(words), accumulator);
+    FloatFold::next(d, hn::And(words, hn::Set(d, kHighHalf)), accumulator + FloatFold::kVectors);
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, const Accumulator<D>& accumulator) {
-    const auto low = round(d, FloatFold::finish(d, accumulator.low));
-    const auto high = round(d, FloatFold::finish(d, accumulator.high));
+  static HWY_INLINE Words<D> finish(D d, const Floats<D>* accumulator) {
+    const auto low = round(d, FloatFold::finish(d, accumulator));
+    const auto high = round(d, FloatFold::finish(d, accumulator + FloatFold::kVectors));
     return hn::Or(hn::ShiftRight<16>(low), hn::And(high, hn::Set(d, kHighHalf)));
   }
 
@@ -157,32 +153,31 @@ struct Bfloat16 {
 struct Int32Sum {
   static constexpr std::size_t kElementBytes = 4;
   static constexpr std::size_t kVectors = 1;
+  template <class D>
+  using Vector = Words<D>;
 
   template <class D>
-  using Accumulator = Words<D>;
-
-  template <class D>
-  static HWY_INLINE Words<D> first(D, Words<D> bits) {
-    return bits;
+  static HWY_INLINE void first(D, Words<D> words, Words<D>* accumulator) {
+    *accumulator = words;
   }
   template <class D>
-  static HWY_INLINE void next(D, Words<D>& accumulator, Words<D> bits) {
-    accumulator = hn::Add(accumulator, bits);
+  static HWY_INLINE void next(D, Words<D> words, Words<D>* accumulator) {
+    *accumulator = hn::Add(*accumulator, words);
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D, Words<D> accumulator) {
-    return accumulator;
+  static HWY_INLINE Words<D> finish(D, const Words<D>* accumulator) {
+    return *accumulator;
   }
 };
 
 template <bool kMaximum>
 struct Int32Extremum : Int32Sum {
   template <class D>
-  static HWY_INLINE void next(D d, Words<D>& accumulator, Words<D> bits) {
+  static HWY_INLINE void next(D d, Words<D> words, Words<D>* accumulator) {
     const hn::Rebind<std::int32_t, D> signed_tag;
-    const auto a = hn::BitCast(signed_tag, accumulator);
-    const auto b = hn::BitCast(signed_tag, bits);
-    accumulator = hn::BitCast(d, kMaximum ? hn::Max(a, b) : hn::Min(a, b));
+    const auto a = hn::BitCast(signed_tag, *accumulator);
+    const auto b = hn::BitCast(signed_tag, words);
+    *accumulator = hn::BitCast(d, kMaximum ? hn::Max(a, b) : hn::Min(a, b));
   }
 };
 

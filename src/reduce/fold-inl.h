@@ -56,15 +56,15 @@ HWY_INLINE void store(D d, Words<D> words, std::byte* to, std::size_t bytes = kV
 template <class Fold, std::size_t kUnrolled, class D>
 HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t source_count,
                              std::size_t offset, std::size_t bytes, Words<D>* results) {
-  typename Fold::template Accumulator<D> accumulators[kUnrolled];
+  typename Fold::template Vector<D> accumulators[kUnrolled][Fold::kVectors];
   const std::byte* source = sources[0] + offset;
   for (std::size_t i = 0; i < kUnrolled; ++i) {
-    accumulators[i] = Fold::first(d, load(d, source + i * kVectorBytes<D>, bytes));
+    Fold::first(d, load(d, source + i * kVectorBytes<D>, bytes), accumulators[i]);
   }
   for (std::size_t s = 1; s < source_count; ++s) {
     source = sources[s] + offset;
     for (std::size_t i = 0; i < kUnrolled; ++i) {
-      Fold::next(d, accumulators[i], load(d, source + i * kVectorBytes<D>, bytes));
+      Fold::next(d, load(d, source + i * kVectorBytes<D>, bytes), accumulators[i]);
     }
   }
   for (std::size_t i = 0; i < kUnrolled; ++i) {

@@ -220,8 +220,8 @@ TEST(ReduceTileOrder, AnotherOrderGivesOtherBits) {
     std::swap(order[2], order[6]);
     const Bytes in_other_order = expected(type, hcclSum, sources, order);
     EXPECT_NE(in_order, in_other_order) << type_name(type);
-    std::vector<const std::byte*> pointers;
-    for (const std::size_t s : order) pointers.push_back(sources[s].data());
+    std::array<const std::byte*, 8> pointers{};
+    for (std::size_t i = 0; i < order.size(); ++i) pointers[i] = sources[order[i]].data();
     Bytes result(in_order.size());
     const std::array destinations{result.data()};
     reduce_tile(type, hcclSum, pointers, destinations, kMostCount, StorePolicy::cached);

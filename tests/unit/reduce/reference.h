@@ -61,7 +61,7 @@ inline float from_bfloat16(std::uint16_t value) {
 // By the definition of rounding to nearest, ties to even: of the two neighbours in bfloat16, take
 // the closer one, else the even one.
 inline std::uint16_t to_bfloat16(float value) {
-  const std::uint32_t word = bits<std::uint32_t>(value);
+  const auto word = bits<std::uint32_t>(value);
   const auto toward_zero = static_cast<std::uint16_t>(word >> 16);
   if (std::isnan(value)) return 0x7FC0;
   const std::uint32_t rest = word & 0xFFFF;
