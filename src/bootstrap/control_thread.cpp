@@ -23,7 +23,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-constexpr std::size_t kStackSize = 512 * 1024;
+constexpr std::size_t kStackSize = std::size_t{512} << 10;
 // Exit must not hang on a callback that waits for a lock of the thread that exits.
 constexpr std::chrono::milliseconds kExitPatience{200};
 

@@ -15,7 +15,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-constexpr std::size_t kReadSize = 64 * 1024;
+constexpr std::size_t kReadSize = std::size_t{64} << 10;
 constexpr std::size_t kKernelMost = 253;  // descriptors in one message (SCM_MAX_FD)
 constexpr std::size_t kMostWaiting = 1024;
 

@@ -23,7 +23,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
  public:
   // `key` is what ranks must prove to know; empty lets everybody in.
   IdServer(UniqueId id, FileDescriptor listener, Bytes key);
-  ~IdServer();
+  ~IdServer() override;
 
   void start();
   // Closes everything now.

@@ -17,7 +17,7 @@ namespace hccl::bootstrap {
 
 constexpr std::uint32_t kProtocolVersion = 1;
 constexpr int kMostRanks = 4096;
-constexpr std::size_t kMostBlob = 1024 * 1024;
+constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 constexpr Secret kNoNonce{};  // of an early hello, sent before the server's is known
 

@@ -54,6 +54,13 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
     ControlThread::instance().post([self = shared_from_this()] { self->close(); });
   }
 
+  // In a forked child the epoll set is the parent's and locks may be held: nothing of it may be
+  // touched.
+  static void keep_for_ever(std::shared_ptr<State> state) {
+    static auto* const kept = new std::vector<std::shared_ptr<State>>;
+    kept->push_back(std::move(state));
+  }
+
   void close() {
     std::error_code ignored;
     if (descriptor.is_open()) {
@@ -91,9 +98,7 @@ ProcessWatch& ProcessWatch::operator=(ProcessWatch&& other) noexcept {
 ProcessWatch::~ProcessWatch() {
   if (!state_) return;
   if (is_forked_child()) {
-    // The epoll set is the parent's and its locks may be held: nothing of it may be touched here.
-    static auto* const kept = new std::vector<std::shared_ptr<State>>;
-    kept->push_back(std::move(state_));
+    State::keep_for_ever(std::move(state_));
     return;
   }
   state_->cancel();

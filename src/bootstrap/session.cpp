@@ -20,7 +20,7 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::chrono::seconds kFlushPatience{1};
-constexpr std::size_t kMostUnsent = 64 * 1024 * 1024;
+constexpr std::size_t kMostUnsent = std::size_t{64} << 20;
 
 }  // namespace
 

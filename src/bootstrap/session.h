@@ -20,12 +20,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // Told about at most one closing, and about nothing after it.
   class Owner {
    public:
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
     virtual void on_frame(Session& session, const Frame& frame) = 0;
     // The other side closed, broke the rules or let the deadline pass; `why` says which.
     virtual void on_closed(Session& session, const std::string& why) = 0;
 
-   protected:
-    ~Owner() = default;
+    virtual ~Owner() = default;
   };
 
   Session(FileDescriptor socket, bool v6, Owner& owner);

@@ -41,9 +41,10 @@ struct Frame {
 };
 
 constexpr std::size_t kFrameHeaderSize = 12;
-constexpr std::size_t kSmallPayload = 8 * 1024;  // all frames before acceptance, and failures
-constexpr std::size_t kLargePayload = 16 * 1024 * 1024;  // tables and contributions
-constexpr std::size_t kMostDescriptors = 4;              // per frame
+constexpr std::size_t kSmallPayload = std::size_t{8}
+                                      << 10;  // all frames before acceptance, and failures
+constexpr std::size_t kLargePayload = std::size_t{16} << 20;  // tables and contributions
+constexpr std::size_t kMostDescriptors = 4;                   // per frame
 
 struct FrameHeader {
   FrameType type{};
