@@ -61,6 +61,17 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
+  // Joins, says so, and waits for the others.
+  static void wait_for_others(Board& board, int rank, int size, Report& report) {
+    const UniqueId id = decode(shared_id(board, false));
+    const Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+    const FileDescriptor listener = listen_on_node(hello.node_socket);
+    RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
+    client.join([] {});
+    report.stage = 1;
+    static_cast<void>(client.wait_for_table());
+  }
+
   static void expect_named(Processes& processes, int rank, const std::string& victim) {
     EXPECT_EQ(processes.report(rank).code, hcclSystemError) << "rank " << rank;
     const std::string said = processes.text(rank);
@@ -120,17 +131,7 @@ TEST_P(Death, OfTheServersProcess) {
   ASSERT_TRUE(wait_until([&] { return processes.report(2).stage == 1; }));
   for (const int rank : {0, 1}) {
     processes.start(rank, {}, [&processes, rank](Report& report) {
-      const UniqueId id = decode(shared_id(processes.board(), false));
-      const Hello hello{random_secret(), rank, 4, ProcessIdentity::mine(), random_secret()};
-      const FileDescriptor listener = listen_on_node(hello.node_socket);
-      RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
-      try {
-        client.join([] {});
-        report.stage = 1;
-        static_cast<void>(client.wait_for_table());
-      } catch (const Error& error) {
-        write_report(report, error.code(), error.what());
-      }
+      report_error(report, [&] { wait_for_others(processes.board(), rank, 4, report); });
     });
   }
   for (const int rank : {0, 1}) {
@@ -184,20 +185,18 @@ TEST(DeathAtAnyMoment, IsNamedOrCameTooLate) {
   }
 }
 
+FileDescriptor no_room() { throw Error(hcclOutOfMemory, "no room for the segment"); }
+
 TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
   Processes processes;
   const int port = free_port();
   for (const int rank : {0, 1, 2}) {
     processes.start(rank, {{"HCCL_COMM_ID", text("127.0.0.1:", port)}}, [rank](Report& report) {
       const hcclUniqueId id = resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
-      try {
-        static_cast<void>(join(
-            id, 3, rank, contribution_of(rank),
-            []() -> FileDescriptor { throw Error(hcclOutOfMemory, "no room for the segment"); },
-            Deadline::after(kPatience)));
-      } catch (const Error& error) {
-        write_report(report, error.code(), error.what());
-      }
+      report_error(report, [&] {
+        static_cast<void>(
+            join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
+      });
     });
   }
   for (const int rank : {0, 1, 2}) {

@@ -40,6 +40,7 @@ TEST_F(Join, OneRankNeedsNobody) {
 TEST_F(Join, SeveralCommunicatorsAtOnce) {
   constexpr int kCommunicators = 6;
   std::vector<hcclUniqueId> ids;
+  ids.reserve(kCommunicators);
   for (int i = 0; i < kCommunicators; ++i) ids.push_back(create_unique_id());
   std::vector<std::vector<Ending>> endings(kCommunicators);
   std::vector<std::thread> threads;

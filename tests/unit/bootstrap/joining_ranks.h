@@ -78,11 +78,12 @@ inline std::string complaint(const Roster& roster, int size, int rank) {
   return {};
 }
 
-// All ranks as threads; `delay` before each, by rank.
+// All ranks as threads.
 inline std::vector<Ending> join_as_threads(const hcclUniqueId& id, int size,
                                            std::chrono::milliseconds limit = kPatience) {
   std::vector<Ending> endings(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
+  threads.reserve(endings.size());
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back(
         [&, rank] { endings[static_cast<std::size_t>(rank)] = try_join(id, size, rank, limit); });

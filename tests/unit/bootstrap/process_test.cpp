@@ -208,11 +208,7 @@ TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
 TEST(JoinProcesses, AnAddressOfAnotherMachineIsRefusedClearly) {
   Processes processes;
   processes.start(0, {{"HCCL_COMM_ID", "203.0.113.7:5555"}}, [](Report& report) {
-    try {
-      static_cast<void>(create_unique_id());
-    } catch (const Error& error) {
-      write_report(report, error.code(), error.what());
-    }
+    report_error(report, [] { static_cast<void>(create_unique_id()); });
   });
   EXPECT_TRUE(processes.finished(0));
   EXPECT_EQ(processes.report(0).code, hcclInvalidArgument);
@@ -231,11 +227,7 @@ TEST(JoinProcesses, AnOccupiedPortIsNamed) {
   ASSERT_EQ(listen(listener, 5), 0);
   ASSERT_EQ(getsockname(listener, static_cast<sockaddr*>(generic), &length), 0);
   processes.start(0, with_port(ntohs(address.sin_port)), [](Report& report) {
-    try {
-      static_cast<void>(create_unique_id());
-    } catch (const Error& error) {
-      write_report(report, error.code(), error.what());
-    }
+    report_error(report, [] { static_cast<void>(create_unique_id()); });
   });
   EXPECT_TRUE(processes.finished(0));
   EXPECT_EQ(processes.report(0).code, hcclSocketError);

@@ -116,6 +116,7 @@ TEST(ProcessWatch, ManyOfOneProcess) {
   Sleeper sleeper;
   std::atomic<int> told{0};
   std::vector<ProcessWatch> watches;
+  watches.reserve(40);
   for (int i = 0; i < 40; ++i) watches.emplace_back(sleeper.process(), [&] { ++told; });
   watches.erase(watches.begin() + 10, watches.begin() + 20);
   sleeper.kill();

@@ -3,6 +3,7 @@
 // memory, gone with it.
 #pragma once
 
+#include "base/error.h"
 #include "bootstrap/bootstrap.h"
 
 #include <atomic>
@@ -139,6 +140,15 @@ class Processes {
 inline void write_report(Report& report, int code, const std::string& text) {
   report.code = code;
   std::strncpy(report.text, text.c_str(), sizeof(report.text) - 1);
+}
+
+// Runs the function and reports the error it ends with.
+inline void report_error(Report& report, const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    write_report(report, error.code(), error.what());
+  }
 }
 
 }  // namespace hccl::bootstrap::test

@@ -54,6 +54,9 @@ std::optional<Frame> read_until(FrameChannel& channel, FrameType type) {
 }
 
 class Stranger : public testing::Test {
+ public:
+  ~Stranger() override { retire_unique_id(id_); }
+
  protected:
   Stranger() {
     environment_.set("HCCL_SOCKET_IFNAME", "lo");
@@ -62,7 +65,6 @@ class Stranger : public testing::Test {
     id_ = create_unique_id();
     server_ = decode(id_);
   }
-  ~Stranger() override { retire_unique_id(id_); }
 
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
     return {random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
@@ -106,6 +108,7 @@ TEST_F(Stranger, WithGarbageIsCutOff) {
 
 TEST_F(Stranger, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
   std::vector<FileDescriptor> silent;
+  silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_server(server()));
   const Bytes hello = bytes_of(valid_hello(1, 3), key());
   for (std::size_t i = 0; i < 20; ++i) {
@@ -194,6 +197,7 @@ TEST_F(Stranger, OnTheNodesSocketHoldsNobodyUp) {
   FileDescriptor listener = listen_on_node(hello.node_socket);
   EXPECT_THROW(static_cast<void>(listen_on_node(hello.node_socket)), Error);
   std::vector<FrameChannel> strangers;
+  strangers.reserve(3);
   for (int i = 0; i < 3; ++i) strangers.emplace_back(connect_to_node(hello.node_socket), 1000);
   strangers[0].send(FrameType::go, {});
   strangers[1].send(FrameType::contribution, serialize(ContributionMessage{{}, 1, false, {}}));
