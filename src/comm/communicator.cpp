@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/collective_task.h"
 #include "device/runtime.h"
+#include "node/cache_size.h"
 
 #include <cstring>
 
@@ -90,6 +91,7 @@ void Communicator::connect() {
   node::EngineOptions options;
   options.rank = rank_;
   options.cores = node::count_cores(allowances);
+  options.cache_bytes = node::last_level_cache_bytes(allowances);
   options.operation_timeout = settings->operation_timeout;
   options.hang_report = settings->hang_report;
   engine_ = std::make_unique<node::Engine>(SharedSegment::map(roster.control), std::move(peers),

@@ -13,18 +13,7 @@
 #include <array>
 #include <cstring>
 
-#include <unistd.h>
-
 namespace hccl::node {
-namespace {
-
-std::uint64_t last_level_cache_bytes() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::uint64_t>(bytes) : 16ull << 20;
-}
-
-}  // namespace
-
 Engine::Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers,
                device::Arena& arena, const EngineOptions& options)
     : segment_(std::move(control)),
@@ -36,7 +25,7 @@ Engine::Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers,
       size_(static_cast<int>(peers_.size())),
       cores_(options.cores),
       ladder_(options.cores.exclusive ? WaitLadder::spinning() : WaitLadder::yielding()),
-      cache_bytes_(last_level_cache_bytes()),
+      cache_bytes_(options.cache_bytes),
       operation_timeout_(options.operation_timeout),
       hang_report_(options.hang_report) {}
 

@@ -31,6 +31,7 @@ struct Peer {
 struct EngineOptions {
   int rank = 0;
   CoreCount cores;
+  std::uint64_t cache_bytes = 0;  // operations on more than this store past the cache
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
 };

@@ -67,34 +67,46 @@ inline std::size_t reduce_cached(const FoldKernel& kernel, const Operands& opera
   return begin;
 }
 
-// Asks for what is read a little later. Pays for two sources alone, where it won a tenth: more of
-// them keep enough reads under way, and asking for more then costs as much.
-HWY_INLINE void prefetch_sources(const Operands& operands, std::size_t begin, std::size_t bytes) {
-  for (std::size_t s = 0; s < operands.source_count; ++s) {
-    for (std::size_t at = 0; at < bytes; at += kLine) {
-      hwy::Prefetch(operands.sources[s] + begin + at);
-    }
+HWY_INLINE void prefetch_lines(const std::byte* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kLine) {
+    hwy::Prefetch(from + at);
   }
 }
 
-// The same past the cache. Short blocks mix reads and writes, which keeps the memory busy with
-// both: with 2 KiB a sixth of the bandwidth was lost. Destinations that are not `streamed` get
-// plain stores.
+// Stores a folded block past the cache (`streamed`) or plainly, asking for as much of `next` line
+// by line on the way.
+template <std::size_t kBytes>
+HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::byte* next,
+                            bool streamed) {
+  if (streamed) {
+    for (std::size_t at = 0; at < kBytes; at += kLine) {
+      hwy::Prefetch(next + at);
+      stream_lines(to + at, block + at, kLine);
+    }
+  } else {
+    prefetch_lines(next, kBytes);
+    copy_lines(to, block, kBytes);
+  }
+}
+
+// The same past the cache. Reads have to go on while a block is stored: blocks are short (2 KiB
+// lost a sixth of the bandwidth), and storing to each destination goes with asking for one source's
+// next block (won a tenth; asking for all sources at once lost as much). Two sources are too few
+// for that, and are asked for further ahead (won a tenth).
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const Operands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
   HWY_ALIGN std::byte block[kBlock];
   for (; end - begin >= kBlock; begin += kBlock) {
     if (operands.source_count == 2) {
-      prefetch_sources(operands, begin + 4 * kBlock, kBlock);
+      prefetch_lines(operands.sources[0] + begin + 4 * kBlock, kBlock);
+      prefetch_lines(operands.sources[1] + begin + 4 * kBlock, kBlock);
     }
     kernel.block(operands.sources, operands.source_count, begin, begin + kBlock, block);
     for (std::size_t i = 0; i < operands.destination_count; ++i) {
-      if (streamed[i]) {
-        stream_lines(operands.destinations[i] + begin, block, kBlock);
-      } else {
-        copy_lines(operands.destinations[i] + begin, block, kBlock);
-      }
+      const std::byte* const next =
+          i < operands.source_count ? operands.sources[i] + begin + kBlock : block;
+      store_block<kBlock>(operands.destinations[i] + begin, block, next, streamed[i]);
     }
   }
   hwy::FlushStream();

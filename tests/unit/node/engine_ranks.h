@@ -29,6 +29,7 @@ class EngineRanks {
     std::vector<Peer> peers;
     for (const auto& arena : arenas_) peers.push_back({arena->view(), 0, "here"});
     options.cores = {2, false};
+    options.cache_bytes = 256 << 10;  // so that tests store past the cache, and not, too
     for (int rank = 0; rank < ranks; ++rank) {
       options.rank = rank;
       engines_.push_back(
