@@ -9,12 +9,32 @@
 #include <exception>
 
 namespace hccl::comm {
+namespace {
 
-device::Outcome CollectiveTask::operator()() noexcept {
+// The stream's next calls, as long as they are on the same lane.
+class NextOfLane final : public node::CallsAhead {
+ public:
+  NextOfLane(device::Upcoming& upcoming, const node::Lane* lane)
+      : upcoming_(upcoming), lane_(lane) {}
+
+  const node::CollectiveCall* next() override {
+    const auto* task = upcoming_.next<CollectiveTask>();
+    return task != nullptr && task->lane() == lane_ ? &task->call() : nullptr;
+  }
+
+ private:
+  device::Upcoming& upcoming_;
+  const node::Lane* lane_;
+};
+
+}  // namespace
+
+device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
   Communicator& communicator = *communicator_;
   try {
     if (communicator.engine_) {
-      communicator.engine_->execute(*lane_, call_);
+      NextOfLane ahead(upcoming, lane_);
+      communicator.engine_->execute(*lane_, call_, &ahead);
     } else {
       run_alone();
     }

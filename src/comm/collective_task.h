@@ -3,6 +3,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "device/command_queue.h"
 
 #include <memory>
 
@@ -15,7 +16,10 @@ class CollectiveTask {
       : communicator_(std::move(communicator)), lane_(lane), call_(call) {}
 
   // Runs the call; a fault becomes the communicator's async error.
-  [[nodiscard]] device::Outcome operator()() noexcept;
+  [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
+
+  [[nodiscard]] const node::Lane* lane() const { return lane_; }
+  [[nodiscard]] const node::CollectiveCall& call() const { return call_; }
 
  private:
   void run_alone();

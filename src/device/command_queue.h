@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands of a stream, in order: any number of producers under the stream's lock, one consumer
-// at a time.
+// at a time. A command that runs may look at those behind it.
 #pragma once
 
 #include "device/progress.h"
@@ -16,7 +16,9 @@
 
 namespace hccl::device {
 
-// A callable with its arguments, stored in place; run once, then gone.
+class Upcoming;
+
+// A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&.
 class Command {
  public:
   static constexpr std::size_t kBytes = 112;
@@ -26,18 +28,34 @@ class Command {
     using Stored = std::decay_t<Work>;
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
     new (storage_) Stored(std::forward<Work>(work));
-    run_ = [](void* storage) noexcept -> Outcome {
-      auto* stored = std::launder(static_cast<Stored*>(storage));
-      const Outcome outcome = (*stored)();
-      stored->~Stored();
-      return outcome;
-    };
+    run_ = run_stored<Stored>;
   }
 
-  [[nodiscard]] Outcome run() noexcept { return run_(storage_); }
+  [[nodiscard]] Outcome run(Upcoming& upcoming) noexcept { return run_(storage_, upcoming); }
+
+  // The callable if it is a `Stored`, else null.
+  template <class Stored>
+  [[nodiscard]] const Stored* target() const noexcept {
+    return run_ == run_stored<Stored>
+               ? std::launder(static_cast<const Stored*>(static_cast<const void*>(storage_)))
+               : nullptr;
+  }
 
  private:
-  Outcome (*run_)(void*) noexcept = nullptr;
+  template <class Stored>
+  static Outcome run_stored(void* storage, Upcoming& upcoming) noexcept {
+    auto* stored = std::launder(static_cast<Stored*>(storage));
+    Outcome outcome;
+    if constexpr (std::is_invocable_v<Stored&, Upcoming&>) {
+      outcome = (*stored)(upcoming);
+    } else {
+      outcome = (*stored)();
+    }
+    stored->~Stored();
+    return outcome;
+  }
+
+  Outcome (*run_)(void*, Upcoming&) noexcept = nullptr;
   alignas(std::max_align_t) std::byte storage_[kBytes];
 };
 
@@ -72,15 +90,10 @@ class CommandQueue {
   }
 
   // The consumer: runs the next command, which must have been pushed.
-  [[nodiscard]] Outcome run_next() noexcept {
-    if (taken_ % kSegment == 0 && taken_ != 0) {
-      Segment* done = std::exchange(head_, head_->next);
-      delete spare_.exchange(done, std::memory_order_release);
-    }
-    return head_->commands[taken_++ % kSegment].run();
-  }
+  [[nodiscard]] Outcome run_next() noexcept;
 
  private:
+  friend class Upcoming;
   static constexpr std::uint64_t kSegment = 256;
   struct Segment {
     std::array<Command, kSegment> commands;
@@ -93,5 +106,35 @@ class CommandQueue {
   alignas(64) Segment* tail_;  // producers'
   std::atomic<Segment*> spare_{nullptr};
 };
+
+// The commands behind the one that runs, first to last; for that command, while it runs.
+class Upcoming {
+ public:
+  explicit Upcoming(const CommandQueue& queue) noexcept
+      : queue_(queue), segment_(queue.head_), position_(queue.taken_) {}
+
+  // The next command's callable if it is a `Work`; null if it is another or there is none (yet).
+  template <class Work>
+  [[nodiscard]] const Work* next() noexcept {
+    if (position_ >= queue_.pushed()) return nullptr;
+    if (position_ % CommandQueue::kSegment == 0) segment_ = segment_->next;
+    return segment_->commands[position_++ % CommandQueue::kSegment].target<Work>();
+  }
+
+ private:
+  const CommandQueue& queue_;
+  const CommandQueue::Segment* segment_;
+  std::uint64_t position_;
+};
+
+inline Outcome CommandQueue::run_next() noexcept {
+  if (taken_ % kSegment == 0 && taken_ != 0) {
+    Segment* done = std::exchange(head_, head_->next);
+    delete spare_.exchange(done, std::memory_order_release);
+  }
+  Command& command = head_->commands[taken_++ % kSegment];
+  Upcoming upcoming(*this);
+  return command.run(upcoming);
+}
 
 }  // namespace hccl::device

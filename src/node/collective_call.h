@@ -30,6 +30,16 @@ struct CollectiveCall {
   [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
 };
 
+// The calls behind one that runs, in order; null where they end for now or something else stands in
+// between.
+class CallsAhead {
+ public:
+  [[nodiscard]] virtual const CollectiveCall* next() = 0;
+
+ protected:
+  ~CallsAhead() = default;
+};
+
 // Bytes a rank sends and receives in a call among `ranks`.
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);

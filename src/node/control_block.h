@@ -33,9 +33,10 @@ struct alignas(64) RankRecord {
 };
 
 // What a rank brings to an operation. One cache line with the flag and 16 bytes of payload; larger
-// eager payloads go on behind it.
+// eager payloads go on behind it. The stride is no power of two, or all slots would fight for the
+// same places of a cache.
 struct alignas(64) Slot {
-  static constexpr std::size_t kStride = 1024;
+  static constexpr std::size_t kStride = 1024 + 64;
   static constexpr std::size_t kPayloadBytes = kStride - 48;
 
   std::atomic<std::uint32_t> number;  // of the operation; stored last
@@ -50,8 +51,16 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
+// How many operations ahead of the one it is in a rank may bring what it has to bring.
+inline constexpr std::uint32_t kMostAhead = 15;
+// Slots of a rank in a lane. A rank that brings operation n + kMostAhead is in n, so all others
+// have brought n - 1 and have finished n - 2 - kMostAhead: its slot is read no more.
+inline constexpr std::uint32_t kSlots = 32;
+static_assert(kSlots >= 2 * kMostAhead + 2 && (kSlots & (kSlots - 1)) == 0);
+
 // One stream's operations, one in flight at a time. `state` is number << 2 | phase; completing an
-// operation is gathering for the next.
+// operation is gathering for the next. A rank that was without a processor may look at all this
+// much later, when others are several operations further on.
 struct LaneBlock {
   enum Phase : std::uint32_t { gathering = 0, open = 1, failed = 3 };
   [[nodiscard]] static constexpr std::uint32_t state_of(std::uint32_t number, Phase phase) {
@@ -62,8 +71,7 @@ struct LaneBlock {
       0};                      // ordinal + 1 of the lane that lives here, 0: free
   std::uint32_t released = 0;  // ranks that have given it up; under the pool's lock
   alignas(64) std::atomic<std::uint32_t> state{0};
-  alignas(64) std::atomic<std::uint32_t> arrived{0};
-  alignas(64) std::atomic<std::uint32_t> next_tile{0};
+  alignas(64) std::atomic<std::uint64_t> next_tile{0};  // number << 32 | tile
   alignas(64) std::atomic<std::uint32_t> tiles_done{0};
   alignas(64) Doorbell bell;
 };
@@ -100,18 +108,15 @@ class ControlBlock {
   [[nodiscard]] InsideRecord* inside(std::uint32_t index) const {
     return reinterpret_cast<InsideRecord*>(lane_base(index) + sizeof(LaneBlock));
   }
-  // Slots of even and odd numbers: a rank writes one while peers may still read the other.
-  [[nodiscard]] std::byte* slots(std::uint32_t index, std::uint32_t number) const {
-    const int ranks = static_cast<int>(header().ranks);
-    return lane_base(index) + sizeof(LaneBlock) +
-           static_cast<std::size_t>(ranks) * sizeof(InsideRecord) +
-           (number & 1) * static_cast<std::size_t>(ranks) * Slot::kStride;
+  // kSlots times a slot of each rank.
+  [[nodiscard]] std::byte* slots(std::uint32_t index) const {
+    return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(InsideRecord);
   }
 
  private:
   [[nodiscard]] static std::size_t lane_bytes(int ranks) {
     return sizeof(LaneBlock) +
-           static_cast<std::size_t>(ranks) * (sizeof(InsideRecord) + 2 * Slot::kStride);
+           static_cast<std::size_t>(ranks) * (sizeof(InsideRecord) + kSlots * Slot::kStride);
   }
   [[nodiscard]] std::byte* lane_base(std::uint32_t index) const {
     return base_ + sizeof(ControlHeader) + index * lane_bytes(static_cast<int>(header().ranks));

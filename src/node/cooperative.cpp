@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger operations: the last rank to arrive opens, then whichever ranks run claim
-// tiles for everybody. Failing is one compare-and-swap of the state word; a claimer says which tile
-// it is inside before it looks at the state once more, so a rank that leaves a failed operation
-// knows whom to wait for.
+// The path of larger operations: when all ranks have arrived one opens, then whichever ranks run
+// claim tiles for everybody. Failing is one compare-and-swap of the state word; a claimer says
+// which tile it is inside before it looks at the state once more, so a rank that leaves a failed
+// operation knows whom to wait for.
 #include "base/error.h"
 #include "base/text.h"
 #include "node/waiting.h"
@@ -17,7 +17,7 @@ namespace hccl::node {
 namespace {
 
 // What tiles read where nobody ever wrote: one page of zeros for all, so holes stay holes.
-alignas(4096) const std::byte zeros[TilePlan::kLongestTile]{};
+alignas(4096) const std::byte kZeros[TilePlan::kLongestTile]{};
 
 #ifdef HCCL_TEST_RELAXED_TILE_DONE
 constexpr auto kTileDone =
@@ -28,31 +28,24 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 
 }  // namespace
 
-// Finds out what the source holds; where it is data, brings it into the page tables.
-void Engine::settle_source(Operation& op) {
-  device::ArenaView& memory = *arena_.view();
-  if (memory.populated(op.send.file_offset, op.send_bytes)) return;
-  op.content = memory.content(op.send.file_offset, op.send_bytes);
-  if (op.content == device::Content::data)
-    memory.populate(op.send.file_offset, op.send_bytes, false);
-}
-
-void Engine::run_cooperative(Operation& op) {
+void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
   Lane& lane = op.lane;
-  LaneBlock& block = lane.block();
-  op.plan.emplace(op.call, size_, cores_.cores);
-  if (op.recv_bytes != 0) arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
-  settle_source(op);
-  publish(op);
+  std::atomic<std::uint32_t>& state = lane.block().state;
   const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
   const std::uint32_t open = lane.state_word(LaneBlock::open);
-  if (block.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
-      static_cast<std::uint32_t>(size_)) {
-    open_operation(op);
-  } else {
-    wait(op, [&] { return block.state.load(std::memory_order_acquire) != gathering; });
+  op.plan.emplace(op.call, size_, cores_.cores);
+  if (!lane.brought(op.number)) bring(op);
+  Everybody everybody(lane, size_);
+  if (state.load(std::memory_order_acquire) == gathering) {
+    if (!everybody.arrived()) {
+      bring_ahead(op, ahead);
+      wait(op, [&] {
+        return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
+      });
+    }
+    if (everybody.arrived()) open_operation(op);
   }
-  if (block.state.load(std::memory_order_acquire) == open) {
+  if (state.load(std::memory_order_acquire) == open) {
     try {
       work(op);
     } catch (const Error& error) {  // no memory or no address space: peers must not wait, and we
@@ -60,9 +53,12 @@ void Engine::run_cooperative(Operation& op) {
       op.lane.inside(rank_).tile.store(0, std::memory_order_release);
       fault_.raise(error.code(), text(rank_text(rank_), ": ", error.what()));
     }
-    wait(op, [&] { return block.state.load(std::memory_order_acquire) != open; });
+    if (state.load(std::memory_order_acquire) == open) {
+      bring_ahead(op, ahead);
+      wait(op, [&] { return state.load(std::memory_order_acquire) != open; });
+    }
   }
-  if (lane.failed()) {
+  if (!lane.complete()) {
     leave(op);
     fault_.throw_error();
   }
@@ -71,17 +67,14 @@ void Engine::run_cooperative(Operation& op) {
 
 void Engine::open_operation(Operation& op) {
   LaneBlock& block = op.lane.block();
-  if (!all_arrived(op.lane) || !descriptors_agree(op)) {
+  if (!descriptors_agree(op)) {
     fault_.raise(hcclInvalidUsage, mismatch_text(op));
     return;
   }
-  block.arrived.store(0, std::memory_order_relaxed);
-  block.next_tile.store(0, std::memory_order_relaxed);
-  block.tiles_done.store(0, std::memory_order_relaxed);
   std::uint32_t expected = op.lane.state_word(LaneBlock::gathering);
   if (!block.state.compare_exchange_strong(expected, op.lane.state_word(LaneBlock::open),
                                            std::memory_order_seq_cst)) {
-    return;  // failed meanwhile
+    return;  // another rank was first, or the operation has failed
   }
   // Helpers beyond the cores would only take turns; all are woken at completion.
   if (op.plan->tiles() > 1 && cores_.cores > 1) block.bell.ring(cores_.cores - 1);
@@ -90,32 +83,40 @@ void Engine::open_operation(Operation& op) {
 void Engine::work(Operation& op) {
   LaneBlock& block = op.lane.block();
   if (!map_peers(op)) return;
-  const std::uint32_t tiles = op.plan->tiles();
-  for (;;) {
-    const std::uint32_t number = block.next_tile.fetch_add(1, std::memory_order_relaxed);
-    if (number >= tiles) return;
-    if (!claim_tile(op, number)) return;
-    run_tile(op, number);
+  while (const auto number = claim_tile(op)) {
+    run_tile(op, *number);
     op.lane.inside(rank_).tile.store(0, std::memory_order_release);
-    if (block.tiles_done.fetch_add(1, kTileDone) + 1 != tiles) continue;
+    if (block.tiles_done.fetch_add(1, kTileDone) + 1 != op.plan->tiles()) continue;
+    const std::uint32_t next = op.lane.cooperative_number() + 1;
+    block.tiles_done.store(0, std::memory_order_relaxed);
+    block.next_tile.store(std::uint64_t{next} << 32, std::memory_order_relaxed);
     std::uint32_t expected = op.lane.state_word(LaneBlock::open);
-    const std::uint32_t done =
-        expected + (LaneBlock::state_of(1, LaneBlock::gathering) - LaneBlock::open);
-    block.state.compare_exchange_strong(expected, done, std::memory_order_seq_cst);
+    block.state.compare_exchange_strong(expected, LaneBlock::state_of(next, LaneBlock::gathering),
+                                        std::memory_order_seq_cst);
     block.bell.ring();
     return;
   }
 }
 
-bool Engine::claim_tile(Operation& op, std::uint32_t number) {
+// A tile of this operation, if there is one left and the operation has not failed.
+std::optional<std::uint32_t> Engine::claim_tile(Operation& op) {
+  LaneBlock& block = op.lane.block();
+  const std::uint64_t first = std::uint64_t{op.lane.cooperative_number()} << 32;
+  // Compared and swapped: adding might take a tile from an operation to come, which others have
+  // opened since this rank last had a processor.
+  std::uint64_t next = block.next_tile.load(std::memory_order_relaxed);
+  do {
+    if (next - first >= op.plan->tiles()) return std::nullopt;
+  } while (!block.next_tile.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
+  const auto number = static_cast<std::uint32_t>(next);
   InsideRecord& inside = op.lane.inside(rank_);
   // Both sequentially consistent: either a leaver sees us inside or we see that the operation has
   // failed.
   inside.tile.store(number + 1, std::memory_order_seq_cst);
-  if (op.lane.block().state.load(std::memory_order_seq_cst) == op.lane.state_word(LaneBlock::open))
-    return true;
+  if (block.state.load(std::memory_order_seq_cst) == op.lane.state_word(LaneBlock::open))
+    return number;
   inside.tile.store(0, std::memory_order_release);
-  return false;
+  return std::nullopt;
 }
 
 // Calls visit(memory, offset, bytes, write) for the buffers of every peer that this operation may
@@ -166,9 +167,9 @@ const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t off
   device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
   const auto content = static_cast<device::Content>(slot.content);
   const std::uint64_t at = slot.send_offset + offset;
-  if (content == device::Content::hole) return zeros;
+  if (content == device::Content::hole) return kZeros;
   if (content == device::Content::mixed && memory.content(at, bytes) == device::Content::hole)
-    return zeros;
+    return kZeros;
   if (!op.mapped) memory.populate(at, bytes, false);
   return memory.at(at);
 }

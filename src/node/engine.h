@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,9 @@ class Engine {
   Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers, device::Arena& arena,
          const EngineOptions& options);
 
-  // Runs one operation to its end, on a stream's turn. Throws Error if it failed.
-  void execute(Lane& lane, const CollectiveCall& call);
+  // Runs one operation to its end, on a stream's turn. Throws Error if it failed. `ahead`, if any,
+  // tells the calls that follow on this lane.
+  void execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr);
 
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);
@@ -63,15 +65,23 @@ class Engine {
  private:
   struct Operation;
 
+  void bring(Operation& op);
+  void bring_ahead(Operation& op, CallsAhead* ahead);
   void settle_source(Operation& op);
-  void load_source(Operation& op, std::byte* payload);
   void publish(Operation& op);
-  void run_eager(Operation& op);
+  void ring_if_complete(const Operation& op);
+  [[nodiscard]] bool sends(const Operation& op) const;
+  [[nodiscard]] bool in_page_tables(const Operation& op);
+  [[nodiscard]] bool all_arrived(const Lane& lane, std::uint32_t number) const;
+
+  void run_eager(Operation& op, CallsAhead* ahead);
+  void load_source(Operation& op, std::byte* payload);
   void store_eager_result(const Operation& op);
-  void run_cooperative(Operation& op);
+
+  void run_cooperative(Operation& op, CallsAhead* ahead);
   void open_operation(Operation& op);
   void work(Operation& op);
-  bool claim_tile(Operation& op, std::uint32_t number);
+  std::optional<std::uint32_t> claim_tile(Operation& op);
   void run_tile(Operation& op, std::uint32_t number);
   const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
   template <class Visit>
@@ -83,7 +93,6 @@ class Engine {
   void wait(Operation& op, Ready ready);
   template <class Ready>
   void sleep(Operation& op, Ready ready);
-  [[nodiscard]] bool all_arrived(const Lane& lane) const;
   void check_patience(Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
   // Who holds the operation up, and how.

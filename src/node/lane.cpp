@@ -14,7 +14,9 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
     : control_(control),
       rank_(rank),
       ordinal_(ordinal),
+      ranks_(control.header().ranks),
       number_(control.header().first_number),
+      brought_end_(control.header().first_number),
       cooperative_number_(control.header().first_number) {}
 
 void Lane::lock_pool() {
@@ -36,15 +38,15 @@ void Lane::unlock_pool() { control_.header().pool_lock.store(0, std::memory_orde
 
 void Lane::initialise(LaneBlock& block, std::uint32_t index) {
   const std::uint32_t first = control_.header().first_number;
-  for (const std::uint32_t number : {first, first + 1}) {
-    std::byte* slots = control_.slots(index, number);
-    for (std::uint32_t rank = 0; rank < control_.header().ranks; ++rank) {
-      auto& slot = *reinterpret_cast<Slot*>(slots + rank * Slot::kStride);
-      slot.number.store(number - 2, std::memory_order_relaxed);  // of no operation to come
-      control_.inside(index)[rank].tile.store(0, std::memory_order_relaxed);
-    }
+  for (std::size_t at = 0; at < kSlots * ranks_; ++at) {
+    auto& slot = *reinterpret_cast<Slot*>(control_.slots(index) + at * Slot::kStride);
+    slot.number.store(first - 1 - kSlots, std::memory_order_relaxed);  // of no operation to come
   }
-  block.arrived.store(0, std::memory_order_relaxed);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    control_.inside(index)[rank].tile.store(0, std::memory_order_relaxed);
+  }
+  block.next_tile.store(std::uint64_t{first} << 32, std::memory_order_relaxed);
+  block.tiles_done.store(0, std::memory_order_relaxed);
   block.released = 0;
   block.state.store(LaneBlock::state_of(first, LaneBlock::gathering), std::memory_order_relaxed);
   block.key.store(ordinal_ + 1ull, std::memory_order_seq_cst);
@@ -72,8 +74,7 @@ void Lane::attach() {
   }
   block_ = &control_.lane(*mine);
   inside_ = control_.inside(*mine);
-  slots_[0] = control_.slots(*mine, 0);
-  slots_[1] = control_.slots(*mine, 1);
+  slots_ = control_.slots(*mine);
 }
 
 Lane::~Lane() {

@@ -26,21 +26,38 @@ class Lane {
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
-  [[nodiscard]] Slot& slot(int rank) const {
-    return *reinterpret_cast<Slot*>(slots_[number_ & 1] +
-                                    static_cast<std::size_t>(rank) * Slot::kStride);
+  // What `rank` brings to operation `number`, from kMostAhead before the current one to kMostAhead
+  // behind it.
+  [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
+    const std::size_t row = number % kSlots;
+    return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *
+                                                 Slot::kStride);
   }
+  [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
   [[nodiscard]] InsideRecord& inside(int rank) const { return inside_[rank]; }
-  [[nodiscard]] bool arrived(int rank) const {
-    return slot(rank).number.load(std::memory_order_acquire) == number_;
+  [[nodiscard]] bool arrived(std::uint32_t number, int rank) const {
+    return slot(number, rank).number.load(std::memory_order_acquire) == number;
   }
+  [[nodiscard]] bool arrived(int rank) const { return arrived(number_, rank); }
+
+  // Whether this rank has brought its part of `number`, which may be ahead of the current one.
+  [[nodiscard]] bool brought(std::uint32_t number) const {
+    return static_cast<std::int32_t>(brought_end_ - number) > 0;
+  }
+  void set_brought(std::uint32_t number) { brought_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
   // Of the next or current operation; `cooperative_number` counts those that went through the
   // lane's state word.
   [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
     return LaneBlock::state_of(cooperative_number_, phase);
+  }
+  // Whether the current cooperative operation is complete; others may be further on by now.
+  [[nodiscard]] bool complete() const {
+    const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
+    return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
   // Whether this lane has used the buffer at `offset` before; from now on it has.
   [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
@@ -67,8 +84,10 @@ class Lane {
   std::uint32_t ordinal_;
   LaneBlock* block_ = nullptr;
   InsideRecord* inside_ = nullptr;
-  std::byte* slots_[2] = {nullptr, nullptr};
+  std::byte* slots_ = nullptr;
+  std::size_t ranks_;
   std::uint32_t number_;
+  std::uint32_t brought_end_;  // the first operation to which this rank has brought nothing yet
   std::uint32_t cooperative_number_;
   std::array<std::uint64_t, 64> seen_{};
 };

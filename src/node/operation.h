@@ -10,14 +10,16 @@
 namespace hccl::node {
 
 struct Engine::Operation {
-  Operation(Lane& lane_in, const CollectiveCall& call_in, int ranks)
+  Operation(Lane& lane_in, const CollectiveCall& call_in, int ranks, std::uint32_t number_in)
       : lane(lane_in),
         call(call_in),
+        number(number_in),
         send_bytes(node::send_bytes(call_in, ranks)),
         recv_bytes(node::recv_bytes(call_in, ranks)) {}
 
   Lane& lane;
   const CollectiveCall& call;
+  const std::uint32_t number;
   const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
   device::Placement send;  // in this rank's memory file
@@ -26,12 +28,31 @@ struct Engine::Operation {
   std::optional<TilePlan> plan;  // of the cooperative path
   bool mapped = false;           // all peers' buffers are in this process's page tables
 
+  bool looked_ahead = false;  // at the calls that follow, which can be told only once
+
   // Patience starts with the first sleep: what was polled before is not worth a look at the clock.
   bool waiting = false;
   Deadline deadline = Deadline::never();
   Deadline report = Deadline::never();
 
   [[nodiscard]] bool eager() const { return send_bytes <= Slot::kPayloadBytes; }
+};
+
+// Whether all ranks have brought their part of a lane's current operation; looks at each only until
+// it has.
+class Everybody {
+ public:
+  Everybody(const Lane& lane, int ranks) : lane_(lane), ranks_(ranks) {}
+
+  [[nodiscard]] bool arrived() {
+    while (next_ < ranks_ && lane_.arrived(next_)) ++next_;
+    return next_ == ranks_;
+  }
+
+ private:
+  const Lane& lane_;
+  const int ranks_;
+  int next_ = 0;
 };
 
 }  // namespace hccl::node

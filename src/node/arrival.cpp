@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank brings to an operation: its descriptor and, if that is little, its data. A rank that
+// has to wait brings its part of the next operations meanwhile: then ranks that share a core take
+// turns once in many operations.
+#include "node/operation.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hccl::node {
+namespace {
+
+struct AddressRange {
+  std::uint64_t first = 0;
+  std::uint64_t bytes = 0;
+
+  [[nodiscard]] bool overlaps(const AddressRange& other) const {
+    return first < other.first + other.bytes && other.first < first + bytes;
+  }
+};
+
+}  // namespace
+
+bool Engine::sends(const Operation& op) const {
+  return op.send_bytes != 0 &&
+         (op.call.collective != Collective::broadcast || op.call.root == rank_);
+}
+
+// Finds out what the source holds; where it is data, brings it into the page tables.
+void Engine::settle_source(Operation& op) {
+  device::ArenaView& memory = *arena_.view();
+  if (memory.populated(op.send.file_offset, op.send_bytes)) return;
+  op.content = memory.content(op.send.file_offset, op.send_bytes);
+  if (op.content == device::Content::data)
+    memory.populate(op.send.file_offset, op.send_bytes, false);
+}
+
+void Engine::publish(Operation& op) {
+  Slot& slot = op.lane.slot(op.number, rank_);
+  slot.collective = static_cast<std::uint8_t>(op.call.collective);
+  slot.type = op.call.type;
+  slot.operation = op.call.operation;
+  slot.content = static_cast<std::uint8_t>(op.content);
+  slot.root = op.call.root;
+  slot.count = op.call.count;
+  slot.send_offset = op.send.file_offset;
+  slot.recv_offset = op.recv.file_offset;
+  slot.send_serial = op.send.serial;
+  slot.recv_serial = op.recv.serial;
+  // Sequentially consistent, like the sleepers' registration: either they see the number or we see
+  // them.
+  slot.number.store(op.number, std::memory_order_seq_cst);
+  op.lane.set_brought(op.number);
+}
+
+void Engine::bring(Operation& op) {
+  if (op.send_bytes != 0) op.send = arena_.place(op.call.send);
+  if (op.recv_bytes != 0) op.recv = arena_.place(op.call.recv);
+  if (!op.eager()) {
+    if (op.recv_bytes != 0) arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
+    settle_source(op);
+  } else if (sends(op)) {
+    load_source(op, op.lane.slot(op.number, rank_).payload);
+  }
+  publish(op);
+}
+
+void Engine::ring_if_complete(const Operation& op) {
+  Doorbell& bell = op.lane.block().bell;
+  if (bell.has_sleepers() && all_arrived(op.lane, op.number)) bell.ring_always();
+}
+
+bool Engine::all_arrived(const Lane& lane, std::uint32_t number) const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!lane.arrived(number, rank)) return false;
+  }
+  return true;
+}
+
+// Whether bringing the part could need pages, which may fail; that would be the other operation's
+// error.
+bool Engine::in_page_tables(const Operation& op) {
+  device::ArenaView& memory = *arena_.view();
+  const auto populated = [&](std::uint64_t address, std::uint64_t bytes) {
+    return bytes == 0 || memory.populated(arena_.place(address).file_offset, bytes);
+  };
+  if (op.eager()) return !sends(op) || populated(op.call.send, op.send_bytes);
+  return populated(op.call.send, op.send_bytes) && populated(op.call.recv, op.recv_bytes);
+}
+
+// Brings this rank's part of the calls behind `op` that take the same path. Cooperative operations
+// read and write only when those before them are complete. Eager ones read now: the first that
+// reads what one ahead of it stores has to wait for its turn, and so has a barrier.
+void Engine::bring_ahead(Operation& op, CallsAhead* ahead) {
+  if (ahead == nullptr || op.looked_ahead || op.lane.brought(op.number + kMostAhead / 2)) return;
+  op.looked_ahead = true;
+  std::array<AddressRange, kMostAhead> unfinished;
+  AddressRange result{op.call.recv, op.recv_bytes};
+  for (std::uint32_t distance = 1; distance <= kMostAhead; ++distance) {
+    unfinished[distance - 1] = result;
+    const CollectiveCall* const call = ahead->next();
+    if (call == nullptr || call->collective == Collective::barrier) return;
+    Operation next(op.lane, *call, size_, op.number + distance);
+    result = {call->recv, next.recv_bytes};
+    if (op.lane.brought(next.number)) continue;
+    if (next.eager() != op.eager() || !in_page_tables(next)) return;
+    if (next.eager() && sends(next)) {
+      const AddressRange source{call->send, next.send_bytes};
+      const auto end = unfinished.begin() + distance;
+      if (std::any_of(unfinished.begin(), end, [&](const auto& r) { return r.overlaps(source); }))
+        return;
+    }
+    bring(next);
+    ring_if_complete(next);
+  }
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of small operations: every rank puts its data into its slot and computes its own result
+// from all slots.
+#include "device/copy.h"
+#include "node/waiting.h"
+#include "reduce/reduce.h"
+
+#include <array>
+#include <cstring>
+
+namespace hccl::node {
+// Copies what this rank sends, allocating nothing where it is a hole.
+void Engine::load_source(Operation& op, std::byte* payload) {
+  settle_source(op);
+  if (op.content == device::Content::data) {
+    std::memcpy(payload, arena_.view()->at(op.send.file_offset), op.send_bytes);
+  } else {
+    device::copy_to_host(arena_, payload, op.call.send, op.send_bytes);
+  }
+}
+
+void Engine::run_eager(Operation& op, CallsAhead* ahead) {
+  Lane& lane = op.lane;
+  if (!lane.brought(op.number)) {
+    bring(op);
+    ring_if_complete(op);
+  }
+  Everybody everybody(lane, size_);
+  if (!everybody.arrived()) {
+    bring_ahead(op, ahead);
+    wait(op, [&] { return everybody.arrived() || lane.failed(); });
+    if (!everybody.arrived()) fault_.throw_error();
+  }
+  if (!descriptors_agree(op)) {
+    fault_.raise(hcclInvalidUsage, mismatch_text(op));
+    fault_.throw_error();
+  }
+  if (op.recv_bytes != 0) store_eager_result(op);
+  lane.finish_eager();
+}
+
+void Engine::store_eager_result(const Operation& op) {
+  device::ArenaView& memory = *arena_.view();
+  const std::uint64_t at = arena_.place(op.call.recv).file_offset;
+  if (!memory.populated(at, op.recv_bytes)) memory.populate(at, op.recv_bytes, true);
+  std::byte* destination = memory.at(at);
+  std::array<const std::byte*, kMostRanks> payloads;
+  for (int rank = 0; rank < size_; ++rank) {
+    payloads[static_cast<std::size_t>(rank)] = op.lane.slot(rank).payload;
+  }
+  const std::span<const std::byte*> sources(payloads.data(), static_cast<std::size_t>(size_));
+  switch (op.call.collective) {
+    case Collective::barrier:
+      break;
+    case Collective::broadcast:
+      std::memcpy(destination, sources[static_cast<std::size_t>(op.call.root)], op.recv_bytes);
+      break;
+    case Collective::all_gather:
+      for (std::size_t rank = 0; rank < sources.size(); ++rank) {
+        std::memcpy(destination + rank * op.send_bytes, sources[rank], op.send_bytes);
+      }
+      break;
+    case Collective::reduce_scatter:
+      for (const std::byte*& source : sources)
+        source += static_cast<std::size_t>(rank_) * op.recv_bytes;
+      [[fallthrough]];
+    case Collective::all_reduce:
+      reduce::reduce_tile(op.call.data_type(), op.call.reduction(), sources, {&destination, 1},
+                          op.call.count, reduce::StorePolicy::cached);
+  }
+}
+
+}  // namespace hccl::node

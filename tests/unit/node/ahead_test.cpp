@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that bring their part of operations ahead of time: results are those of one operation after
+// the other, whatever depends on what.
+#include "engine_ranks.h"
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::node {
+namespace {
+
+constexpr std::size_t kBuffers = 4;
+constexpr std::size_t kLength = 2'048;  // elements; a chunk of 260 is the longest eager one
+
+// A call with buffers by their number; the same on all ranks.
+struct Step {
+  Collective collective = Collective::barrier;
+  std::size_t count = 0;
+  std::size_t send = 0, recv = 0;
+  int root = -1;
+};
+
+using Memory = std::vector<std::vector<float>>;  // of one rank, by buffer
+
+std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t steps) {
+  std::vector<Step> program(steps);
+  const auto below = [&](std::size_t end) { return random() % end; };
+  for (Step& step : program) {
+    step.collective = static_cast<Collective>(1 + below(5));
+    step.send = below(kBuffers);
+    step.recv = below(kBuffers);
+    const auto chunks = static_cast<std::size_t>(ranks);
+    const bool chunked =
+        step.collective == Collective::all_gather || step.collective == Collective::reduce_scatter;
+    if (chunked && step.recv == step.send) step.recv = (step.send + 1) % kBuffers;
+    const std::size_t most = below(4) == 0 ? kLength : 64;
+    step.count = 1 + below(chunked ? std::max<std::size_t>(1, most / chunks) : most);
+    if (step.collective == Collective::broadcast) step.root = static_cast<int>(below(chunks));
+  }
+  return program;
+}
+
+CollectiveCall call_of(const Step& step, const std::vector<std::uint64_t>& buffers) {
+  CollectiveCall call = all_reduce_call(step.count, buffers[step.send], buffers[step.recv]);
+  call.collective = step.collective;
+  call.root = step.root;
+  if (step.collective == Collective::barrier) call.count = call.send = call.recv = 0;
+  return call;
+}
+
+// What the step does to the memories of all ranks.
+void apply(const Step& step, std::vector<Memory>& ranks) {
+  std::vector<std::vector<float>> inputs;
+  inputs.reserve(ranks.size());
+  for (const Memory& memory : ranks) inputs.push_back(memory[step.send]);
+  const std::vector<float> sum = sum_in_rank_order(inputs);
+  const auto count = static_cast<std::ptrdiff_t>(step.count);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<float>& result = ranks[rank][step.recv];
+    const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(rank) * count;
+    switch (step.collective) {
+      case Collective::barrier:
+        break;
+      case Collective::all_reduce:
+        std::copy_n(sum.begin(), count, result.begin());
+        break;
+      case Collective::reduce_scatter:
+        std::copy_n(sum.begin() + offset, count, result.begin());
+        break;
+      case Collective::broadcast:
+        std::copy_n(inputs[static_cast<std::size_t>(step.root)].begin(), count, result.begin());
+        break;
+      case Collective::all_gather:
+        for (std::size_t from = 0; from < inputs.size(); ++from) {
+          std::copy_n(inputs[from].begin(), count,
+                      result.begin() + static_cast<std::ptrdiff_t>(from) * count);
+        }
+        break;
+    }
+  }
+}
+
+// The rest of a program, as far as the program has "queued" it by now.
+class Rest final : public CallsAhead {
+ public:
+  Rest(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
+      : calls_(calls), next_(first), end_(std::min(end, calls.size())) {}
+  const CollectiveCall* next() override { return next_ < end_ ? &calls_[next_++] : nullptr; }
+
+ private:
+  const std::vector<CollectiveCall>& calls_;
+  std::size_t next_, end_;
+};
+
+void execute_all(Engine& engine, Lane& lane, const std::vector<CollectiveCall>& calls,
+                 unsigned seed) {
+  std::mt19937 random(seed);
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    if (random() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+    Rest rest(calls, at + 1, at + 1 + random() % 40);
+    engine.execute(lane, calls[at], &rest);
+  }
+}
+
+// Runs a random program on random data and compares every buffer of every rank.
+void check_random_program(int size, unsigned seed, std::uint32_t first_number) {
+  std::mt19937 random(seed);
+  const std::vector<Step> program = random_program(random, size, 200);
+  EngineRanks ranks(size, first_number);
+  std::vector<Memory> expected(static_cast<std::size_t>(size));
+  std::vector<std::vector<std::uint64_t>> buffers(expected.size());
+  for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+    for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+      expected[rank].push_back(random_values(kLength, static_cast<unsigned>(random())));
+      buffers[rank].push_back(ranks.upload(static_cast<int>(rank), expected[rank].back()));
+    }
+  }
+  ranks.run([&](int rank) {
+    std::vector<CollectiveCall> calls;
+    calls.reserve(program.size());
+    for (const Step& step : program)
+      calls.push_back(call_of(step, buffers[static_cast<std::size_t>(rank)]));
+    const auto lane = ranks.engine(rank).make_lane(0);
+    execute_all(ranks.engine(rank), *lane, calls, seed + static_cast<unsigned>(rank));
+  });
+  for (const Step& step : program) apply(step, expected);
+  for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+    for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+      const std::vector<float> result =
+          ranks.read(static_cast<int>(rank), buffers[rank][buffer], kLength);
+      EXPECT_EQ(std::memcmp(result.data(), expected[rank][buffer].data(), kLength * sizeof(float)),
+                0)
+          << size << " ranks, seed " << seed << ", rank " << rank << ", buffer " << buffer;
+    }
+  }
+}
+
+TEST(Ahead, RandomProgramsGiveWhatOneCallAfterTheOtherGives) {
+  for (const int size : {2, 3, 8}) {
+    for (unsigned seed = 1; seed <= 12; ++seed)
+      check_random_program(size, seed, seed % 2 == 0 ? 0 : 0xffffffffu - 90);
+  }
+}
+
+// Of 40 calls on 40 buffers a rank that waits for the first brings its part of the next ones: then
+// its peer needs it no more for those.
+TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
+  for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
+    EngineRanks ranks(2);
+    const std::vector<float> input = random_values(count, 3);
+    std::vector<std::vector<CollectiveCall>> calls(2);
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::uint64_t send = ranks.upload(rank, input);
+      // A first call brings the send buffer into the page tables.
+      for (int call = 0; call < 40; ++call) {
+        const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, -1.0F));
+        ranks.arena(rank).view()->populate(ranks.arena(rank).file_offset(recv),
+                                           count * sizeof(float), true);
+        calls[static_cast<std::size_t>(rank)].push_back(all_reduce_call(count, send, recv));
+      }
+      ranks.arena(rank).view()->populate(ranks.arena(rank).file_offset(send), count * sizeof(float),
+                                         false);
+    }
+    const auto lane0 = ranks.engine(0).make_lane(0);
+    const auto lane1 = ranks.engine(1).make_lane(0);
+    lane0->attach();
+    std::thread waiting([&] {
+      Rest rest(calls[0], 1, 40);
+      ranks.engine(0).execute(*lane0, calls[0][0], &rest);
+    });
+    while (!lane0->arrived(kMostAhead, 0)) std::this_thread::yield();
+    for (std::size_t call = 0; call <= kMostAhead; ++call)
+      ranks.engine(1).execute(*lane1, calls[1][call]);
+    waiting.join();
+    std::vector<float> sum = input;
+    for (float& value : sum) value += value;
+    EXPECT_EQ(ranks.read(1, calls[1][kMostAhead].recv, count), sum);
+  }
+}
+
+// Whoever fails finds its memory its own: a pattern stored after the error stays.
+TEST(Ahead, AbortLeavesEverybodyConsistent) {
+  constexpr std::size_t kCount = 20'000;
+  for (int round = 0; round < 30; ++round) {
+    EngineRanks ranks(3);
+    std::atomic<int> ended{0};
+    ranks.run([&](int rank) {
+      const auto lane = ranks.engine(rank).make_lane(0);
+      const std::uint64_t buffer = ranks.upload(rank, random_values(kCount, 1));
+      const std::vector<CollectiveCall> calls(1'000, all_reduce_call(kCount, buffer, buffer));
+      std::size_t at = 0;
+      try {
+        for (; at < calls.size(); ++at) {
+          if (rank == 0 && at == static_cast<std::size_t>(round) * 7)
+            ranks.engine(0).fault().raise(hcclSystemError, "aborted");
+          Rest rest(calls, at + 1, calls.size());
+          ranks.engine(rank).execute(*lane, calls[at], &rest);
+        }
+      } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "aborted");
+        const std::vector<float> pattern(kCount, 5.0F);
+        std::memcpy(ranks.arena(rank).view()->at(ranks.arena(rank).file_offset(buffer)),
+                    pattern.data(), pattern.size() * sizeof(float));
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        EXPECT_EQ(ranks.read(rank, buffer, kCount), pattern);
+        ++ended;
+      }
+    });
+    EXPECT_EQ(ended, 3);
+  }
+}
+
+}  // namespace
+}  // namespace hccl::node
