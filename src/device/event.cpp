@@ -50,7 +50,10 @@ Outcome Event::synchronize() const {
 
 bool Event::query(Outcome* outcome) const {
   const Capture captured = capture();
-  if (!captured.complete()) return false;
+  if (!captured.complete()) {
+    if (const auto stream = captured.stream.lock()) stream->hurry();
+    return false;
+  }
   *outcome = captured.outcome();
   return true;
 }

@@ -72,9 +72,16 @@ Outcome Stream::synchronize() {
 bool Stream::query(Outcome* outcome) {
   const std::uint64_t after = progress_->reported();
   const std::uint64_t ticket = pushed();
-  if (!progress_->reached(ticket)) return false;
+  if (!progress_->reached(ticket)) {
+    hurry();
+    return false;
+  }
   *outcome = progress_->outcome(after, ticket);
   return true;
+}
+
+void Stream::hurry() {
+  if (!owned_.load(std::memory_order_seq_cst)) worker_.hurry();
 }
 
 Capture Stream::capture() { return {progress_, weak_from_this(), pushed(), progress_->reported()}; }
@@ -96,6 +103,7 @@ void Stream::wait_for_room() {
   const std::uint64_t half = queue_.pushed() - kFullQueue / 2;
   std::uint64_t before = progress_->completed();
   for (;;) {
+    hurry();
     progress_->wait_until(half, Deadline::after(kPatience));
     const std::uint64_t completed = progress_->completed();
     if (completed >= half || completed == before) return;

@@ -48,6 +48,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] Outcome synchronize();
   // Whether everything queued so far is complete; if so, how it ended.
   [[nodiscard]] bool query(Outcome* outcome);
+  // Sees to it that work nobody waits for begins now.
+  void hurry();
 
   [[nodiscard]] Capture capture();
   // Waits for work of another (or this) stream, helping it along. By the stream's owner, in a

@@ -17,8 +17,16 @@ namespace hccl::device {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kNap = 120us;
+constexpr auto kNap = 160us;
+constexpr auto kLongNap = 960us;
+constexpr auto kAttended = 5ms;
 constexpr auto kInUse = 10ms;
+
+// To when the clock shows a multiple of `period`: if the workers of all processes wake up together,
+// their timers cost one interrupt.
+std::chrono::nanoseconds until_next(std::chrono::nanoseconds period) {
+  return period - std::chrono::steady_clock::now().time_since_epoch() % period;
+}
 
 // All signals blocked: they belong to the program's threads.
 std::thread start_quiet_thread(auto body) {
@@ -75,17 +83,30 @@ void StreamWorker::sleep_until_rung() {
   asleep_.store(false, std::memory_order_seq_cst);
 }
 
+void StreamWorker::nap_long() {
+  naps_long_.store(true, std::memory_order_seq_cst);
+  bell_.sleep(until_next(kLongNap), [this] {
+    return stopping_.load(std::memory_order_seq_cst) || !naps_long_.load(std::memory_order_seq_cst);
+  });
+  naps_long_.store(false, std::memory_order_seq_cst);
+}
+
+void StreamWorker::hurry() {
+  if (naps_long_.exchange(false, std::memory_order_seq_cst)) bell_.ring_always(1);
+}
+
 void StreamWorker::run() {
   pthread_setname_np(pthread_self(), "hccl-stream");
   prctl(PR_SET_TIMERSLACK, 20'000UL);
   std::uint64_t seen = 0;
   auto last_use = std::chrono::steady_clock::now();
+  auto last_work = last_use;  // that nobody waited for
   while (!stopping_.load(std::memory_order_seq_cst)) {
     if (has_work() && !stream_.has_waiters() && stream_.try_own()) {
       stream_.run_owned(stream_.pushed(), true);
       stream_.disown();
       seen = stream_.pushed();
-      last_use = std::chrono::steady_clock::now();
+      last_work = last_use = std::chrono::steady_clock::now();
       continue;
     }
     const auto now = std::chrono::steady_clock::now();
@@ -94,7 +115,11 @@ void StreamWorker::run() {
       last_use = now;
     }
     if (now - last_use < kInUse) {
-      std::this_thread::sleep_for(kNap);
+      if (now - last_work < kAttended) {
+        std::this_thread::sleep_for(until_next(kNap));
+      } else {
+        nap_long();
+      }
     } else {
       sleep_until_rung();
       last_use = std::chrono::steady_clock::now();

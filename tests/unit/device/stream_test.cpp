@@ -51,6 +51,62 @@ TEST_F(Streams, RunWithoutAnybodyWaiting) {
   }
 }
 
+// A program that always waits itself makes the worker nap long; the first work it does not wait for
+// must start all the same.
+TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
+  const auto stream = device.create_stream();
+  for (int round = 0; round < 8; ++round) {
+    const auto end = std::chrono::steady_clock::now() + 12ms;
+    while (std::chrono::steady_clock::now() < end) {
+      stream->enqueue([] { return Outcome::success; });
+      ASSERT_EQ(stream->synchronize(), Outcome::success);
+    }
+    std::atomic<bool> ran{false};
+    stream->enqueue([&] {
+      ran.store(true);
+      return Outcome::success;
+    });
+    Outcome outcome = Outcome::failed;
+    if (round % 2 == 0) {
+      while (!ran) std::this_thread::yield();
+    } else {
+      while (!stream->query(&outcome)) std::this_thread::yield();
+      EXPECT_TRUE(ran);
+    }
+  }
+}
+
+// Sees how many of its kind, and what kind first, stand behind it.
+struct Looking {
+  std::vector<std::size_t>& seen;
+  Outcome operator()(Upcoming& upcoming) const {
+    std::size_t count = 0;
+    while (upcoming.next<Looking>() != nullptr) ++count;
+    seen.push_back(count);
+    return Outcome::success;
+  }
+};
+
+TEST_F(Streams, ACommandSeesThoseBehindIt) {
+  const auto stream = device.create_stream();
+  std::atomic<bool> go{false};
+  stream->enqueue([&] {
+    while (!go) std::this_thread::yield();
+    return Outcome::success;
+  });
+  std::vector<std::size_t> seen;
+  constexpr std::size_t kCommands = 700;  // in several segments
+  for (std::size_t number = 0; number < kCommands; ++number) stream->enqueue(Looking{seen});
+  stream->enqueue([] { return Outcome::success; });
+  stream->enqueue(Looking{seen});
+  go = true;
+  ASSERT_EQ(stream->synchronize(), Outcome::success);
+  ASSERT_EQ(seen.size(), kCommands + 1);
+  for (std::size_t number = 0; number < kCommands; ++number)
+    ASSERT_EQ(seen[number], kCommands - 1 - number);
+  EXPECT_EQ(seen.back(), 0u);
+}
+
 TEST_F(Streams, ManyProducersAndWaiters) {
   const auto stream = device.create_stream();
   std::uint64_t sum = 0;  // only the stream's owner touches it
