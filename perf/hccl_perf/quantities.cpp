@@ -42,8 +42,9 @@ std::uint64_t parse_bytes(const std::string& written) {
   }
   const std::size_t digits_end = written.find_first_not_of("0123456789.");
   const std::size_t end = digits_end == std::string::npos ? written.size() : digits_end;
+  const std::string digits = written.substr(0, end);
   char* parsed_end = nullptr;
-  const double number = std::strtod(written.substr(0, end).c_str(), &parsed_end);
+  const double number = std::strtod(digits.c_str(), &parsed_end);
   if (*parsed_end != '\0') throw malformed(written);
   const double bytes = number * suffix_factor(written, end);
   if (bytes > kLargest) throw UsageError(text("'", written, "' is larger than any memory"));
