@@ -208,7 +208,9 @@ TEST(Death, ByAbortIsReportedAndItsCoreIsSmall) {
   EXPECT_EQ(outcomes[3].signal, SIGABRT);
   for (const auto& entry : fs::directory_iterator(folder)) {
     // A sanitizer's own memory is in the core too.
-    if (!sanitized()) EXPECT_LT(fs::file_size(entry), kMostCore) << entry.path();
+    if (!sanitized()) {
+      EXPECT_LT(fs::file_size(entry), kMostCore) << entry.path();
+    }
   }
   fs::remove_all(folder);
 }
