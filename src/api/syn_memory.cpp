@@ -147,6 +147,7 @@ synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uin
       throw SynError(synInvalidArgument,
                      text("host address ", buffer, " is not from synHostMalloc"));
     }
+    // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): the program owned it, between two C calls
     std::free(const_cast<void*>(buffer));
   });
 }

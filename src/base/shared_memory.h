@@ -20,6 +20,7 @@ struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t bytes = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
   friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
 };
 [[nodiscard]] FileIdentity file_identity(const FileDescriptor& file);

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<std::uint64_t> next_serial{1};
 
-constexpr std::uint64_t kLeadStep = 6 * 64;  // six cache lines
+constexpr std::uint64_t kLeadStep = std::uint64_t{6} * 64;  // six cache lines
 
 // The allocation a thread looked up last; collectives resolve the same few buffers over and over.
 struct CachedLookup {
@@ -71,7 +71,7 @@ Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger)
       addresses_(0, capacity),
       fresh_pages_(capacity, 2 * capacity),
       serial_(next_serial.fetch_add(1)),
-      next_lead_(stagger * 2 * kLeadStep) {}
+      next_lead_(std::uint64_t{stagger} * 2 * kLeadStep) {}
 
 DeviceAddress Arena::allocate(std::uint64_t bytes) {
   if (bytes == 0)

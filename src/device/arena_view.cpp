@@ -43,6 +43,15 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
   }
 }
 
+void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
+  if (madvise(start, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) return;
+  if (errno != EINVAL) {
+    throw Error(hcclOutOfMemory, text("no memory behind ", bytes, " bytes of device memory: ",
+                                      system_error_text(errno), "; free memory on this host"));
+  }
+  touch(start, bytes, write);
+}
+
 }  // namespace
 
 std::shared_ptr<ArenaView> ArenaView::open(const FileDescriptor& file) {
@@ -146,15 +155,7 @@ bool ArenaView::populate_slice(std::uint64_t offset, std::uint64_t bytes, bool w
     const std::uint64_t length = std::min({kSlice, end - at, window_end - at});
     *position = at + length;
     if (!populated(at, length)) {
-      std::byte* start = this->at(at);
-      if (madvise(start, length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
-        if (errno != EINVAL) {
-          throw Error(hcclOutOfMemory, text("no memory behind ", length,
-                                            " bytes of device memory: ", system_error_text(errno),
-                                            "; free memory on this host"));
-        }
-        touch(start, length, write);
-      }
+      fill_page_tables(this->at(at), length, write);
       mark(at, length, true);
       return *position >= end;
     }

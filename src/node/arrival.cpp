@@ -35,7 +35,7 @@ void Engine::settle_source(Operation& op) {
     memory.populate(op.send.file_offset, op.send_bytes, false);
 }
 
-void Engine::publish(Operation& op) {
+void Engine::publish(Operation& op) const {
   Slot& slot = op.lane.slot(op.number, rank_);
   slot.collective = static_cast<std::uint8_t>(op.call.collective);
   slot.type = op.call.type;

@@ -34,10 +34,12 @@ struct CollectiveCall {
 // between.
 class CallsAhead {
  public:
-  [[nodiscard]] virtual const CollectiveCall* next() = 0;
+  CallsAhead() = default;
+  virtual ~CallsAhead() = default;
+  CallsAhead(const CallsAhead&) = delete;
+  CallsAhead& operator=(const CallsAhead&) = delete;
 
- protected:
-  ~CallsAhead() = default;
+  [[nodiscard]] virtual const CollectiveCall* next() = 0;
 };
 
 // Bytes a rank sends and receives in a call among `ranks`.

@@ -99,7 +99,7 @@ void Engine::work(Operation& op) {
 }
 
 // A tile of this operation, if there is one left and the operation has not failed.
-std::optional<std::uint32_t> Engine::claim_tile(Operation& op) {
+std::optional<std::uint32_t> Engine::claim_tile(Operation& op) const {
   LaneBlock& block = op.lane.block();
   const std::uint64_t first = std::uint64_t{op.lane.cooperative_number()} << 32;
   // Compared and swapped: adding might take a tile from an operation to come, which others have

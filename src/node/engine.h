@@ -68,7 +68,7 @@ class Engine {
   void bring(Operation& op);
   void bring_ahead(Operation& op, CallsAhead* ahead);
   void settle_source(Operation& op);
-  void publish(Operation& op);
+  void publish(Operation& op) const;
   void ring_if_complete(const Operation& op);
   [[nodiscard]] bool sends(const Operation& op) const;
   [[nodiscard]] bool in_page_tables(const Operation& op);
@@ -81,7 +81,7 @@ class Engine {
   void run_cooperative(Operation& op, CallsAhead* ahead);
   void open_operation(Operation& op);
   void work(Operation& op);
-  std::optional<std::uint32_t> claim_tile(Operation& op);
+  std::optional<std::uint32_t> claim_tile(Operation& op) const;
   void run_tile(Operation& op, std::uint32_t number);
   const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
   template <class Visit>

@@ -12,6 +12,11 @@ namespace {
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kTilesPerCore = 2;  // so that a core that comes late still finds work
 
+std::uint64_t choose_tile_bytes(std::uint64_t bytes, int cores) {
+  const std::uint64_t share = bytes / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
+  return std::clamp(share / kLine * kLine, TilePlan::kShortestTile, TilePlan::kLongestTile);
+}
+
 }  // namespace
 
 TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores)
@@ -20,11 +25,9 @@ TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores)
                       call.collective == Collective::reduce_scatter
                   ? static_cast<std::uint32_t>(ranks)
                   : 1),
-      chunk_bytes_(call.count * reduce::element_size(call.data_type())) {
-  const std::uint64_t share =
-      chunk_bytes_ * chunks_ / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
-  tile_bytes_ = std::clamp(share / kLine * kLine, kShortestTile, kLongestTile);
-  tiles_per_chunk_ = static_cast<std::uint32_t>((chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_);
+      chunk_bytes_(call.count * reduce::element_size(call.data_type())),
+      tile_bytes_(choose_tile_bytes(chunk_bytes_ * chunks_, cores)),
+      tiles_per_chunk_(static_cast<std::uint32_t>((chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_)) {
 }
 
 Tile TilePlan::tile(std::uint32_t number) const {

@@ -9,6 +9,7 @@
 #include "device/copy.h"
 #include "node/engine.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -48,6 +49,7 @@ class EngineRanks {
   template <class Body>
   void run(Body body) {
     std::vector<std::thread> threads;
+    threads.reserve(engines_.size());
     for (int rank = 0; rank < size(); ++rank) threads.emplace_back([&, rank] { body(rank); });
     for (std::thread& thread : threads) thread.join();
   }
@@ -81,6 +83,21 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::vector<float> values(count);
   for (float& value : values) value = std::ldexp(mantissa(generator), exponent(generator));
   return values;
+}
+
+[[nodiscard]] inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): it is the bits that count
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Whether what a rank that has failed stores into its buffer stays.
+[[nodiscard]] inline bool is_its_own(EngineRanks& ranks, int rank, std::uint64_t buffer,
+                                     std::size_t count) {
+  const std::vector<float> pattern(count, 5.0F);
+  const std::uint64_t offset = ranks.arena(rank).file_offset(buffer);
+  std::memcpy(ranks.arena(rank).view()->at(offset), pattern.data(), count * sizeof(float));
+  std::this_thread::sleep_for(std::chrono::microseconds(200));
+  return same_bits(ranks.read(rank, buffer, count), pattern);
 }
 
 // Left to right over the ranks.

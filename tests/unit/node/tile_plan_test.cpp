@@ -9,29 +9,31 @@
 namespace hccl::node {
 namespace {
 
+void expect_every_byte_once(Collective collective, std::uint64_t count, int ranks) {
+  CollectiveCall call;
+  call.collective = collective;
+  call.type = hcclFloat32;
+  call.count = count;
+  const TilePlan plan(call, ranks, 2);
+  const int chunks = collective == Collective::all_reduce ? 1 : ranks;
+  std::vector<std::uint64_t> covered(static_cast<std::size_t>(chunks), 0);
+  for (std::uint32_t number = 0; number < plan.tiles(); ++number) {
+    const Tile tile = plan.tile(number);
+    auto& end = covered.at(static_cast<std::size_t>(tile.chunk));
+    EXPECT_EQ(tile.first_byte, end);
+    EXPECT_GT(tile.bytes, 0u);
+    EXPECT_LE(tile.bytes, TilePlan::kLongestTile);
+    EXPECT_EQ(tile.bytes % 4, 0u);
+    end += tile.bytes;
+  }
+  for (const std::uint64_t end : covered) EXPECT_EQ(end, count * 4);
+}
+
 TEST(TilePlan, CoversEveryByteOnce) {
   for (const Collective collective :
        {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
     for (const std::uint64_t count : {300ull, 1'024ull, 65'537ull, 1'000'003ull}) {
-      for (const int ranks : {2, 3, 8}) {
-        CollectiveCall call;
-        call.collective = collective;
-        call.type = hcclFloat32;
-        call.count = count;
-        const TilePlan plan(call, ranks, 2);
-        const int chunks = collective == Collective::all_reduce ? 1 : ranks;
-        std::vector<std::uint64_t> covered(static_cast<std::size_t>(chunks), 0);
-        for (std::uint32_t number = 0; number < plan.tiles(); ++number) {
-          const Tile tile = plan.tile(number);
-          auto& end = covered.at(static_cast<std::size_t>(tile.chunk));
-          EXPECT_EQ(tile.first_byte, end);
-          EXPECT_GT(tile.bytes, 0u);
-          EXPECT_LE(tile.bytes, TilePlan::kLongestTile);
-          EXPECT_EQ(tile.bytes % 4, 0u);
-          end += tile.bytes;
-        }
-        for (const std::uint64_t end : covered) EXPECT_EQ(end, count * 4);
-      }
+      for (const int ranks : {2, 3, 8}) expect_every_byte_once(collective, count, ranks);
     }
   }
 }
