@@ -53,12 +53,9 @@ std::uint64_t parse_bytes(const std::string& written) {
 
 std::string format_bytes(std::uint64_t bytes) {
   if (bytes < 1024) return text(bytes, " B");
-  double value = static_cast<double>(bytes);
-  int power = -1;
-  while (value >= 1024.0 && power < 3) {
-    value /= 1024.0;
-    ++power;
-  }
+  double value = static_cast<double>(bytes) / 1024.0;
+  std::size_t power = 0;
+  for (; value >= 1024.0 && power < 3; ++power) value /= 1024.0;
   std::ostringstream out;
   const bool whole = value == std::floor(value);
   out << std::fixed << std::setprecision(whole ? 0 : 1) << value << ' ' << kSuffixes[power] << "iB";

@@ -20,11 +20,11 @@ using namespace std::chrono_literals;
 
 class Streams : public testing::Test {
  protected:
-  Device device{0, 0, FileDescriptor{}, 16 << 20};
+  Device device_{0, 0, FileDescriptor{}, 16 << 20};
 };
 
 TEST_F(Streams, RunInOrder) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   std::vector<int> seen;
   for (int number = 0; number < 5'000; ++number) {
     stream->enqueue([&seen, number] {
@@ -39,7 +39,7 @@ TEST_F(Streams, RunInOrder) {
 }
 
 TEST_F(Streams, RunWithoutAnybodyWaiting) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> ran{false};
     stream->enqueue([&] {
@@ -54,7 +54,7 @@ TEST_F(Streams, RunWithoutAnybodyWaiting) {
 // A program that always waits itself makes the worker nap long; the first work it does not wait for
 // must start all the same.
 TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   for (int round = 0; round < 8; ++round) {
     const auto end = std::chrono::steady_clock::now() + 12ms;
     while (std::chrono::steady_clock::now() < end) {
@@ -88,7 +88,7 @@ struct Looking {
 };
 
 TEST_F(Streams, ACommandSeesThoseBehindIt) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   std::atomic<bool> go{false};
   stream->enqueue([&] {
     while (!go) std::this_thread::yield();
@@ -107,30 +107,33 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
   EXPECT_EQ(seen.back(), 0u);
 }
 
-TEST_F(Streams, ManyProducersAndWaiters) {
-  const auto stream = device.create_stream();
-  std::uint64_t sum = 0;  // only the stream's owner touches it
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&] {
-      for (int number = 0; number < 2'000; ++number) {
-        stream->enqueue([&] {
-          ++sum;
-          return Outcome::success;
-        });
-        if (number % 50 == 0) {
-          EXPECT_EQ(stream->synchronize(), Outcome::success);
-        }
-      }
+// Only the stream's owner touches `sum`.
+void add_and_wait_at_times(Stream& stream, std::uint64_t& sum) {
+  for (int number = 0; number < 2'000; ++number) {
+    stream.enqueue([&] {
+      ++sum;
+      return Outcome::success;
     });
+    if (number % 50 == 0) {
+      EXPECT_EQ(stream.synchronize(), Outcome::success);
+    }
   }
+}
+
+TEST_F(Streams, ManyProducersAndWaiters) {
+  const auto stream = device_.create_stream();
+  std::uint64_t sum = 0;
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&] { add_and_wait_at_times(*stream, sum); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(stream->synchronize(), Outcome::success);
   EXPECT_EQ(sum, 8'000u);
 }
 
 TEST_F(Streams, AFailureIsReportedOnceAndToWhomItConcerns) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   const auto work = [&](Outcome outcome) { stream->enqueue([outcome] { return outcome; }); };
   work(Outcome::success);
   Event before(false), after(false);
@@ -151,8 +154,8 @@ TEST_F(Streams, AFailureIsReportedOnceAndToWhomItConcerns) {
 }
 
 TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
-  const auto first = device.create_stream();
-  const auto second = device.create_stream();
+  const auto first = device_.create_stream();
+  const auto second = device_.create_stream();
   int value = 0;
   second->enqueue([&] {
     std::this_thread::sleep_for(5ms);
@@ -172,7 +175,7 @@ TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
 }
 
 TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   std::atomic<bool> go{false};
   stream->enqueue([&] {
     while (!go) std::this_thread::sleep_for(1ms);
@@ -184,7 +187,7 @@ TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
 }
 
 TEST_F(Streams, EventsKeepTime) {
-  const auto stream = device.create_stream();
+  const auto stream = device_.create_stream();
   Event start(true), stop(true), untimed(false);
   EXPECT_THROW(static_cast<void>(start.time()), SynError);
   start.record(*stream);
@@ -196,18 +199,18 @@ TEST_F(Streams, EventsKeepTime) {
 }
 
 TEST_F(Streams, MemoryFreedBehindQueuedWorkStaysUntilItHasRun) {
-  const auto stream = device.create_stream();
-  const DeviceAddress address = device.arena().allocate(100);
+  const auto stream = device_.create_stream();
+  const DeviceAddress address = device_.arena().allocate(100);
   std::atomic<bool> go{false};
   stream->enqueue([&] {
     while (!go) std::this_thread::sleep_for(1ms);
     return Outcome::success;
   });
-  device.free_memory(address);
-  EXPECT_NE(device.arena().allocate(100) / kPageBytes, address / kPageBytes);
+  device_.free_memory(address);
+  EXPECT_NE(device_.arena().allocate(100) / kPageBytes, address / kPageBytes);
   go = true;
   EXPECT_EQ(stream->synchronize(), Outcome::success);
-  EXPECT_EQ(device.arena().allocate(100) / kPageBytes, address / kPageBytes);
+  EXPECT_EQ(device_.arena().allocate(100) / kPageBytes, address / kPageBytes);
 }
 
 }  // namespace
