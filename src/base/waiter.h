@@ -14,8 +14,8 @@ struct WaitLadder {
   std::uint32_t pauses = 0;
   std::uint32_t yields = 0;
 
-  // Every waiter has a core of its own: pause for a microsecond first. More gained nothing, and took
-  // two thirds more time where another program had one of the cores.
+  // Every waiter has a core of its own: pause for a microsecond first. More gained nothing, and
+  // took two thirds more time where another program had one of the cores.
   static constexpr WaitLadder spinning() { return {40, 1000}; }
   // Waiters share cores: give the core away at once, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000}; }
