@@ -58,9 +58,15 @@ void Floor::prepare(const Command& command, bool known_inputs) {
     throw std::runtime_error("variant must be between 0 and " + std::to_string(variants - 1));
   }
   tile_ = kTileBytes[variant % kTileBytes.size()] / sizeof(float);
-  allocate(buffer_count(shape_of(command, 0, ranks_)));
+  const std::size_t count = buffer_count(shape_of(command, 0, ranks_));
+  allocate(count);
   if (known_inputs) {
     fill(command);
+  } else {
+    for (std::size_t rank = 0; rank < send_.size(); ++rank) {
+      fill_for_timing(command, static_cast<int>(rank), {send_[rank].get(), count});
+      fill_for_timing(command, static_cast<int>(rank), {recv_[rank].get(), count});
+    }
   }
   make_segments(command);
   streaming_ = variant >= kTileBytes.size() && can_stream();

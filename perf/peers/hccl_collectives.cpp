@@ -77,10 +77,10 @@ class HcclEngine final : public Engine {
     if (count > capacity_ || send_ == 0) {
       reallocate(std::max<std::size_t>(count, 1));
     }
-    // Zeros stay zeros when sums are repeated in place; copying them in touches every page.
-    const std::vector<float> zeros(count, 0.0F);
-    upload(zeros, send_);
-    upload(zeros, recv_);
+    std::vector<float> values(count);
+    fill_for_timing(command, rank_, values);
+    upload(values, send_);
+    upload(values, recv_);
   }
 
   void run(const Command& command, std::uint64_t iterations) override {

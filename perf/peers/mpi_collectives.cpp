@@ -80,9 +80,10 @@ class MpiEngine final : public Engine {
 
   void prepare(const Command& command) override {
     const std::size_t count = buffer_count(shape_of(command, rank_, ranks_));
-    // Zeros stay zeros when sums are repeated in place; writing them touches every page.
-    send_.assign(std::max(count, send_.size()), 0.0F);
-    recv_.assign(std::max(count, recv_.size()), 0.0F);
+    send_.resize(std::max(count, send_.size()));
+    recv_.resize(std::max(count, recv_.size()));
+    fill_for_timing(command, rank_, {send_.data(), count});
+    fill_for_timing(command, rank_, {recv_.data(), count});
     communicator(command);
   }
 

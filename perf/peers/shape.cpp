@@ -3,6 +3,7 @@
 #include "shape.h"
 
 #include <algorithm>
+#include <random>
 
 namespace peers {
 namespace {
@@ -67,6 +68,19 @@ std::vector<float> make_input(const Shape& shape, int rank) {
     input[i] = input_value(rank, i);
   }
   return input;
+}
+
+void fill_for_timing(const Command& command, int rank, std::span<float> buffer) {
+  const bool sums = command.collective == Collective::all_reduce ||
+                    command.collective == Collective::reduce_scatter;
+  if (sums && command.in_place) {
+    std::ranges::fill(buffer, 0.0F);
+    return;
+  }
+  std::minstd_rand random(static_cast<unsigned>(rank) + 1);
+  for (float& value : buffer) {
+    value = 1.0F + static_cast<float>(random() & 0x7fffffU) * 0x1p-23F;
+  }
 }
 
 std::uint64_t count_wrong(const Command& command, int rank, int ranks,

@@ -30,6 +30,11 @@ struct Shape {
 // The input of `rank`. Small integers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
+// Fills a buffer of `rank` with what is moved while the clock runs: random mantissas, because some
+// machines write zeros faster (twice as fast where this was found); zeros where sums are repeated
+// in place, which would overflow.
+void fill_for_timing(const Command& command, int rank, std::span<float> buffer);
+
 // Elements of `output` that differ from what the collective must give at `rank`.
 [[nodiscard]] std::uint64_t count_wrong(const Command& command, int rank, int ranks,
                                         std::span<const float> output);

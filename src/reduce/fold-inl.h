@@ -99,13 +99,15 @@ void fold_block(const std::byte* const* sources, std::size_t source_count, std::
 template <class Fold, std::size_t kUnrolled, class D>
 HWY_INLINE std::size_t fold_while(D d, const Operands& operands, std::size_t begin, std::size_t end,
                                   std::size_t bytes = kVectorBytes<D>) {
+  // Copies: the compiler takes every store for one to `operands`, and would load them again.
+  const auto [sources, source_count, destinations, destination_count] = operands;
   for (; end - begin >= kUnrolled * bytes; begin += kUnrolled * bytes) {
     Words<D> results[kUnrolled];
-    fold_vectors<Fold, kUnrolled>(d, operands.sources, operands.source_count, begin, bytes,
-                                  results);
-    for (std::size_t t = 0; t < operands.destination_count; ++t) {
+    fold_vectors<Fold, kUnrolled>(d, sources, source_count, begin, bytes, results);
+    for (std::size_t t = 0; t < destination_count; ++t) {
+      std::byte* const to = destinations[t] + begin;
       for (std::size_t i = 0; i < kUnrolled; ++i) {
-        store(d, results[i], operands.destinations[t] + begin + i * bytes, bytes);
+        store(d, results[i], to + i * bytes, bytes);
       }
     }
   }

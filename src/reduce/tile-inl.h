@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tile is walked: blocks that stay in the nearest cache between being folded and being
-// stored, then what is left vector by vector. Compiled once per instruction set.
+// How a tile is walked: vector by vector into all destinations at once, or past the cache in
+// blocks. Compiled once per instruction set.
 #if defined(HCCL_REDUCE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_TILE_INL_H_
 #undef HCCL_REDUCE_TILE_INL_H_
@@ -47,26 +47,6 @@ inline std::size_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::uintptr_t>(address) % kLine;
 }
 
-// Folds whole blocks into the first destination and copies them to the others while they are in
-// the nearest cache: storing each vector everywhere at once would keep as many store streams open
-// as there are ranks. Returns where it stopped.
-inline std::size_t reduce_cached(const FoldKernel& kernel, const Operands& operands,
-                                 std::size_t begin, std::size_t end) {
-  // All sources of a block together take half of a first-level cache of 32 KiB.
-  const std::size_t most = std::clamp<std::size_t>(16384 / operands.source_count, 1024, 4096);
-  while (end - begin >= FoldKernel::kBlockUnit) {
-    const std::size_t left = std::min(end - begin, most);
-    const std::size_t block = left - left % FoldKernel::kBlockUnit;
-    std::byte* const out = operands.destinations[0] + begin;
-    kernel.block(operands.sources, operands.source_count, begin, begin + block, out);
-    for (std::size_t i = 1; i < operands.destination_count; ++i) {
-      copy_lines(operands.destinations[i] + begin, out, block);
-    }
-    begin += block;
-  }
-  return begin;
-}
-
 HWY_INLINE void prefetch_lines(const std::byte* from, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += kLine) {
     hwy::Prefetch(from + at);
@@ -89,10 +69,11 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// The same past the cache. Reads have to go on while a block is stored: blocks are short (2 KiB
-// lost a sixth of the bandwidth), and storing to each destination goes with asking for one source's
-// next block (won a tenth; asking for all sources at once lost as much). Two sources are too few
-// for that, and are asked for further ahead (won a tenth).
+// Folds whole blocks and stores them past the cache; returns where it stopped. Reads have to go on
+// while a block is stored: blocks are short (2 KiB lost a sixth of the bandwidth), and storing to
+// each destination goes with asking for one source's next block (won a tenth; asking for all
+// sources at once lost as much). Two sources are too few for that, and are asked for further ahead
+// (won a tenth).
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const Operands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -141,7 +122,6 @@ inline void reduce_kernel(const FoldKernel& kernel, const Operands& operands, st
       done = reduce_streaming(kernel, operands, head, bytes, streamed);
     }
   }
-  done = reduce_cached(kernel, operands, done, bytes);
   kernel.range(operands, done, bytes);
 }
 
