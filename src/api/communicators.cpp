@@ -28,31 +28,28 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
 }
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
-  return guard([&] { find_communicator(comm)->finalize(); });
+  return guard([&] {
+    const CommunicatorPin communicator = find_communicator(comm);
+    communicator->finalize();
+    communicator->throw_if_failed();
+  });
 }
-
-namespace {
-
-std::shared_ptr<comm::Communicator> take(hcclComm_t comm) {
-  auto communicator = comm::communicators().remove(to_number(comm));
-  if (!communicator) {
-    throw Error(hcclInvalidArgument,
-                "unknown communicator: it was never made or is already destroyed");
-  }
-  return communicator;
-}
-
-}  // namespace
 
 hcclResult_t hcclCommDestroy(hcclComm_t comm) {
-  return guard([&] { take(comm)->destroy(); });
+  return guard([&] {
+    // The handle stays until the work is done, so that another thread can abort it.
+    find_communicator(comm)->finalize_unless_failed();
+    if (const auto communicator = comm::communicators().remove(to_number(comm)))
+      communicator->leave();
+  });
 }
 
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
   return guard([&] {
     // First the fault, which ends calls that still use the communicator, then the handle.
     find_communicator(comm)->fail("hcclCommAbort");
-    take(comm)->destroy();
+    if (const auto communicator = comm::communicators().remove(to_number(comm)))
+      communicator->leave();
   });
 }
 

@@ -94,6 +94,10 @@ synStatus enqueue_fill(uint64_t address, uint32_t value, std::size_t width, std:
   return syn_guard([&] {
     const StreamPin stream = find_stream(handle);
     if (elements == 0) return;
+    if (elements > SIZE_MAX / width) {
+      throw SynError(synInvalidArgument,
+                     text(elements, " elements of ", width, " bytes are more than any memory"));
+    }
     device::Arena& arena = stream->device().arena();
     static_cast<void>(arena.resolve(address, elements * width, "pDeviceMem"));
     enqueue(*stream, [=, &arena] { fill(arena, address, value, width, elements * width); });

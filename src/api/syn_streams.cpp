@@ -58,10 +58,12 @@ synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEvent
     if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
     const StreamPin stream = find_stream(streamHandle);
     device::Capture capture = find_event(eventHandle)->capture();
-    if (capture.progress == stream->progress() || capture.complete()) return;  // in order already
+    if (capture.progress == stream->progress()) return;  // in order already
+    if (capture.complete() && capture.outcome() == device::Outcome::success) return;
+    // What failed before the event has failed for this stream too: its work may read the results.
     stream->enqueue([capture = std::move(capture)] {
       device::Stream::wait_for(capture);
-      return device::Outcome::success;
+      return capture.outcome();
     });
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opaque handles for the C API. A handle is an index and a generation, never a pointer, so a stale,
-// foreign or doubly destroyed handle is an error and not undefined behaviour; a lookup takes no
-// lock.
+// Opaque handles for the C API. A handle is a kind, an index and a generation, never a pointer, so
+// a stale, foreign or doubly destroyed handle is an error and not undefined behaviour; a lookup
+// takes no lock.
 #pragma once
 
 #include <array>
@@ -54,6 +54,9 @@ class HandleTable {
     Slot* slot_ = nullptr;
   };
 
+  // `kind`, 0 to 15, tells the handles of one table from those of another.
+  explicit HandleTable(std::uint32_t kind = 0) : kind_(kind) {}
+
   // Never 0. Returns 0 only if a million handles are alive.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
@@ -71,12 +74,12 @@ class HandleTable {
     const std::uint64_t state =
         slot.state.fetch_add(kGeneration + kAlive, std::memory_order_acq_rel) + kGeneration +
         kAlive;
-    return (state & ~(kGeneration - 1)) | (index + 1) << 4;
+    return handle_of(state, index);
   }
 
   [[nodiscard]] Pin pin(std::uint64_t handle) noexcept {
     Slot* slot = find(index_of(handle));
-    if (slot == nullptr || (handle & 15) != 0) return {};
+    if (slot == nullptr || (handle & 15) != kind_) return {};
     const std::uint64_t state = slot->state.fetch_add(1, std::memory_order_acquire);
     Pin pinned(slot);
     if ((state & kAlive) == 0 || state >> 32 != handle >> 32) return {};
@@ -87,7 +90,7 @@ class HandleTable {
   // handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
     Slot* slot = find(index_of(handle));
-    if (slot == nullptr || (handle & 15) != 0) return nullptr;
+    if (slot == nullptr || (handle & 15) != kind_) return nullptr;
     std::uint64_t state = slot->state.load(std::memory_order_acquire);
     do {
       if ((state & kAlive) == 0 || state >> 32 != handle >> 32) return nullptr;
@@ -104,7 +107,7 @@ class HandleTable {
     std::vector<std::uint64_t> alive;
     for (std::size_t index = 0; index < used_; ++index) {
       const std::uint64_t state = existing(index).state.load(std::memory_order_acquire);
-      if ((state & kAlive) != 0) alive.push_back((state & ~(kGeneration - 1)) | (index + 1) << 4);
+      if ((state & kAlive) != 0) alive.push_back(handle_of(state, index));
     }
     return alive;
   }
@@ -112,6 +115,9 @@ class HandleTable {
  private:
   using Chunk = std::array<Slot, kChunk>;
 
+  [[nodiscard]] std::uint64_t handle_of(std::uint64_t state, std::size_t index) const noexcept {
+    return (state & ~(kGeneration - 1)) | (index + 1) << 4 | kind_;
+  }
   static std::size_t index_of(std::uint64_t handle) noexcept {
     return ((handle & 0xffffffffu) >> 4) - 1;  // wraps to a huge index for a null handle
   }
@@ -125,6 +131,7 @@ class HandleTable {
     return chunk == nullptr ? nullptr : &(*chunk)[index % kChunk];
   }
 
+  const std::uint32_t kind_;
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
   std::mutex mutex_;
   std::vector<std::size_t> free_;

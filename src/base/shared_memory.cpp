@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,12 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
                                       system_error_text(errno), "; check the limit of open files"));
   }
   FileDescriptor file(fd);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {  // a signal would kill us
+    throw Error(hcclOutOfMemory,
+                text("cannot size shared memory to ", bytes, " bytes: files are limited to ",
+                     limit.rlim_cur, "; raise ulimit -f or lower HCCL_DEVICE_MEMORY"));
+  }
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     throw Error(hcclOutOfMemory, text("cannot size shared memory to ", bytes,
                                       " bytes: ", system_error_text(errno), "; check ulimit -f"));

@@ -44,7 +44,7 @@ RankBlob decode(const bootstrap::Member& member) {
 }  // namespace
 
 HandleTable<Communicator>& communicators() {
-  static auto* table = new HandleTable<Communicator>;  // outlives static destructors
+  static auto* table = new HandleTable<Communicator>(3);  // outlives static destructors
   return *table;
 }
 
@@ -138,7 +138,7 @@ void Communicator::forget_stream(std::uint64_t stream_id) {
 }
 
 void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& call) {
-  if (failed()) engine_->fault().throw_error();
+  throw_if_failed();
   if (&stream.device() != device_.get()) {
     throw Error(hcclInvalidArgument, text("the stream belongs to device ", stream.device().id(),
                                           " but the communicator to device ", device_->id(),
@@ -161,8 +161,15 @@ void Communicator::finalize() {
   for (const auto& [stream, ticket] : pending) stream->run_until(ticket);
 }
 
-void Communicator::destroy() {
+void Communicator::finalize_unless_failed() {
   if (!failed()) finalize();
+}
+
+void Communicator::throw_if_failed() const {
+  if (failed()) engine_->fault().throw_error();
+}
+
+void Communicator::leave() {
   if (engine_) engine_->depart();
   bootstrap::retire_unique_id(id_);
   watches_.clear();

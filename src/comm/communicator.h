@@ -34,11 +34,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Waits for all work queued on this communicator.
   void finalize();
-  // Finalizes unless the communicator has failed (then it waits for nobody), and leaves it.
-  void destroy();
+  // The same unless the communicator has failed: then it waits for nobody.
+  void finalize_unless_failed();
+  // This rank takes part in nothing more.
+  void leave();
   // Fails all work on every rank, now and later; `call` is the program's call that asked for it.
   void fail(const char* call);
 
+  // Throws the communicator's fault if it has one.
+  void throw_if_failed() const;
   // hcclSuccess, or the fault's code.
   [[nodiscard]] hcclResult_t async_error() const;
   // The fault's text, null if there is none; lives as long as the communicator.

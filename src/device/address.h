@@ -10,7 +10,7 @@ namespace hccl::device {
 using DeviceAddress = std::uint64_t;
 
 inline constexpr DeviceAddress kAddressBase = 0x1001'0000'0000'0000;
-inline constexpr std::uint64_t kAddressSpan = 1ull << 40;  // of one device: 1 TiB
+inline constexpr std::uint64_t kAddressSpan = 1ull << 44;  // of one device: 16 TiB
 inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -101,7 +102,7 @@ DeviceAddress Arena::allocate(std::uint64_t bytes) {
                         "HCCL_DEVICE_MEMORY"));
   }
   allocations_.emplace(*offset,
-                       Allocation{bytes, lead, pages, *offset, next_serial_++, true, nullptr});
+                       Allocation{bytes, lead, pages, *offset, next_serial_++, true, nullptr, {}});
   allocated_.fetch_add(pages, std::memory_order_relaxed);
   version_.fetch_add(1, std::memory_order_release);
   return base_ + *offset + lead;
@@ -139,6 +140,7 @@ void Arena::collect_locked() {
       continue;
     }
     give_back(allocation.file_offset, allocation.bytes);
+    for (const std::uint64_t offset : allocation.left_behind) give_back(offset, allocation.bytes);
     if (allocation.file_offset == entry->first) {
       addresses_.release(entry->first, allocation.bytes);
     } else {  // moved away from a stopped peer, which may still write to the range at this address
@@ -220,6 +222,16 @@ Placement Arena::place(DeviceAddress address) {
   return entry == allocations_.end() ? Placement{offset, 0} : remember(*entry, offset);
 }
 
+void Arena::bring_after(DeviceAddress address, const Placement& before, std::uint64_t bytes) {
+  const Placement now = place(address);
+  if (now.file_offset == before.file_offset) return;
+  for (std::uint64_t at = 0; at < bytes; at += ArenaView::kLongestSpan) {
+    const std::uint64_t piece = std::min<std::uint64_t>(ArenaView::kLongestSpan, bytes - at);
+    view_->populate(now.file_offset + at, piece, true);
+    std::memcpy(view_->at(now.file_offset + at), view_->at(before.file_offset + at), piece);
+  }
+}
+
 void Arena::move_to_fresh_pages(MemoryRange range) {
   const std::lock_guard lock(mutex_);
   for (auto& [offset, allocation] : allocations_) {
@@ -232,7 +244,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
       throw Error(hcclOutOfMemory, "no room to move an allocation away from a stopped peer");
     copy_data(view_->file().get(), allocation.file_offset, *fresh, allocation.bytes);
     // The old range is never used again: the stopped peer may write there at any time.
-    give_back(allocation.file_offset, allocation.bytes);
+    allocation.left_behind.push_back(allocation.file_offset);
     allocation.file_offset = *fresh;
     allocation.serial = next_serial_++;
     version_.fetch_add(1, std::memory_order_release);

@@ -53,8 +53,12 @@ class Arena {
   [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages: what a stopped peer
-  // still writes to the old ones reaches nobody.
+  // still writes to the old ones reaches nobody. The old pages stay until the allocation is freed:
+  // operations of others may be reading them.
   void move_to_fresh_pages(MemoryRange range);
+  // For an operation that named its result's memory when it lay at `before`: if the allocation has
+  // moved since, the result follows.
+  void bring_after(DeviceAddress address, const Placement& before, std::uint64_t bytes);
 
   // Gives back what has become quiescent.
   void collect();
@@ -82,6 +86,7 @@ class Arena {
     std::uint32_t serial = 0;       // of the pages: a new one when they are new
     bool live = true;
     Quiescent quiescent;
+    std::vector<std::uint64_t> left_behind;  // file offsets of pages it has moved away from
   };
   using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
 

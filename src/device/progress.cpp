@@ -14,7 +14,11 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) {
       failures_.back().outcome == outcome) {
     failures_.back().last = ticket;
   } else {
-    if (failures_.size() == kRememberedFailures) failures_.erase(failures_.begin());
+    if (failures_.size() == kRememberedFailures) {
+      // The oldest two become one: rather a success too few than a failure.
+      failures_[1].first = failures_[0].first;
+      failures_.erase(failures_.begin());
+    }
     failures_.push_back({ticket, ticket, outcome});
   }
   last_failure_.store(ticket, std::memory_order_release);

@@ -80,7 +80,7 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
     if (!claim) {
       throw SynError(synUnavailable,
                      text("module ", *module,
-                          " is held by another process of this box; acquire "
+                          " is held by another process of this box, or still by this one; acquire "
                           "another, or set HCCL_NODE_ID to rehearse a second node"));
     }
   } else {

@@ -34,9 +34,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::uint64_t enqueue(Work&& work) {
     if (queued() >= kFullQueue) [[unlikely]]
       wait_for_room();
-    lock_.lock();
-    const std::uint64_t ticket = queue_.push(std::forward<Work>(work));
-    lock_.unlock();
+    std::uint64_t ticket = 0;
+    {
+      const std::lock_guard lock(lock_);
+      ticket = queue_.push(std::forward<Work>(work));
+    }
     if (worker_.is_asleep()) worker_.ring();
     return ticket;
   }

@@ -93,6 +93,7 @@ bool Engine::in_page_tables(const Operation& op) {
 // reads what one ahead of it stores has to wait for its turn, and so has a barrier.
 void Engine::bring_ahead(Operation& op, CallsAhead* ahead) {
   if (ahead == nullptr || op.looked_ahead || op.lane.brought(op.number + kMostAhead / 2)) return;
+  if (fault_.raised()) return;  // numbers pass unfinished from now on, and slots must not be reused
   op.looked_ahead = true;
   std::array<AddressRange, kMostAhead> unfinished;
   AddressRange result{op.call.recv, op.recv_bytes};

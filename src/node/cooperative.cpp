@@ -34,7 +34,13 @@ void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
   const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
   const std::uint32_t open = lane.state_word(LaneBlock::open);
   op.plan.emplace(op.call, size_, cores_.cores);
-  if (!lane.brought(op.number)) bring(op);
+  if (lane.brought(op.number)) {
+    const Slot& mine = lane.slot(rank_);
+    op.send = {mine.send_offset, mine.send_serial};
+    op.recv = {mine.recv_offset, mine.recv_serial};
+  } else {
+    bring(op);
+  }
   Everybody everybody(lane, size_);
   if (state.load(std::memory_order_acquire) == gathering) {
     if (!everybody.arrived()) {
@@ -62,7 +68,7 @@ void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
     leave(op);
     fault_.throw_error();
   }
-  lane.finish_cooperative();
+  if (op.recv_bytes != 0) arena_.bring_after(op.call.recv, op.recv, op.recv_bytes);
 }
 
 void Engine::open_operation(Operation& op) {

@@ -36,7 +36,6 @@ void Engine::run_eager(Operation& op, CallsAhead* ahead) {
     fault_.throw_error();
   }
   if (op.recv_bytes != 0) store_eager_result(op);
-  lane.finish_eager();
 }
 
 void Engine::store_eager_result(const Operation& op) {

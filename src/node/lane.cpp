@@ -3,12 +3,20 @@
 // goes.
 #include "node/lane.h"
 
+#include "base/deadline.h"
 #include "base/error.h"
 #include "base/text.h"
+
+#include <chrono>
 
 #include <sched.h>
 
 namespace hccl::node {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{10'000};  // for a section of microseconds
+
+}  // namespace
 
 Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
     : control_(control),
@@ -20,7 +28,9 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       cooperative_number_(control.header().first_number) {}
 
 void Lane::lock_pool() {
-  // The holder may die; then the communicator has failed, and so do we.
+  // The holder may be stopped, or die; then the communicator has failed, and so do we, unless it
+  // had left already.
+  const Deadline deadline = Deadline::after(kPatience);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);
   for (;;) {
@@ -30,6 +40,12 @@ void Lane::lock_pool() {
       return;
     }
     if (fault.raised()) fault.throw_error();
+    if (deadline.expired()) {
+      throw Error(hcclSystemError,
+                  text("rank ", expected - 1, " has held the table of streams for ",
+                       std::chrono::duration_cast<std::chrono::seconds>(kPatience).count(),
+                       " s; look whether it is stopped"));
+    }
     sched_yield();
   }
 }

@@ -36,7 +36,8 @@ class Lane {
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
   [[nodiscard]] InsideRecord& inside(int rank) const { return inside_[rank]; }
   [[nodiscard]] bool arrived(std::uint32_t number, int rank) const {
-    return slot(number, rank).number.load(std::memory_order_acquire) == number;
+    // Sequentially consistent, like publishing and looking for sleepers.
+    return slot(number, rank).number.load(std::memory_order_seq_cst) == number;
   }
   [[nodiscard]] bool arrived(int rank) const { return arrived(number_, rank); }
 

@@ -38,6 +38,26 @@ struct Engine::Operation {
   [[nodiscard]] bool eager() const { return send_bytes <= Slot::kPayloadBytes; }
 };
 
+// An operation's turn on its lane. However it ends, the next call has the next number: a peer may
+// still bring its part of this one.
+class Turn {
+ public:
+  Turn(Lane& lane, bool eager) : lane_(lane), eager_(eager) {}
+  ~Turn() {
+    if (eager_) {
+      lane_.finish_eager();
+    } else {
+      lane_.finish_cooperative();
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Lane& lane_;
+  const bool eager_;
+};
+
 // Whether all ranks have brought their part of a lane's current operation; looks at each only until
 // it has.
 class Everybody {

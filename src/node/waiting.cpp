@@ -63,10 +63,11 @@ void Engine::check_patience(Operation& op) {
   const auto doing = [&] {
     return text("op ", op.lane.number(), " of stream ", op.lane.ordinal(), ", ", describe(op.call));
   };
-  for (const int rank : missing_ranks(op.lane)) {
-    if (control_.header().records[rank].presence.load(std::memory_order_seq_cst) !=
-        Presence::departed)
-      continue;
+  for (int rank = 0; rank < size_; ++rank) {
+    // First whether it has gone: it may have come, finished and gone just now.
+    const bool departed = control_.header().records[rank].presence.load(
+                              std::memory_order_seq_cst) == Presence::departed;
+    if (!departed || op.lane.arrived(rank)) continue;
     fault_.raise(hcclSystemError, text(doing(), ": ", rank_text(rank),
                                        " has destroyed the communicator; every rank must "
                                        "make the same calls"));

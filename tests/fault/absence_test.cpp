@@ -251,5 +251,57 @@ TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) {
   }
 }
 
+// Rank 0 destroys its communicator, which waits for work that cannot end, and aborts it on another
+// thread.
+void aborts_what_it_destroys(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank == 0) {
+    succeed(run.queue(stream));
+    std::thread destroyer([&] { succeed(hcclCommDestroy(group.handle)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    succeed(hcclCommAbort(group.handle));
+    destroyer.join();
+    session.forget_communicators();
+    expect_sync_fails(stream);
+  } else {
+    await_async_error(group);
+  }
+  session.finish();
+}
+
+TEST(Abort, EndsADestroyThatWaits) {
+  EXPECT_EQ(failures(run_ranks(2, aborts_what_it_destroys)), "");
+}
+
+// The result of a failed operation travels to another stream behind an event: so must the failure.
+void fails_before_an_event(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle first = session.make_stream();
+  synStreamHandle second = session.make_stream();
+  if (world.rank != kAbsent) {
+    OperationRun run(session, group, all_reduce_of(1000));
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    succeed(run.queue(first));
+    succeed(synEventRecord(event, first));
+    succeed(synStreamWaitEvent(second, event, 0));
+    expect_sync_fails(second);
+    succeed(synStreamSynchronize(second));
+    succeed(synEventDestroy(event));
+  } else {
+    await_async_error(group);
+  }
+  session.finish();
+}
+
+TEST(Absence, FailsTheStreamsThatWaitForTheResult) {
+  const auto options = with_environment({{"HCCL_TIMEOUT", "1"}});
+  EXPECT_EQ(failures(run_ranks(2, fails_before_an_event, options)), "");
+}
+
 }  // namespace
 }  // namespace hccl::test

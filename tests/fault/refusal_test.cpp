@@ -219,5 +219,45 @@ TEST(Arguments, AreCheckedBeforeAnythingIsQueued) {
   EXPECT_EQ(failures(run_ranks(2, bad_arguments)), "");
 }
 
+TEST(Handles, OfOneKindAreNoneOfAnother) {
+  const auto refused = [](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    const DeviceMemory memory(session.device(), 64);
+    void* buffer = device_pointer(memory.address());
+    const auto all_reduce = [&](hcclComm_t communicator, void* on) {
+      return hcclAllReduce(buffer, buffer, 4, hcclFloat32, hcclSum, communicator, on);
+    };
+    require_equal(static_cast<int>(all_reduce(group.handle, group.handle)),
+                  static_cast<int>(hcclInvalidArgument), "a communicator as a stream");
+    require_equal(static_cast<int>(all_reduce(reinterpret_cast<hcclComm_t>(stream), stream)),
+                  static_cast<int>(hcclInvalidArgument), "a stream as a communicator");
+    require(synEventRecord(event, reinterpret_cast<synStreamHandle>(event)) != synSuccess,
+            "an event is no stream");
+    succeed(all_reduce(group.handle, stream));
+    succeed(synStreamSynchronize(stream));
+    succeed(synEventDestroy(event));
+    session.finish();
+  };
+  EXPECT_EQ(failures(run_ranks(1, refused)), "");
+}
+
+TEST(Memset, OfMoreThanAnyMemoryIsRefused) {
+  const auto refused = [](World& world) {
+    Session session(world);
+    synStreamHandle stream = session.make_stream();
+    const DeviceMemory memory(session.device(), 4096);
+    for (const std::size_t elements : {std::size_t{1} << 62, (std::size_t{1} << 62) + 1}) {
+      require_equal(static_cast<int>(synMemsetD32Async(memory.address(), 1, elements, stream)),
+                    static_cast<int>(synInvalidArgument), "status");
+    }
+    session.finish();
+  };
+  EXPECT_EQ(failures(run_ranks(1, refused)), "");
+}
+
 }  // namespace
 }  // namespace hccl::test

@@ -99,6 +99,22 @@ TEST(Arena, MovingKeepsAddressAndContents) {
   EXPECT_NE(arena.allocate(kMiB), address);  // the old pages are never used again
 }
 
+TEST(Arena, AResultFollowsAMove) {
+  Arena arena(base_address(0), 16 * kMiB);
+  const std::uint64_t size = 3 * kMiB + 5;
+  const DeviceAddress address = arena.allocate(size);
+  const Placement before = arena.place(address);
+  arena.move_to_fresh_pages({before.file_offset, 1});
+  for (std::uint64_t at = 0; at < size; at += kMiB)  // what others store where it lay
+    std::memset(arena.view()->at(before.file_offset + at), 7, std::min(kMiB, size - at));
+  arena.bring_after(address, before, size);
+  std::vector<std::byte> read(size);
+  copy_to_host(arena, read.data(), address, size);
+  EXPECT_EQ(read, std::vector<std::byte>(size, std::byte{7}));
+  arena.release(address, [] { return true; });
+  EXPECT_EQ(arena.view()->content(before.file_offset, size), Content::hole);
+}
+
 TEST(ArenaView, SpansAcrossWindowsAreContiguous) {
   Arena arena(base_address(0), 1ull << 30);
   const std::uint64_t border = ArenaView::kWindowBytes;

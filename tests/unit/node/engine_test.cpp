@@ -105,6 +105,31 @@ TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
   }
 }
 
+// A rank may bring its part after others have given the operation up; that must not complete the
+// call that comes next on their lane.
+TEST(Engine, AnArrivalAfterTheFailureDoesNotReachTheNextCall) {
+  EngineOptions options;
+  options.operation_timeout = 50ms;
+  EngineRanks ranks(2, 0, options);
+  const auto lane0 = ranks.engine(0).make_lane(0);
+  const auto lane1 = ranks.engine(1).make_lane(0);
+  const std::uint64_t send = ranks.upload(0, {1.0F, 2.0F});
+  const std::uint64_t recv = ranks.upload(0, {-1.0F, -1.0F});
+  const CollectiveCall call = all_reduce_call(2, send, recv);
+  EXPECT_THROW(ranks.engine(0).execute(*lane0, call), Error);
+  lane1->attach();
+  const Slot& mine = lane1->slot(0);
+  Slot& late = lane1->slot(1);
+  late.collective = mine.collective;
+  late.type = mine.type;
+  late.operation = mine.operation;
+  late.root = mine.root;
+  late.count = mine.count;
+  late.number.store(mine.number);
+  EXPECT_THROW(ranks.engine(0).execute(*lane0, call), Error);
+  EXPECT_EQ(ranks.read(0, recv, 2), (std::vector<float>{-1.0F, -1.0F}));
+}
+
 TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
   EngineRanks ranks(2);
   ranks.run([&](int rank) {
