@@ -226,6 +226,15 @@ void choose_collective(Options& options, const std::string& argv0, const std::st
   }
 }
 
+void check_ranks(const Options& options) {
+  constexpr int kMostRanks = 64;  // of a communicator
+  const int ranks = options.processes * options.threads;
+  if (ranks > kMostRanks) {
+    throw UsageError(text("-g ", options.processes, " -t ", options.threads, " makes ", ranks,
+                          " ranks; a communicator has at most ", kMostRanks));
+  }
+}
+
 void choose_sizes(Options& options, const Written& written) {
   // A bound given alone takes the other along instead of making an empty sweep.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
@@ -264,6 +273,7 @@ void choose_root(Options& options, const std::string& written) {
 }
 
 void finish(Options& options, const Written& written) {
+  check_ranks(options);
   choose_sizes(options, written);
   choose_root(options, written.root);
   options.types = options.collective->moves_data() ? parse_data_types(options.type_name)

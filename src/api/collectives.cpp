@@ -19,7 +19,7 @@ namespace {
 void check_type(hcclDataType_t type) {
   if (reduce::element_size(type) == 0) {
     throw Error(hcclInvalidArgument,
-                text("datatype ", static_cast<int>(type), " is no hcclDataType_t"));
+                "the datatype is no hcclDataType_t; pass hcclFloat32, hcclBfloat16 or hcclInt32");
   }
 }
 

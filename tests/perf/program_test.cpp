@@ -145,6 +145,7 @@ TEST(HcclPerf, RefusesBadArgumentsInOneLine) {
   expect_usage_error({"all_reduce", "-D", "4"}, "-D");
   expect_usage_error({"all_reduce", "-b", "x"}, "'x'");
   expect_usage_error({"broadcast", "-g", "2", "-r", "2"}, "-r 2");
+  expect_usage_error({"all_reduce", "-g", "2", "-t", "40"}, "80 ranks");
   expect_usage_error({"all_reduce", "-g", "2", "-e", "64T", "-f", "2"}, "-e");
   expect_usage_error({"all_reduce", "--json", "/nonexistent/out.json"}, "/nonexistent/out.json");
 }
