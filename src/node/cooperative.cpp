@@ -65,7 +65,8 @@ void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
     }
   }
   if (!lane.complete()) {
-    leave(op);
+    // Nobody has been inside a later one that this rank had brought its part to.
+    if (state.load(std::memory_order_acquire) == lane.state_word(LaneBlock::failed)) leave(op);
     fault_.throw_error();
   }
   if (op.recv_bytes != 0) arena_.bring_after(op.call.recv, op.recv, op.recv_bytes);
