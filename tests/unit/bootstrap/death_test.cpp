@@ -191,13 +191,18 @@ TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
   Processes processes;
   const int port = free_port();
   for (const int rank : {0, 1, 2}) {
-    processes.start(rank, {{"HCCL_COMM_ID", text("127.0.0.1:", port)}}, [rank](Report& report) {
-      const hcclUniqueId id = resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
-      report_error(report, [&] {
-        static_cast<void>(
-            join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
-      });
-    });
+    processes.start(
+        rank, {{"HCCL_COMM_ID", text("127.0.0.1:", port)}}, [&processes, rank](Report& report) {
+          const hcclUniqueId id =
+              resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
+          report_error(report, [&] {
+            static_cast<void>(
+                join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
+          });
+          // Its exit would be news too, and may arrive first.
+          const auto told = [&](int other) { return processes.report(other).code != 0; };
+          if (rank == 0) static_cast<void>(wait_until([&] { return told(1) && told(2); }));
+        });
   }
   for (const int rank : {0, 1, 2}) {
     ASSERT_TRUE(processes.finished(rank));
