@@ -31,7 +31,9 @@ std::vector<Address> look_up(const std::string& comm_id, const std::string& host
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  const int status = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  int status = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  // A bare system (a fresh chroot) has no /etc/hosts; the name means this all the same.
+  if (status != 0 && host == "localhost") status = getaddrinfo("127.0.0.1", nullptr, &hints, &list);
   if (status != 0) refuse(comm_id, text("no address for \"", host, "\": ", gai_strerror(status)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
   std::vector<Address> addresses;
