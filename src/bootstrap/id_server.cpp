@@ -206,12 +206,22 @@ void IdServer::watch(int rank, const ProcessIdentity& process) {
   const FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
     // Gone already; any other reason leaves the connection's end to tell of its death.
-    if (errno == ESRCH) rendezvous_.rank_exited(rank);
+    if (errno == ESRCH) note_exit(rank);
     return;
   }
   watches_[rank] = ProcessWatch(pidfd, [weak = weak_from_this(), rank] {
+    if (const auto self = weak.lock()) self->note_exit(rank);
+  });
+}
+
+// Why it went may still be on its way: the end of its connection comes after that and settles the
+// matter, unless a child of the rank holds the connection open.
+void IdServer::note_exit(int rank) {
+  const auto timer = std::make_shared<asio::steady_timer>(ControlThread::instance().context());
+  timer->expires_after(kLastWords);
+  timer->async_wait([weak = weak_from_this(), rank, timer](const std::error_code& error) {
     const auto self = weak.lock();
-    if (!self || self->rendezvous_.is_over()) return;
+    if (error || !self || self->rendezvous_.is_over()) return;
     self->rendezvous_.rank_exited(rank);
     self->settle();
   });

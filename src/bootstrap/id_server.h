@@ -48,6 +48,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void refuse(Session& session, const Failure& failure);
   void seat(Session& session, const Hello& hello);
   void watch(int rank, const ProcessIdentity& process);
+  void note_exit(int rank);
   void on_joined_frame(Session& session, const Frame& frame);
   void settle();
   void end();

@@ -5,6 +5,7 @@
 
 #include "base/file_descriptor.h"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -23,6 +24,10 @@ namespace hccl::bootstrap {
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
+
+// On a busy machine the news of a process's end can overtake what it said by TCP, never the end of
+// its connection. This long is that waited for; a child of the process may keep it from coming.
+constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;
 

@@ -229,9 +229,19 @@ std::optional<Frame> RendezvousClient::next_frame() {
 void RendezvousClient::check_server() {
   const bool exited = has_exited(server_process_);
   if (!kept_) kept_ = next_frame();
+  if (exited) await_last_words();
   if (kept_ || !(exited || channel_->closed())) return;
   throw Error(hcclSystemError, text(server_text(), " exited during initialisation; see its own ",
                                     "output, then start all ranks again"));
+}
+
+void RendezvousClient::await_last_words() {
+  const Deadline patience = Deadline::after(kLastWords);
+  while (!kept_ && !channel_->closed() && !patience.expired()) {
+    std::vector<pollfd> wanted{{channel_->fd(), POLLIN, 0}};
+    poll_until(wanted, patience);
+    kept_ = next_frame();
+  }
 }
 
 Frame RendezvousClient::wait_for(FrameType type) {

@@ -54,6 +54,7 @@ class RendezvousClient {
   // Takes what has arrived: keeps a frame that is news to the caller, throws a failure.
   [[nodiscard]] std::optional<Frame> next_frame();
   void check_server();
+  void await_last_words();
   void note_kept(const std::vector<pollfd>& others) const;
   [[nodiscard]] Frame wait_for(FrameType type);
   [[noreturn]] void refuse_protocol() const;

@@ -33,6 +33,8 @@ struct Session::Io {
   Bytes payload;
   std::deque<Bytes> unsent;
   std::size_t unsent_bytes = 0;
+  std::size_t sent = 0;  // of the first unsent frame
+  bool writing = false;
   bool finishing = false;
   bool has_deadline = false;
   bool has_read = false;
@@ -52,6 +54,7 @@ Session::Session(FileDescriptor socket, bool v6, Owner& owner)
   }
   close_in_forked_children(fd);
   io_->socket.set_option(asio::ip::tcp::no_delay(true), error);
+  io_->socket.non_blocking(true, error);
 }
 
 Session::~Session() { close(); }
@@ -113,19 +116,39 @@ void Session::send(FrameType type, std::span<const std::byte> payload) {
   io_->unsent.push_back(encode_frame(type, payload));
   io_->unsent_bytes += io_->unsent.back().size();
   if (io_->unsent_bytes > kMostUnsent) return fail("does not read what it is sent");
-  if (io_->unsent.size() == 1) write_next();
+  if (io_->unsent.size() == 1) write_now();
+  if (!io_->unsent.empty() && !io_->writing) write_rest();
 }
 
-void Session::write_next() {
-  asio::async_write(io_->socket, asio::buffer(io_->unsent.front()),
+// What the connection takes at once has left before this process can end because of what another
+// rank was told. Errors show in write_rest(), where no caller is in the middle of something.
+void Session::write_now() {
+  Io& io = *io_;
+  std::error_code error;
+  while (!io.unsent.empty() && !error) {
+    io.sent += io.socket.write_some(asio::buffer(io.unsent.front()) + io.sent, error);
+    if (io.sent == io.unsent.front().size()) drop_sent();
+  }
+}
+
+void Session::write_rest() {
+  Io& io = *io_;
+  io.writing = true;
+  asio::async_write(io.socket, asio::buffer(io.unsent.front()) + io.sent,
                     [self = shared_from_this()](const std::error_code& error, std::size_t) {
                       if (error) return self->fail("closed the connection");
                       Io& io = *self->io_;
-                      io.unsent_bytes -= io.unsent.front().size();
-                      io.unsent.pop_front();
-                      if (!io.unsent.empty()) return self->write_next();
+                      io.writing = false;
+                      self->drop_sent();
+                      if (!io.unsent.empty()) return self->write_rest();
                       if (io.finishing) self->close();
                     });
+}
+
+void Session::drop_sent() {
+  io_->unsent_bytes -= io_->unsent.front().size();
+  io_->unsent.pop_front();
+  io_->sent = 0;
 }
 
 void Session::finish() {

@@ -59,7 +59,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void read_header();
   void read_payload(const FrameHeader& header);
-  void write_next();
+  void write_now();
+  void write_rest();
+  void drop_sent();
   void fail(const std::string& why);
 
   std::unique_ptr<Io> io_;
