@@ -16,6 +16,9 @@
 
 namespace hccl {
 
+// What a handle stands for; in its low four bits, so that no kind is taken for another.
+enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
+
 template <class T>
 class HandleTable {
   struct Slot {
@@ -54,8 +57,7 @@ class HandleTable {
     Slot* slot_ = nullptr;
   };
 
-  // `kind`, 0 to 15, tells the handles of one table from those of another.
-  explicit HandleTable(std::uint32_t kind = 0) : kind_(kind) {}
+  explicit HandleTable(HandleKind kind) : kind_(static_cast<std::uint64_t>(kind)) {}
 
   // Never 0. Returns 0 only if a million handles are alive.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
@@ -131,7 +133,7 @@ class HandleTable {
     return chunk == nullptr ? nullptr : &(*chunk)[index % kChunk];
   }
 
-  const std::uint32_t kind_;
+  const std::uint64_t kind_;
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
   std::mutex mutex_;
   std::vector<std::size_t> free_;

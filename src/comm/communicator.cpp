@@ -44,7 +44,8 @@ RankBlob decode(const bootstrap::Member& member) {
 }  // namespace
 
 HandleTable<Communicator>& communicators() {
-  static auto* table = new HandleTable<Communicator>(3);  // outlives static destructors
+  static auto* table =  // outlives static destructors
+      new HandleTable<Communicator>(HandleKind::communicator);
   return *table;
 }
 

@@ -56,8 +56,8 @@ class Runtime {
   std::atomic<bool> initialized_{false};
   std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<Device>> devices_;
-  HandleTable<Stream> streams_{1};
-  HandleTable<Event> events_{2};
+  HandleTable<Stream> streams_{HandleKind::stream};
+  HandleTable<Event> events_{HandleKind::event};
 };
 
 }  // namespace hccl::device

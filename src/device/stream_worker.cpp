@@ -92,7 +92,10 @@ void StreamWorker::nap_long() {
 }
 
 void StreamWorker::hurry() {
-  if (naps_long_.exchange(false, std::memory_order_seq_cst)) bell_.ring_always(1);
+  if (naps_long_.load(std::memory_order_seq_cst) &&
+      naps_long_.exchange(false, std::memory_order_seq_cst)) {
+    bell_.ring_always(1);
+  }
 }
 
 void StreamWorker::run() {

@@ -54,13 +54,15 @@ void Engine::publish(Operation& op) const {
 }
 
 void Engine::bring(Operation& op) {
-  if (op.send_bytes != 0) op.send = arena_.place(op.call.send);
-  if (op.recv_bytes != 0) op.recv = arena_.place(op.call.recv);
-  if (!op.eager()) {
-    if (op.recv_bytes != 0) arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
+  if (op.eager()) {  // names no memory: peers touch the slot alone
+    if (sends(op)) load_source(op, op.lane.slot(op.number, rank_).payload);
+  } else {
+    if (op.send_bytes != 0) op.send = arena_.place(op.call.send);
+    if (op.recv_bytes != 0) {
+      op.recv = arena_.place(op.call.recv);
+      arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
+    }
     settle_source(op);
-  } else if (sends(op)) {
-    load_source(op, op.lane.slot(op.number, rank_).payload);
   }
   publish(op);
 }

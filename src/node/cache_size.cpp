@@ -6,8 +6,9 @@
 
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <fstream>
-#include <set>
+#include <sstream>
 
 namespace hccl::node {
 namespace {
@@ -52,21 +53,34 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
   }
 }
 
+// Takes the processors of a list such as "0-7,64-71" out of the mask.
+void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowance::kWords>& mask) {
+  std::istringstream ranges(list);
+  for (std::string range; std::getline(ranges, range, ',');) {
+    char* rest = nullptr;
+    const std::size_t first = std::strtoull(range.c_str(), &rest, 10);
+    const std::size_t last = *rest == '-' ? std::strtoull(rest + 1, nullptr, 10) : first;
+    for (std::size_t cpu = first; cpu <= last && cpu < mask.size() * 64; ++cpu)
+      mask[cpu / 64] &= ~(1ull << cpu % 64);
+  }
+}
+
 }  // namespace
 
 std::uint64_t last_level_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
-  std::array<std::uint64_t, CpuAllowance::kWords> all{};
+  std::array<std::uint64_t, CpuAllowance::kWords> left{};
   for (const CpuAllowance& rank : ranks) {
-    for (std::size_t word = 0; word < all.size(); ++word) all[word] |= rank.mask[word];
+    for (std::size_t word = 0; word < left.size(); ++word) left[word] |= rank.mask[word];
   }
   std::uint64_t bytes = 0;
-  std::set<std::string> counted;  // by the processors that share the cache
-  for (std::size_t word = 0; word < all.size(); ++word) {
-    for (std::uint64_t left = all[word]; left != 0; left &= left - 1) {
-      const std::size_t processor = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
-      const std::string folder = last_level_of(root, processor);
-      if (!folder.empty() && counted.insert(read_line(folder + "/shared_cpu_list")).second)
-        bytes += parse_bytes(read_line(folder + "/size"));
+  for (std::size_t word = 0; word < left.size(); ++word) {
+    while (left[word] != 0) {
+      const int bit = std::countr_zero(left[word]);
+      left[word] &= left[word] - 1;
+      const std::string folder = last_level_of(root, word * 64 + static_cast<std::size_t>(bit));
+      if (folder.empty()) continue;
+      bytes += parse_bytes(read_line(folder + "/size"));
+      remove_listed(read_line(folder + "/shared_cpu_list"), left);  // it counts once
     }
   }
   return bytes == 0 ? kUsual : bytes;

@@ -9,8 +9,10 @@
 #include <cstring>
 
 namespace hccl::node {
+
 // Copies what this rank sends, allocating nothing where it is a hole.
 void Engine::load_source(Operation& op, std::byte* payload) {
+  op.send = arena_.place(op.call.send);
   settle_source(op);
   if (op.content == device::Content::data) {
     std::memcpy(payload, arena_.view()->at(op.send.file_offset), op.send_bytes);

@@ -7,6 +7,7 @@
 #include "node/operation.h"
 
 namespace hccl::node {
+
 Engine::Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers,
                device::Arena& arena, const EngineOptions& options)
     : segment_(std::move(control)),
