@@ -137,11 +137,10 @@ void Session::write_rest() {
   asio::async_write(io.socket, asio::buffer(io.unsent.front()) + io.sent,
                     [self = shared_from_this()](const std::error_code& error, std::size_t) {
                       if (error) return self->fail("closed the connection");
-                      Io& io = *self->io_;
-                      io.writing = false;
+                      self->io_->writing = false;
                       self->drop_sent();
-                      if (!io.unsent.empty()) return self->write_rest();
-                      if (io.finishing) self->close();
+                      if (!self->io_->unsent.empty()) return self->write_rest();
+                      if (self->io_->finishing) self->close();
                     });
 }
 
