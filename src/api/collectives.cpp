@@ -86,8 +86,10 @@ template <class Check>
 hcclResult_t submit(CollectiveCall call, hcclComm_t comm, void* stream, Check check) {
   return guard([&] {
     check_type(call.data_type());
-    const CommunicatorPin communicator = find_communicator(comm);
+    static_cast<void>(find_communicator(comm));
     const StreamPin on = find_stream(stream);
+    on->make_room();  // before the communicator is pinned: an abort waits for those who have it
+    const CommunicatorPin communicator = find_communicator(comm);
     check(*communicator);
     check_count(call, communicator->size());
     check_buffers(*communicator, call);

@@ -29,7 +29,8 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
   return guard([&] {
-    const CommunicatorPin communicator = find_communicator(comm);
+    // No pin while waiting: an abort waits for those.
+    const auto communicator = find_communicator(comm).shared();
     communicator->finalize();
     communicator->throw_if_failed();
   });
@@ -38,9 +39,11 @@ hcclResult_t hcclCommFinalize(hcclComm_t comm) {
 hcclResult_t hcclCommDestroy(hcclComm_t comm) {
   return guard([&] {
     // The handle stays until the work is done, so that another thread can abort it.
-    find_communicator(comm)->finalize_unless_failed();
-    if (const auto communicator = comm::communicators().remove(to_number(comm)))
-      communicator->leave();
+    const auto communicator = find_communicator(comm).shared();
+    communicator->finalize();
+    if (comm::communicators().remove(to_number(comm))) return communicator->leave();
+    // Another thread was first: with an abort, which this call has served, or with a destroy.
+    if (communicator->async_error() == hcclSuccess) static_cast<void>(find_communicator(comm));
   });
 }
 

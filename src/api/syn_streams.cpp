@@ -61,9 +61,9 @@ synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEvent
     if (capture.progress == stream->progress()) return;  // in order already
     if (capture.complete() && capture.outcome() == device::Outcome::success) return;
     // What failed before the event has failed for this stream too: its work may read the results.
-    stream->enqueue([capture = std::move(capture)] {
+    stream->enqueue([capture = std::move(capture), own = stream->progress()] {
       device::Stream::wait_for(capture);
-      return capture.outcome();
+      return own->take_over_failure(*capture.progress, capture.ticket);
     });
   });
 }

@@ -147,7 +147,8 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   }
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
-  lane.last_ticket = stream.enqueue(CollectiveTask(shared_from_this(), lane.lane.get(), call));
+  lane.last_ticket =
+      stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call));
 }
 
 void Communicator::finalize() {
@@ -159,11 +160,15 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), lane->last_ticket);
     }
   }
-  for (const auto& [stream, ticket] : pending) stream->run_until(ticket);
-}
-
-void Communicator::finalize_unless_failed() {
-  if (!failed()) finalize();
+  // Other communicators' work may stand before this one's and wait for ever: so this thread leaves
+  // the queue to the stream's worker, and an abort ends the wait.
+  constexpr auto kLook = std::chrono::milliseconds(10);
+  for (const auto& [stream, ticket] : pending) {
+    while (!stream->progress()->reached(ticket) && !failed()) {
+      stream->hurry();
+      stream->progress()->wait_until(ticket, Deadline::after(kLook));
+    }
+  }
 }
 
 void Communicator::throw_if_failed() const {

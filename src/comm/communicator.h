@@ -29,13 +29,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Queues a validated call. Throws the communicator's fault if it has one.
+  // Queues a validated call. Throws the communicator's fault if it has one. Never waits: for room
+  // in the stream's queue, its caller has waited.
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
 
-  // Waits for all work queued on this communicator.
+  // Waits for all work queued on this communicator, or until it fails.
   void finalize();
-  // The same unless the communicator has failed: then it waits for nobody.
-  void finalize_unless_failed();
   // This rank takes part in nothing more.
   void leave();
   // Fails all work on every rank, now and later; `call` is the program's call that asked for it.

@@ -65,6 +65,11 @@ class Progress {
     return search_failure(after, up_to);
   }
 
+  // For work of this stream that waits for work of `other` up to `ticket`: how the latter ended. A
+  // failure comes over once, however often the two wait for each other, and not after it has been
+  // reported there. By this stream's owner, for the command it runs.
+  [[nodiscard]] Outcome take_over_failure(const Progress& other, std::uint64_t ticket);
+
   // A failure is reported by whoever synchronises with it; the stream itself is not poisoned by it.
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
@@ -75,9 +80,11 @@ class Progress {
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
+    std::uint64_t origin;  // of the last: names a failure wherever it was taken over to
   };
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
   void record_failure(std::uint64_t ticket, Outcome outcome);
+  void remember(std::uint64_t origin);
   [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to) const;
 
   std::atomic<std::uint64_t> completed_{0};
@@ -88,7 +95,9 @@ class Progress {
   std::atomic<std::uint64_t> wake_at_{kNever};
   Doorbell bell_;
   mutable std::mutex mutex_;
-  std::vector<Interval> failures_;  // ascending, not adjacent
+  std::vector<Interval> failures_;    // ascending, not adjacent
+  std::vector<std::uint64_t> known_;  // origins of failures of this stream, its own or taken over
+  std::uint64_t taken_over_ = 0;      // the owner's: origin of the failure its command returns
 };
 
 // A point in a stream's work: everything queued before it.

@@ -32,8 +32,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // and moving.
   template <class Work>
   std::uint64_t enqueue(Work&& work) {
+    make_room();
+    return enqueue_at_once(std::forward<Work>(work));
+  }
+  // Blocks while the queue is full and moving.
+  void make_room() {
     if (queued() >= kFullQueue) [[unlikely]]
       wait_for_room();
+  }
+  // The same as enqueue() for a caller that must not block, and has made room before.
+  template <class Work>
+  std::uint64_t enqueue_at_once(Work&& work) {
     std::uint64_t ticket = 0;
     {
       const std::lock_guard lock(lock_);

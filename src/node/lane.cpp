@@ -35,8 +35,8 @@ void Lane::lock_pool() {
   const Fault fault(control_);
   for (;;) {
     std::uint32_t expected = 0;
-    if (word.compare_exchange_weak(expected, static_cast<std::uint32_t>(rank_) + 1,
-                                   std::memory_order_acquire)) {
+    if (word.compare_exchange_strong(expected, static_cast<std::uint32_t>(rank_) + 1,
+                                     std::memory_order_acquire)) {
       return;
     }
     if (fault.raised()) fault.throw_error();

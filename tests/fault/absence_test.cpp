@@ -3,6 +3,7 @@
 // abort.
 #include "faults.h"
 
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -253,6 +254,37 @@ TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) {
 
 // Rank 0 destroys its communicator, which waits for work that cannot end, and aborts it on another
 // thread.
+// Work of another communicator stands before this one's and waits for a rank that never comes.
+void aborts_behind_another(World& world) {
+  Session session(world);
+  const Group stuck = session.join_all();
+  const Group group = session.join_all(1);
+  synStreamHandle stream = session.make_stream();
+  if (world.rank == 0) {
+    OperationRun first(session, stuck, all_reduce_of(1000));
+    OperationRun second(session, group, all_reduce_of(1000));
+    succeed(first.queue(stream));
+    succeed(second.queue(stream));
+    std::atomic<bool> done{false};
+    std::thread waiter([&] {
+      require(hcclCommFinalize(group.handle) == hcclSystemError, "finalize tells of the abort");
+      done = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    require(!done, "nothing was queued that can wait");
+    succeed(hcclCommAbort(group.handle));
+    waiter.join();  // with the other communicator's work still waiting
+    require(synStreamQuery(stream) == synBusy, "the other communicator went on waiting");
+    succeed(hcclCommAbort(stuck.handle));
+    expect_sync_fails(stream);
+    session.forget_communicators();
+  } else {
+    await_async_error(group);
+    await_async_error(stuck);
+  }
+  session.finish();
+}
+
 void aborts_what_it_destroys(World& world) {
   Session session(world);
   const Group group = session.join_all();
@@ -270,6 +302,10 @@ void aborts_what_it_destroys(World& world) {
     await_async_error(group);
   }
   session.finish();
+}
+
+TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator) {
+  EXPECT_EQ(failures(run_ranks(2, aborts_behind_another)), "");
 }
 
 TEST(Abort, EndsADestroyThatWaits) {
