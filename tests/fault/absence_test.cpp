@@ -161,6 +161,11 @@ void reduce_until_failure(Session& session, const Group& group, synStreamHandle 
   }
 }
 
+void abort_after(std::chrono::microseconds delay, hcclComm_t communicator) {
+  std::this_thread::sleep_for(delay);
+  static_cast<void>(hcclCommAbort(communicator));
+}
+
 // Aborts at random moments of running operations.
 RankFunction aborts_at_random(unsigned long long seed) {
   return [seed](World& world) {
@@ -173,12 +178,7 @@ RankFunction aborts_at_random(unsigned long long seed) {
       const auto aborter = static_cast<int>(random() % static_cast<unsigned>(world.size));
       const auto delay = std::chrono::microseconds(random() % 20'000);
       std::thread other;
-      if (world.rank == aborter) {
-        other = std::thread([&group, delay] {
-          std::this_thread::sleep_for(delay);
-          static_cast<void>(hcclCommAbort(group.handle));
-        });
-      }
+      if (world.rank == aborter) other = std::thread(abort_after, delay, group.handle);
       reduce_until_failure(session, group, stream);
       if (other.joinable()) {
         other.join();
