@@ -84,8 +84,8 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 
 // Blocks until everything queued on the communicator, on any stream, has completed, or until it
 // fails. May be called more than once; hcclCommDestroy() is still to follow. hcclInvalidArgument:
-// unknown communicator. If the communicator has failed, on whatever rank and even if this rank's own
-// work was complete before: the code that hcclCommGetAsyncError() gives.
+// unknown communicator. If the communicator has failed, on whatever rank and even if this rank's
+// own work was complete before: the code that hcclCommGetAsyncError() gives.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
 // Finalizes and frees the communicator; the handle is unknown afterwards. A communicator that has
