@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of each data type and reduction on SIMD vectors. Compiled once per instruction
-// set; a single lane uses the same code as a full vector, so a tail cannot differ from a body.
+// The arithmetic of each reduction on SIMD vectors. Compiled once per instruction set; a single
+// lane uses the same code as a full vector, so a tail cannot differ from a body.
 #if defined(HCCL_REDUCE_ARITHMETIC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_ARITHMETIC_INL_H_
 #undef HCCL_REDUCE_ARITHMETIC_INL_H_
@@ -9,57 +9,97 @@
 #endif
 
 #include "hwy/highway.h"
+#include "reduce/lanes-inl.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-// All buffers are read and written as vectors of 32-bit words: one float, one int32, or two
-// bfloat16.
-template <class D>
-using Words = hn::VFromD<D>;
-
-// Every result that is not a number becomes this one. Which payload survives an addition depends on
-// the order of the operands, which compilers and instruction sets choose freely; without it, equal
-// inputs would give unequal bits.
-inline constexpr std::uint32_t kCanonicalNaN = 0x7FC00000;
-
-template <class D>
-using FloatTag = hn::Rebind<float, D>;
-
-template <class D>
-using Floats = hn::VFromD<FloatTag<D>>;
-
-template <class D>
-HWY_INLINE Words<D> canonicalize(D d, Words<D> words) {
-  const auto is_nan = hn::RebindMask(d, hn::IsNaN(hn::BitCast(FloatTag<D>(), words)));
-  return hn::IfThenElse(is_nan, hn::Set(d, kCanonicalNaN), words);
-}
-
 // How a type folds: `first` makes an accumulator of the first source's words, `next` adds another
 // source's, `finish` turns it back into words. An accumulator is kVectors of Vector; kExact tells
-// that no result needs more bits than the operands have.
-struct FloatSum {
-  static constexpr std::size_t kElementBytes = 4;
+// that no result needs more bits than the operands have. Integers are summed and multiplied
+// unsigned, where wrapping is defined.
+template <class T>
+struct Sum {
+  static constexpr std::size_t kElementBytes = sizeof(T);
   static constexpr std::size_t kVectors = 1;
   static constexpr bool kExact = false;
   template <class D>
-  using Vector = Floats<D>;
+  using Vector = Lanes<T, D>;
 
   template <class D>
-  static HWY_INLINE void first(D, Words<D> words, Floats<D>* accumulator) {
-    *accumulator = hn::BitCast(FloatTag<D>(), words);
+  static HWY_INLINE void first(D, Words<D> words, Lanes<T, D>* accumulator) {
+    *accumulator = hn::BitCast(LaneTag<T, D>(), words);
   }
   template <class D>
-  static HWY_INLINE void next(D, Words<D> words, Floats<D>* accumulator) {
-    *accumulator = hn::Add(*accumulator, hn::BitCast(FloatTag<D>(), words));
+  static HWY_INLINE void next(D, Words<D> words, Lanes<T, D>* accumulator) {
+    *accumulator = hn::Add(*accumulator, hn::BitCast(LaneTag<T, D>(), words));
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, const Floats<D>* accumulator) {
-    return canonicalize(d, hn::BitCast(d, *accumulator));
+  static HWY_INLINE Words<D> finish(D d, const Lanes<T, D>* accumulator, std::size_t) {
+    return to_words<T>(d, *accumulator);
+  }
+};
+
+template <class T>
+struct Product : Sum<T> {
+  template <class D>
+  static HWY_INLINE void next(D d, Words<D> words, Lanes<T, D>* accumulator) {
+    if constexpr (sizeof(T) == 1) {
+      *accumulator = hn::BitCast(LaneTag<T, D>(), bytes(d, hn::BitCast(d, *accumulator), words));
+    } else {
+      *accumulator = *accumulator * hn::BitCast(LaneTag<T, D>(), words);
+    }
+  }
+
+ private:
+  // No instruction multiplies bytes: those at even and at odd places are multiplied as 16 bits.
+  template <class D>
+  static HWY_INLINE Words<D> bytes(D d, Words<D> a, Words<D> b) {
+    const LaneTag<std::uint16_t, D> pairs;
+    const auto left = hn::BitCast(pairs, a);
+    const auto right = hn::BitCast(pairs, b);
+    const auto low = hn::And(hn::Mul(left, right), hn::Set(pairs, std::uint16_t{0xFF}));
+    const auto high = hn::Mul(hn::ShiftRight<8>(left), hn::ShiftRight<8>(right));
+    return hn::BitCast(d, hn::Or(low, hn::ShiftLeft<8>(high)));
+  }
+};
+
+// What T is summed as.
+template <class T>
+using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                           std::type_identity<T>>::type;
+
+// Floats are multiplied by 1 / n, integers divided and truncated.
+template <class T>
+struct Average : Sum<Summed<T>> {
+  template <class D>
+  static HWY_INLINE Words<D> finish(D d, const Lanes<Summed<T>, D>* accumulator,
+                                    std::size_t sources) {
+    const LaneTag<T, D> tag;
+    if constexpr (std::is_floating_point_v<T>) {
+      const T factor = T{1} / static_cast<T>(sources);
+      return to_words<T>(d, hn::Mul(*accumulator, hn::Set(tag, factor)));
+    } else {
+      const auto divisor = static_cast<T>(sources);  // at most 64
+      HWY_ALIGN T lanes[hn::MaxLanes(tag)];
+      hn::Store(hn::BitCast(tag, *accumulator), tag, lanes);
+      for (T& lane : lanes) lane = static_cast<T>(lane / divisor);
+      return hn::BitCast(d, hn::Load(tag, lanes));
+    }
+  }
+};
+
+template <class T, bool kMaximum>
+struct IntegerExtremum : Sum<T> {
+  static constexpr bool kExact = true;
+  template <class D>
+  static HWY_INLINE void next(D, Words<D> words, Lanes<T, D>* accumulator) {
+    const auto value = hn::BitCast(LaneTag<T, D>(), words);
+    *accumulator = kMaximum ? hn::Max(*accumulator, value) : hn::Min(*accumulator, value);
   }
 };
 
@@ -68,32 +108,28 @@ struct FloatSum {
 // differ at most in the sign of a zero, or in that one result is a NaN. (For this, the smaller of a
 // NaN and a number must be a NaN in at least one order.) The maximum is the negated minimum of the
 // negated operands.
-template <bool kMaximum>
-struct FloatExtremum {
-  static constexpr std::size_t kElementBytes = 4;
-  static constexpr std::size_t kVectors = 1;
+template <class T, bool kMaximum>
+struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;
-  template <class D>
-  using Vector = Floats<D>;
 
   template <class D>
-  static HWY_INLINE void first(D d, Words<D> words, Floats<D>* accumulator) {
-    *accumulator = hn::BitCast(FloatTag<D>(), negated_for_maximum(d, words));
+  static HWY_INLINE void first(D, Words<D> words, Lanes<T, D>* accumulator) {
+    *accumulator = negated_for_maximum(hn::BitCast(LaneTag<T, D>(), words));
   }
   template <class D>
-  static HWY_INLINE void next(D d, Words<D> words, Floats<D>* accumulator) {
-    const auto value = hn::BitCast(FloatTag<D>(), negated_for_maximum(d, words));
+  static HWY_INLINE void next(D, Words<D> words, Lanes<T, D>* accumulator) {
+    const auto value = negated_for_maximum(hn::BitCast(LaneTag<T, D>(), words));
     *accumulator = hn::Or(smaller(*accumulator, value), smaller(value, *accumulator));
   }
   template <class D>
-  static HWY_INLINE Words<D> finish(D d, const Floats<D>* accumulator) {
-    return canonicalize(d, negated_for_maximum(d, hn::BitCast(d, *accumulator)));
+  static HWY_INLINE Words<D> finish(D d, const Lanes<T, D>* accumulator, std::size_t) {
+    return to_words<T>(d, negated_for_maximum(*accumulator));
   }
 
  private:
-  template <class D>
-  static HWY_INLINE Words<D> negated_for_maximum(D d, Words<D> words) {
-    return kMaximum ? hn::Xor(words, hn::Set(d, 0x80000000u)) : words;
+  template <class V>
+  static HWY_INLINE V negated_for_maximum(V value) {
+    return kMaximum ? hn::Neg(value) : value;
   }
   template <class V>
   static HWY_INLINE V smaller(V a, V b) {
@@ -105,84 +141,12 @@ struct FloatExtremum {
   }
 };
 
-using FloatMin = FloatExtremum<false>;
-using FloatMax = FloatExtremum<true>;
-
-// Two bfloat16 in each word, folded as floats with FloatFold and rounded once, to nearest even, at
-// the end.
-template <class FloatFold>
-struct Bfloat16 {
-  static constexpr std::size_t kElementBytes = 2;
-  static constexpr std::size_t kVectors = 2 * FloatFold::kVectors;
-  template <class D>
-  using Vector = Floats<D>;
-
-  static constexpr std::uint32_t kHighHalf = 0xFFFF0000;
-
-  template <class D>
-  static HWY_INLINE void first(D d, Words<D> words, Floats<D>* accumulator) {
-    FloatFold::first(d, hn::ShiftLeft<16>(words), accumulator);
-    FloatFold::first(d, hn::And(words, hn::Set(d, kHighHalf)), accumulator + FloatFold::kVectors);
-  }
-  template <class D>
-  static HWY_INLINE void next(D d, Words<D> words, Floats<D>* accumulator) {
-    FloatFold::next(d, hn::ShiftLeft<16>(words), accumulator);
-    FloatFold::next(d, hn::And(words, hn::Set(d, kHighHalf)), accumulator + FloatFold::kVectors);
-  }
-  template <class D>
-  static HWY_INLINE Words<D> finish(D d, const Floats<D>* accumulator) {
-    const auto low = round(d, FloatFold::finish(d, accumulator));
-    const auto high = round(d, FloatFold::finish(d, accumulator + FloatFold::kVectors));
-    return hn::Or(hn::ShiftRight<16>(low), hn::And(high, hn::Set(d, kHighHalf)));
-  }
-
- private:
-  // Adds half of the last kept place, less one unless that place is odd. Neither an infinity nor
-  // the canonical NaN changes; a finite value past the largest becomes infinite, as it must.
-  template <class D>
-  static HWY_INLINE Words<D> round(D d, Words<D> words) {
-    if constexpr (FloatFold::kExact) {
-      return words;
-    }
-    const auto is_odd = hn::And(hn::ShiftRight<16>(words), hn::Set(d, 1u));
-    return hn::Add(words, hn::Add(is_odd, hn::Set(d, 0x7FFFu)));
-  }
-};
-
-// Integers. The sum is taken unsigned, where wrapping is defined.
-struct Int32Sum {
-  static constexpr std::size_t kElementBytes = 4;
-  static constexpr std::size_t kVectors = 1;
-  template <class D>
-  using Vector = Words<D>;
-
-  template <class D>
-  static HWY_INLINE void first(D, Words<D> words, Words<D>* accumulator) {
-    *accumulator = words;
-  }
-  template <class D>
-  static HWY_INLINE void next(D, Words<D> words, Words<D>* accumulator) {
-    *accumulator = hn::Add(*accumulator, words);
-  }
-  template <class D>
-  static HWY_INLINE Words<D> finish(D, const Words<D>* accumulator) {
-    return *accumulator;
-  }
-};
-
-template <bool kMaximum>
-struct Int32Extremum : Int32Sum {
-  template <class D>
-  static HWY_INLINE void next(D d, Words<D> words, Words<D>* accumulator) {
-    const hn::Rebind<std::int32_t, D> signed_tag;
-    const auto a = hn::BitCast(signed_tag, *accumulator);
-    const auto b = hn::BitCast(signed_tag, words);
-    *accumulator = hn::BitCast(d, kMaximum ? hn::Max(a, b) : hn::Min(a, b));
-  }
-};
-
-using Int32Min = Int32Extremum<false>;
-using Int32Max = Int32Extremum<true>;
+template <class T>
+using Minimum = std::conditional_t<std::is_floating_point_v<T>, FloatExtremum<T, false>,
+                                   IntegerExtremum<T, false>>;
+template <class T>
+using Maximum = std::conditional_t<std::is_floating_point_v<T>, FloatExtremum<T, true>,
+                                   IntegerExtremum<T, true>>;
 
 }  // namespace hccl::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -9,8 +9,8 @@
 #endif
 
 #include "hwy/highway.h"
-#include "reduce/arithmetic-inl.h"
 #include "reduce/kernels.h"
+#include "reduce/lanes-inl.h"
 
 #include <cstring>
 
@@ -68,7 +68,7 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
     }
   }
   for (std::size_t i = 0; i < kUnrolled; ++i) {
-    results[i] = Fold::finish(d, accumulators[i]);
+    results[i] = Fold::finish(d, accumulators[i], source_count);
   }
 }
 
@@ -120,7 +120,9 @@ void fold_range(const Operands& operands, std::size_t begin, std::size_t end) {
   begin = fold_while<Fold, 1>(FullTag(), operands, begin, end);
   begin = fold_while<Fold, 1>(QuarterTag(), operands, begin, end);
   begin = fold_while<Fold, 1>(PairTag(), operands, begin, end);
-  begin = fold_while<Fold, 1>(SingleTag(), operands, begin, end);
+  if constexpr (Fold::kElementBytes <= kWord) {
+    begin = fold_while<Fold, 1>(SingleTag(), operands, begin, end);
+  }
   if constexpr (Fold::kElementBytes < kWord) {
     fold_while<Fold, 1>(SingleTag(), operands, begin, end, Fold::kElementBytes);
   }

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels, compiled once per instruction set (this file includes itself through
-// foreach_target.h), and the choice among them.
+// The walks over a tile, compiled once per instruction set (this file includes itself through
+// foreach_target.h), and the table of everything for the one this processor has.
 #include "reduce/kernels.h"
 
-// Accumulators are arrays of vectors, which the scalable vector extensions cannot hold; AArch64
-// runs NEON. Of x86 the targets that differ for these kernels: SSE2, AVX2, AVX-512; each costs
-// compile time.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "reduce/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce/kernels.cpp"
@@ -18,15 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-const KernelTable* kernel_table() {
-  static constexpr KernelTable kTable{
-      {{kFoldKernel<FloatSum>, kFoldKernel<FloatMin>, kFoldKernel<FloatMax>},
-       {kFoldKernel<Bfloat16<FloatSum>>, kFoldKernel<Bfloat16<FloatMin>>,
-        kFoldKernel<Bfloat16<FloatMax>>},
-       {kFoldKernel<Int32Sum>, kFoldKernel<Int32Min>, kFoldKernel<Int32Max>}},
-      reduce_kernel,
-      stream_copy_kernel};
-  return &kTable;
+const TileWalks* tile_walks() {
+  static constexpr TileWalks kWalks{reduce_kernel, stream_copy_kernel};
+  return &kWalks;
 }
 
 }  // namespace hccl::reduce::HWY_NAMESPACE
@@ -35,9 +25,25 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hccl::reduce {
 
-HWY_EXPORT(kernel_table);
+HWY_EXPORT(tile_walks);
 
-const KernelTable& best_kernels() noexcept { return *HWY_DYNAMIC_DISPATCH(kernel_table)(); }
+KernelTable best_kernels() noexcept {
+  const FoldRow* const floats = float_folds();
+  const FoldRow* const halves = half_folds();
+  const FoldRow* const integers = integer_folds();
+  KernelTable table{{}, *HWY_DYNAMIC_DISPATCH(tile_walks)()};
+  table.folds[hcclInt8] = integers[0];
+  table.folds[hcclUint8] = integers[1];
+  table.folds[hcclInt32] = integers[2];
+  table.folds[hcclUint32] = integers[3];
+  table.folds[hcclInt64] = integers[4];
+  table.folds[hcclUint64] = integers[5];
+  table.folds[hcclFloat16] = halves[0];
+  table.folds[hcclBfloat16] = halves[1];
+  table.folds[hcclFloat32] = floats[0];
+  table.folds[hcclFloat64] = floats[1];
+  return table;
+}
 
 }  // namespace hccl::reduce
 #endif

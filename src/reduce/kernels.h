@@ -30,11 +30,14 @@ struct FoldKernel {
   void (*range)(const Operands& operands, std::size_t begin, std::size_t end);
 };
 
-struct KernelTable {
-  static constexpr std::size_t kTypes = 3;
-  static constexpr std::size_t kOperations = 3;
+// The kernels of one data type, by hcclRedOp_t.
+struct FoldRow {
+  static constexpr std::size_t kOperations = hcclOpNone;
 
-  FoldKernel folds[kTypes][kOperations];  // by row(type) and column(operation)
+  FoldKernel by_operation[kOperations];
+};
+
+struct TileWalks {
   void (*reduce)(const FoldKernel& kernel, const Operands& operands, std::size_t bytes,
                  StorePolicy policy);
   // Copies a tile past the cache.
@@ -42,34 +45,21 @@ struct KernelTable {
                       std::size_t destination_count, std::size_t bytes);
 };
 
-// Place in KernelTable::folds; kTypes or kOperations for what has no kernel.
-[[nodiscard]] constexpr std::size_t row(hcclDataType_t type) noexcept {
-  switch (type) {
-    case hcclFloat32:
-      return 0;
-    case hcclBfloat16:
-      return 1;
-    case hcclInt32:
-      return 2;
-    default:
-      return KernelTable::kTypes;
-  }
-}
+struct KernelTable {
+  FoldRow folds[hcclNumTypes];  // by hcclDataType_t
+  TileWalks walks;
 
-[[nodiscard]] constexpr std::size_t column(hcclRedOp_t operation) noexcept {
-  switch (operation) {
-    case hcclSum:
-      return 0;
-    case hcclMin:
-      return 1;
-    case hcclMax:
-      return 2;
-    default:
-      return KernelTable::kOperations;
+  [[nodiscard]] const FoldKernel& fold(hcclDataType_t type, hcclRedOp_t operation) const noexcept {
+    return folds[type].by_operation[operation];
   }
-}
+};
 
 // Asks the processor (cpuid and the like, microseconds). Callers keep the answer.
-[[nodiscard]] const KernelTable& best_kernels() noexcept;
+[[nodiscard]] KernelTable best_kernels() noexcept;
+
+// The parts of it: float, double; half, bfloat16; int8, uint8, int32, uint32, int64, uint64.
+[[nodiscard]] const FoldRow* float_folds() noexcept;
+[[nodiscard]] const FoldRow* half_folds() noexcept;
+[[nodiscard]] const FoldRow* integer_folds() noexcept;
 
 }  // namespace hccl::reduce

@@ -6,7 +6,6 @@
 #include "reduce/float_environment.h"
 #include "reduce/kernels.h"
 
-#include <atomic>
 #include <cassert>
 #include <cstring>
 
@@ -18,15 +17,8 @@ namespace {
 constexpr std::size_t kCopyBlock = 4096;
 
 const KernelTable& kernels() noexcept {
-  // Filled by whoever comes first; all find the same table, so a race between two writes one value
-  // twice.
-  static std::atomic<const KernelTable*> chosen{nullptr};
-  const KernelTable* table = chosen.load(std::memory_order_acquire);
-  if (table == nullptr) {
-    table = &best_kernels();
-    chosen.store(table, std::memory_order_release);
-  }
-  return *table;
+  static const KernelTable table = best_kernels();
+  return table;
 }
 
 void copy_cached(const std::byte* source, std::span<std::byte* const> destinations,
@@ -45,7 +37,7 @@ void copy_cached(const std::byte* source, std::span<std::byte* const> destinatio
 }  // namespace
 
 bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept {
-  return row(type) < KernelTable::kTypes && column(operation) < KernelTable::kOperations;
+  return element_size(type) != 0 && operation >= hcclSum && operation < hcclOpNone;
 }
 
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
@@ -61,18 +53,18 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
   const FloatEnvironment environment;
   const KernelTable& table = kernels();
   const Operands operands{sources.data(), sources.size(), destinations.data(), destinations.size()};
-  const FoldKernel& fold = table.folds[row(type)][column(operation)];
+  const FoldKernel& fold = table.fold(type, operation);
   if (bytes < FoldKernel::kBlockUnit) {
     fold.range(operands, 0, bytes);
   } else {
-    table.reduce(fold, operands, bytes, policy);
+    table.walks.reduce(fold, operands, bytes, policy);
   }
 }
 
 void copy_tile(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,
                StorePolicy policy) noexcept {
   if (policy == StorePolicy::streaming) {
-    kernels().stream_copy(source, destinations.data(), destinations.size(), bytes);
+    kernels().walks.stream_copy(source, destinations.data(), destinations.size(), bytes);
   } else {
     copy_cached(source, destinations, bytes);
   }

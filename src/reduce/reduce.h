@@ -23,11 +23,13 @@ enum class StorePolicy { cached, streaming };
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
 // destinations[d][i] = fold over s of sources[s][i], in the order of `sources`, of which there is
-// at least one; bfloat16 folds in float and rounds once, to nearest even. A destination may equal a
-// source (same address); no other overlap. Addresses need no alignment, but aligned elements are
-// faster. Bitwise the same for every split of a buffer into tiles, on every processor and in every
-// floating-point mode of the calling thread: a float result that is not a number is always the
-// canonical NaN, sums wrap in integers, -0 is less than +0. One source is copied as it is.
+// at least one; half and bfloat16 fold in float and round once, to nearest even. A destination may
+// equal a source (same address); no other overlap. Addresses need no alignment, but aligned
+// elements are faster. Bitwise the same for every split of a buffer into tiles, on every processor
+// and in every floating-point mode of the calling thread: a floating-point result that is not a
+// number is always the canonical NaN, -0 is less than +0; sums and products of integers wrap; an
+// average is the sum, multiplied by 1 / n in the accumulator's type, or divided and truncated in
+// integers. One source is copied as it is.
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<const std::byte* const> sources,
                  std::span<std::byte* const> destinations, std::size_t count,

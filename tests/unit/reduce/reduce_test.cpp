@@ -31,7 +31,7 @@ enum class InPlace { none, same, reversed };
 // A buffer at a chosen distance from a cache line, with poison around it.
 class Buffer {
  public:
-  Buffer() : storage_(kMostCount * 4 + 2 * kMargin + 128) {}
+  Buffer() : storage_(kMostCount * 8 + 2 * kMargin + 128) {}
 
   std::byte* place(std::size_t distance, std::size_t bytes) {
     const auto address = reinterpret_cast<std::uintptr_t>(storage_.data()) + kMargin;
@@ -192,13 +192,15 @@ std::string case_name(const testing::TestParamInfo<ReduceTile::ParamType>& info)
 }
 
 INSTANTIATE_TEST_SUITE_P(Floats, ReduceTile,
-                         testing::Combine(testing::Values(hcclFloat32, hcclBfloat16),
-                                          testing::Values(hcclSum, hcclMin, hcclMax),
+                         testing::Combine(testing::Values(hcclFloat32, hcclBfloat16, hcclFloat16,
+                                                          hcclFloat64),
+                                          testing::ValuesIn(kOperations),
                                           testing::Values(Values::ordinary, Values::special)),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Integers, ReduceTile,
-                         testing::Combine(testing::Values(hcclInt32),
-                                          testing::Values(hcclSum, hcclMin, hcclMax),
+                         testing::Combine(testing::Values(hcclInt8, hcclUint8, hcclInt32,
+                                                          hcclUint32, hcclInt64, hcclUint64),
+                                          testing::ValuesIn(kOperations),
                                           testing::Values(Values::ordinary)),
                          case_name);
 

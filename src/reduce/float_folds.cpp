@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of float and double.
+#include "reduce/kernels.h"
+#include "reduce/plain.h"
+#include "reduce/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduce/float_folds.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "reduce/arithmetic-inl.h"
+#include "reduce/fold-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hccl::reduce::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+const FoldRow* float_fold_rows() {
+  static constexpr FoldRow kRows[] = {plain::kRow<plain::Float<float>>,
+                                      plain::kRow<plain::Float<double>>};
+  return kRows;
+}
+#else
+template <class T>
+inline constexpr FoldRow kRow{{kFoldKernel<Sum<Summed<T>>>, kFoldKernel<Product<Summed<T>>>,
+                               kFoldKernel<Minimum<T>>, kFoldKernel<Maximum<T>>,
+                               kFoldKernel<Average<T>>}};
+
+const FoldRow* float_fold_rows() {
+  static constexpr FoldRow kRows[] = {kRow<float>, kRow<double>};
+  return kRows;
+}
+#endif
+
+}  // namespace hccl::reduce::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hccl::reduce {
+
+HWY_EXPORT(float_fold_rows);
+
+const FoldRow* float_folds() noexcept { return HWY_DYNAMIC_DISPATCH(float_fold_rows)(); }
+
+}  // namespace hccl::reduce
+#endif

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 16-bit floating-point types, two in each word: folded as floats and rounded once, to nearest
+// even, at the end. Compiled once per instruction set.
+#if defined(HCCL_REDUCE_HALVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HCCL_REDUCE_HALVES_INL_H_
+#undef HCCL_REDUCE_HALVES_INL_H_
+#else
+#define HCCL_REDUCE_HALVES_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "reduce/arithmetic-inl.h"
+
+#include <cstddef>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace hccl::reduce::HWY_NAMESPACE {
+
+// Packing::first and Packing::second make words of floats of the first and the second half of the
+// elements, in an order of the packing's own; Packing::pack rounds and puts them back.
+template <class Packing, class FloatFold>
+struct Halves {
+  static constexpr std::size_t kElementBytes = 2;
+  static constexpr std::size_t kVectors = 2;
+  template <class D>
+  using Vector = Lanes<float, D>;
+
+  template <class D>
+  static HWY_INLINE void first(D d, Words<D> words, Lanes<float, D>* accumulator) {
+    FloatFold::first(d, Packing::first(d, words), accumulator);
+    FloatFold::first(d, Packing::second(d, words), accumulator + 1);
+  }
+  template <class D>
+  static HWY_INLINE void next(D d, Words<D> words, Lanes<float, D>* accumulator) {
+    FloatFold::next(d, Packing::first(d, words), accumulator);
+    FloatFold::next(d, Packing::second(d, words), accumulator + 1);
+  }
+  template <class D>
+  static HWY_INLINE Words<D> finish(D d, const Lanes<float, D>* accumulator, std::size_t sources) {
+    return Packing::template pack<FloatFold::kExact>(
+        d, FloatFold::finish(d, accumulator, sources),
+        FloatFold::finish(d, accumulator + 1, sources));
+  }
+};
+
+struct Bfloat16 {
+  static constexpr std::uint32_t kHighHalf = 0xFFFF0000;
+
+  template <class D>
+  static HWY_INLINE Words<D> first(D, Words<D> words) {
+    return hn::ShiftLeft<16>(words);
+  }
+  template <class D>
+  static HWY_INLINE Words<D> second(D d, Words<D> words) {
+    return hn::And(words, hn::Set(d, kHighHalf));
+  }
+  template <bool kExact, class D>
+  static HWY_INLINE Words<D> pack(D d, Words<D> first, Words<D> second) {
+    const auto low = hn::ShiftRight<16>(round<kExact>(d, first));
+    return hn::Or(low, hn::And(round<kExact>(d, second), hn::Set(d, kHighHalf)));
+  }
+
+ private:
+  // Adds half of the last kept place, less one unless that place is odd. Neither an infinity nor
+  // the canonical NaN changes; a finite value past the largest becomes infinite, as it must.
+  template <bool kExact, class D>
+  static HWY_INLINE Words<D> round(D d, Words<D> words) {
+    if constexpr (kExact) {
+      return words;
+    } else {
+      const auto is_odd = hn::And(hn::ShiftRight<16>(words), hn::Set(d, 1u));
+      return hn::Add(words, hn::Add(is_odd, hn::Set(d, 0x7FFFu)));
+    }
+  }
+};
+
+#if HWY_TARGET != HWY_SCALAR  // there are no vectors to halve there: plain.h
+struct Float16 {
+  template <class D>
+  using Tag = LaneTag<hwy::float16_t, D>;
+
+  template <class D>
+  static HWY_INLINE Words<D> first(D d, Words<D> words) {
+    const auto half = hn::LowerHalf(hn::Half<Tag<D>>(), hn::BitCast(Tag<D>(), words));
+    return hn::BitCast(d, hn::PromoteTo(LaneTag<float, D>(), half));
+  }
+  template <class D>
+  static HWY_INLINE Words<D> second(D d, Words<D> words) {
+    const auto half = hn::UpperHalf(hn::Half<Tag<D>>(), hn::BitCast(Tag<D>(), words));
+    return hn::BitCast(d, hn::PromoteTo(LaneTag<float, D>(), half));
+  }
+  template <bool, class D>
+  static HWY_INLINE Words<D> pack(D d, Words<D> first, Words<D> second) {
+    const hn::Half<Tag<D>> half;
+    const LaneTag<float, D> floats;
+    const auto low = hn::DemoteTo(half, hn::BitCast(floats, first));
+    const auto high = hn::DemoteTo(half, hn::BitCast(floats, second));
+    return hn::BitCast(d, hn::Combine(Tag<D>(), high, low));
+  }
+};
+#endif
+
+}  // namespace hccl::reduce::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

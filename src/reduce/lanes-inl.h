@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How buffers are seen by the kernels: as vectors of 32-bit words, each of which holds one element,
+// part of one or several. Compiled once per instruction set.
+#if defined(HCCL_REDUCE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HCCL_REDUCE_LANES_INL_H_
+#undef HCCL_REDUCE_LANES_INL_H_
+#else
+#define HCCL_REDUCE_LANES_INL_H_
+#endif
+
+#include "hwy/highway.h"
+
+#include <cstdint>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace hccl::reduce::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D>
+using Words = hn::VFromD<D>;
+
+// The same vector as lanes of T.
+template <class T, class D>
+using LaneTag = hn::Repartition<T, D>;
+
+template <class T, class D>
+using Lanes = hn::VFromD<LaneTag<T, D>>;
+
+// Every result that is not a number becomes this one. Which payload survives an addition depends on
+// the order of the operands, which compilers and instruction sets choose freely; without it, equal
+// inputs would give unequal bits.
+template <class T>
+inline constexpr auto kCanonicalNaN = std::uint32_t{0x7FC00000};
+template <>
+inline constexpr auto kCanonicalNaN<double> = std::uint64_t{0x7FF8000000000000};
+
+template <class T, class D>
+HWY_INLINE Words<D> to_words(D d, Lanes<T, D> lanes) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const LaneTag<T, D> tag;
+    const hn::RebindToUnsigned<LaneTag<T, D>> bits;
+    const auto nan = hn::BitCast(tag, hn::Set(bits, kCanonicalNaN<T>));
+    return hn::BitCast(d, hn::IfThenElse(hn::IsNaN(lanes), nan, lanes));
+  } else {
+    return hn::BitCast(d, lanes);
+  }
+}
+
+}  // namespace hccl::reduce::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of each type and reduction on single elements, for processors without any of the
+// instruction sets that the vector kernels are compiled for. Gives the same bits.
+#pragma once
+
+#include "reduce/kernels.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace hccl::reduce::plain {
+
+template <class T>
+T load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// How elements become accumulators and come back. Integers are summed and multiplied unsigned, and
+// wide enough that the language does not make them signed.
+template <class T>
+struct Integer {
+  static constexpr std::size_t kBytes = sizeof(T);
+  using Accumulator = std::conditional_t<(sizeof(T) < 8), std::uint32_t, std::uint64_t>;
+
+  static Accumulator read(const std::byte* from) { return static_cast<Accumulator>(load<T>(from)); }
+  static void write(Accumulator value, std::byte* to) {
+    const T element = static_cast<T>(value);
+    std::memcpy(to, &element, sizeof element);
+  }
+  static bool keeps(Accumulator a, Accumulator b, bool smaller) {
+    return (static_cast<T>(a) < static_cast<T>(b)) == smaller;
+  }
+  static Accumulator average(Accumulator sum, std::size_t count) {
+    return static_cast<Accumulator>(static_cast<T>(static_cast<T>(sum) / static_cast<T>(count)));
+  }
+};
+
+template <class T>
+struct Real {
+  using Accumulator = T;
+
+  // Whether the smaller (larger) of the two is `a`: -0 is less than +0, and a NaN wins.
+  static bool keeps(T a, T b, bool smaller) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
+    if (a == b) return std::signbit(a) == smaller;
+    return (a < b) == smaller;
+  }
+  static T average(T sum, std::size_t count) { return sum * (T{1} / static_cast<T>(count)); }
+};
+
+template <class T>
+struct Float : Real<T> {
+  static constexpr std::size_t kBytes = sizeof(T);
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+  static T read(const std::byte* from) { return load<T>(from); }
+  static void write(T value, std::byte* to) {
+    constexpr Bits kNaN = sizeof(T) == 4 ? 0x7FC00000 : static_cast<Bits>(0x7FF8000000000000);
+    const Bits bits = std::isnan(value) ? kNaN : std::bit_cast<Bits>(value);
+    std::memcpy(to, &bits, sizeof bits);
+  }
+};
+
+struct Bfloat16 : Real<float> {
+  static constexpr std::size_t kBytes = 2;
+
+  static float read(const std::byte* from) {
+    return std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(from)} << 16);
+  }
+  static void write(float value, std::byte* to) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+    const auto element = static_cast<std::uint16_t>(std::isnan(value) ? 0x7FC0 : rounded);
+    std::memcpy(to, &element, sizeof element);
+  }
+};
+
+struct Float16 : Real<float> {
+  static constexpr std::size_t kBytes = 2;
+
+  // Exponent and mantissa move to their places in a float, whose exponent counts from 112 less.
+  static float read(const std::byte* from) {
+    const std::uint32_t half = load<std::uint16_t>(from);
+    const std::uint32_t magnitude = half & 0x7FFF;
+    const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
+    const std::uint32_t top = magnitude < 0x7C00 ? 0 : 0x7F800000;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | top | (half >> 15) << 31);
+  }
+  static void write(float value, std::byte* to) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFF;
+    std::uint32_t half = 0x7C00;  // infinity
+    if (magnitude > 0x7F800000) {
+      half = 0x7E00;
+    } else if (magnitude < 0x38800000) {  // adding 0.5 rounds to a multiple of the smallest half
+      half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000;
+    } else if (magnitude < 0x47800000) {
+      half = (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+    }
+    const bool negative = bits >> 31 != 0 && !std::isnan(value);
+    const auto element = static_cast<std::uint16_t>(half | (negative ? 0x8000 : 0));
+    std::memcpy(to, &element, sizeof element);
+  }
+};
+
+template <class Element, hcclRedOp_t kOperation>
+struct Fold {
+  static constexpr std::size_t kElementBytes = Element::kBytes;
+  using Accumulator = typename Element::Accumulator;
+
+  static Accumulator element(const std::byte* const* sources, std::size_t count, std::size_t at) {
+    Accumulator result = Element::read(sources[0] + at);
+    for (std::size_t s = 1; s < count; ++s) {
+      const Accumulator next = Element::read(sources[s] + at);
+      if constexpr (kOperation == hcclProd) {
+        result *= next;
+      } else if constexpr (kOperation == hcclMin || kOperation == hcclMax) {
+        result = Element::keeps(result, next, kOperation == hcclMin) ? result : next;
+      } else {
+        result += next;
+      }
+    }
+    return kOperation == hcclAvg ? Element::average(result, count) : result;
+  }
+
+  static void block(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
+                    std::size_t end, std::byte* out) {
+    for (std::size_t at = begin; at < end; at += kElementBytes)
+      Element::write(element(sources, source_count, at), out + (at - begin));
+  }
+
+  static void range(const Operands& operands, std::size_t begin, std::size_t end) {
+    for (std::size_t at = begin; at < end; at += kElementBytes) {
+      const Accumulator result = element(operands.sources, operands.source_count, at);
+      for (std::size_t d = 0; d < operands.destination_count; ++d)
+        Element::write(result, operands.destinations[d] + at);
+    }
+  }
+};
+
+template <class Element, hcclRedOp_t kOperation>
+inline constexpr FoldKernel kKernel{Element::kBytes, Fold<Element, kOperation>::block,
+                                    Fold<Element, kOperation>::range};
+
+template <class Element>
+inline constexpr FoldRow kRow{{kKernel<Element, hcclSum>, kKernel<Element, hcclProd>,
+                               kKernel<Element, hcclMin>, kKernel<Element, hcclMax>,
+                               kKernel<Element, hcclAvg>}};
+
+}  // namespace hccl::reduce::plain
