@@ -152,7 +152,7 @@ hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcoun
 
 // Sends part p of `sendbuff` to rank p and stores what rank p sends as part p of `recvbuff`.
 // `count` is the total number of elements in either buffer, n parts of count / n;
-// hcclInvalidArgument if n does not divide it.
+// hcclInvalidArgument if n does not divide it. In place: sendbuff == recvbuff.
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 

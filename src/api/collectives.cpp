@@ -19,27 +19,27 @@ namespace {
 void check_type(hcclDataType_t type) {
   if (reduce::element_size(type) == 0) {
     throw Error(hcclInvalidArgument,
-                "the datatype is no hcclDataType_t; pass hcclFloat32, hcclBfloat16 or hcclInt32");
+                "the datatype is no hcclDataType_t; pass hcclFloat32 or another of its values");
   }
 }
 
-void check_reduction(hcclDataType_t type, hcclRedOp_t operation) {
+void check_reduction(hcclRedOp_t operation) {
   if (operation < hcclSum || operation > hcclAvg) {
     throw Error(hcclInvalidArgument,
                 text("reduceOp ", static_cast<int>(operation), " is no reduction"));
-  }
-  if (!reduce::supports(type, operation)) {
-    throw Error(
-        hcclUnsupported,
-        text("reduction ", reduce::operation_name(operation), " of ", reduce::type_name(type),
-             " is not available in this version; use sum, min or max of float, bfloat16 or "
-             "int32"));
   }
 }
 
 void check_root(int root, int size) {
   if (root < 0 || root >= size)
     throw Error(hcclInvalidArgument, text("root is ", root, " of ", size, " ranks"));
+}
+
+void check_divisible(std::uint64_t count, int size) {
+  if (count % static_cast<std::uint64_t>(size) == 0) return;
+  throw Error(hcclInvalidArgument,
+              text("count ", count, " is no multiple of ", size,
+                   " ranks; pass the elements of the whole buffer, equally many for each rank"));
 }
 
 // Rejects counts whose byte sizes overflow.
@@ -70,6 +70,7 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   if (send_bytes == 0) return;  // nothing will be touched
   device::Arena& arena = communicator.device().arena();
   static_cast<void>(arena.resolve(call.send, send_bytes, "sendbuff"));
+  if (!node::receives(call, communicator.rank())) return;
   static_cast<void>(arena.resolve(call.recv, recv_bytes, "recvbuff"));
   const auto rank = static_cast<std::uint64_t>(communicator.rank());
   if (call.collective == Collective::all_gather) {
@@ -118,8 +119,7 @@ hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                            void* stream_handle) {
   return submit(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp),
-                comm, stream_handle,
-                [&](const comm::Communicator&) { check_reduction(datatype, reduceOp); });
+                comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
 }
 
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
@@ -127,7 +127,7 @@ hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
                                void* stream_handle) {
   return submit(
       make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, reduceOp),
-      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(datatype, reduceOp); });
+      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
 }
 
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
@@ -143,6 +143,22 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
       make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, hcclOpNone, root), comm,
       stream_handle,
       [&](const comm::Communicator& communicator) { check_root(root, communicator.size()); });
+}
+
+hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hcclDataType_t datatype,
+                        hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle) {
+  return submit(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),
+                comm, stream_handle, [&](const comm::Communicator& communicator) {
+                  check_reduction(reduceOp);
+                  check_root(root, communicator.size());
+                });
+}
+
+hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                          hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
+  return submit(
+      make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm, stream_handle,
+      [&](const comm::Communicator& communicator) { check_divisible(count, communicator.size()); });
 }
 
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {

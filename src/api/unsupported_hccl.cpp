@@ -8,15 +8,6 @@
 
 using hccl::api::unsupported_hccl;
 
-hcclResult_t hcclReduce(const void*, void*, size_t, hcclDataType_t, hcclRedOp_t, int, hcclComm_t,
-                        void*) {
-  return unsupported_hccl(__func__);
-}
-
-hcclResult_t hcclAlltoAll(const void*, void*, size_t, hcclDataType_t, hcclComm_t, void*) {
-  return unsupported_hccl(__func__);
-}
-
 hcclResult_t hcclSend(const void*, size_t, hcclDataType_t, int, hcclComm_t, void*) {
   return unsupported_hccl(__func__);
 }

@@ -21,11 +21,6 @@ struct AddressRange {
 
 }  // namespace
 
-bool Engine::sends(const Operation& op) const {
-  return op.send_bytes != 0 &&
-         (op.call.collective != Collective::broadcast || op.call.root == rank_);
-}
-
 // Finds out what the source holds; where it is data, brings it into the page tables.
 void Engine::settle_source(Operation& op) {
   device::ArenaView& memory = *arena_.view();
@@ -55,14 +50,16 @@ void Engine::publish(Operation& op) const {
 
 void Engine::bring(Operation& op) {
   if (op.eager()) {  // names no memory: peers touch the slot alone
-    if (sends(op)) load_source(op, op.lane.slot(op.number, rank_).payload);
+    if (op.send_bytes != 0) load_source(op, op.lane.slot(op.number, rank_).payload);
   } else {
-    if (op.send_bytes != 0) op.send = arena_.place(op.call.send);
     if (op.recv_bytes != 0) {
       op.recv = arena_.place(op.call.recv);
       arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
     }
-    settle_source(op);
+    if (op.send_bytes != 0) {
+      op.send = arena_.place(op.call.send);
+      settle_source(op);
+    }
   }
   publish(op);
 }
@@ -86,8 +83,8 @@ bool Engine::in_page_tables(const Operation& op) {
   const auto populated = [&](std::uint64_t address, std::uint64_t bytes) {
     return bytes == 0 || memory.populated(arena_.place(address).file_offset, bytes);
   };
-  if (op.eager()) return !sends(op) || populated(op.call.send, op.send_bytes);
-  return populated(op.call.send, op.send_bytes) && populated(op.call.recv, op.recv_bytes);
+  return populated(op.call.send, op.send_bytes) &&
+         (op.eager() || populated(op.call.recv, op.recv_bytes));
 }
 
 // Brings this rank's part of the calls behind `op` that take the same path. Cooperative operations
@@ -103,11 +100,11 @@ void Engine::bring_ahead(Operation& op, CallsAhead* ahead) {
     unfinished[distance - 1] = result;
     const CollectiveCall* const call = ahead->next();
     if (call == nullptr || call->collective == Collective::barrier) return;
-    Operation next(op.lane, *call, size_, op.number + distance);
+    Operation next(op.lane, *call, rank_, size_, op.number + distance);
     result = {call->recv, next.recv_bytes};
     if (op.lane.brought(next.number)) continue;
     if (next.eager() != op.eager() || !in_page_tables(next)) return;
-    if (next.eager() && sends(next)) {
+    if (next.eager()) {
       const AddressRange source{call->send, next.send_bytes};
       const auto end = unfinished.begin() + distance;
       if (std::any_of(unfinished.begin(), end, [&](const auto& r) { return r.overlaps(source); }))

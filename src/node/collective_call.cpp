@@ -43,6 +43,10 @@ const char* collective_name(Collective collective) {
       return "all_gather";
     case Collective::reduce_scatter:
       return "reduce_scatter";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::all_to_all:
+      return "all_to_all";
   }
   return "unknown collective";
 }
@@ -51,10 +55,10 @@ std::string describe(const CollectiveCall& call) {
   if (call.collective == Collective::barrier) return "barrier()";
   std::string described = text(collective_name(call.collective), "(", call.count, ", ",
                                reduce::type_name(call.data_type()));
-  if (call.collective == Collective::all_reduce || call.collective == Collective::reduce_scatter) {
+  if (call.reduction() != hcclOpNone) {
     described += text(", ", reduce::operation_name(call.reduction()));
   }
-  if (call.collective == Collective::broadcast) described += text(", root ", call.root);
+  if (call.root >= 0) described += text(", root ", call.root);
   return described + ")";
 }
 

@@ -14,7 +14,9 @@ enum class Collective : std::uint8_t {
   all_reduce,
   broadcast,
   all_gather,
-  reduce_scatter
+  reduce_scatter,
+  reduce,
+  all_to_all
 };
 
 struct CollectiveCall {
@@ -42,9 +44,17 @@ class CallsAhead {
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
 };
 
-// Bytes a rank sends and receives in a call among `ranks`.
+// Bytes of the buffers of a rank that sends, and of one that receives, in a call among `ranks`.
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);
+
+// Whether `rank` does: all but the root only receive a broadcast, and only send to a reduce.
+[[nodiscard]] inline bool sends(const CollectiveCall& call, int rank) {
+  return call.collective != Collective::broadcast || call.root == rank;
+}
+[[nodiscard]] inline bool receives(const CollectiveCall& call, int rank) {
+  return call.collective != Collective::reduce || call.root == rank;
+}
 
 [[nodiscard]] const char* collective_name(Collective collective);
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 
 #include <sched.h>
 
@@ -130,15 +131,17 @@ std::optional<std::uint32_t> Engine::claim_tile(Operation& op) const {
 // touch, until it returns false. Returns whether it never did.
 template <class Visit>
 bool Engine::for_peer_buffers(const Operation& op, Visit visit) {
+  const std::uint64_t recv_bytes = node::recv_bytes(op.call, size_);
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     const Slot& slot = op.lane.slot(rank);
     device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
-    if (!visit(memory, slot.recv_offset, op.recv_bytes, slot.recv_serial, true)) return false;
-    const bool sends = op.call.collective != Collective::broadcast || op.call.root == rank;
+    if (receives(op.call, rank) &&
+        !visit(memory, slot.recv_offset, recv_bytes, slot.recv_serial, true))
+      return false;
     const bool is_data = slot.content == static_cast<std::uint8_t>(device::Content::data);
-    if (sends && is_data &&
-        !visit(memory, slot.send_offset, op.send_bytes, slot.send_serial, false))
+    if (sends(op.call, rank) && is_data &&
+        !visit(memory, slot.send_offset, op.part_bytes, slot.send_serial, false))
       return false;
   }
   return true;
@@ -154,7 +157,8 @@ bool Engine::map_peers(Operation& op) {
     memory.follow(offset, bytes, serial);
     return memory.populated(offset, bytes);
   });
-  if (op.mapped || !op.lane.seen_before(op.recv.file_offset, op.recv.serial)) return true;
+  const device::Placement& own = op.recv_bytes != 0 ? op.recv : op.send;
+  if (op.mapped || !op.lane.seen_before(own.file_offset, own.serial)) return true;
   const std::uint32_t open = op.lane.state_word(LaneBlock::open);
   op.mapped = for_peer_buffers(op, [&](device::ArenaView& memory, std::uint64_t offset,
                                        std::uint64_t bytes, std::uint32_t serial, bool write) {
@@ -166,6 +170,14 @@ bool Engine::map_peers(Operation& op) {
     return true;
   });
   return op.mapped;
+}
+
+// Measured: up to here plain stores still find enough of their lines in the caches.
+reduce::StorePolicy Engine::store_policy(const Operation& op) const {
+  const std::uint64_t bytes = op.part_bytes + node::recv_bytes(op.call, size_);
+  return bytes * static_cast<std::uint64_t>(size_) > cache_bytes_ / 2 * 3
+             ? reduce::StorePolicy::streaming
+             : reduce::StorePolicy::cached;
 }
 
 const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t offset,
@@ -181,7 +193,16 @@ const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t off
   return memory.at(at);
 }
 
+std::byte* Engine::destination(const Operation& op, int rank, std::uint64_t offset,
+                               std::uint64_t bytes) {
+  device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+  const std::uint64_t at = op.lane.slot(rank).recv_offset + offset;
+  if (!op.mapped) memory.populate(at, bytes, true);
+  return memory.at(at);
+}
+
 void Engine::run_tile(Operation& op, std::uint32_t number) {
+  if (op.call.collective == Collective::all_to_all) return exchange_tile(op, op.plan->tile(number));
   const Tile tile = op.plan->tile(number);
   const std::uint64_t in_chunks =
       static_cast<std::uint64_t>(tile.chunk) * op.plan->chunk_bytes() + tile.first_byte;
@@ -189,45 +210,74 @@ void Engine::run_tile(Operation& op, std::uint32_t number) {
   std::array<std::byte*, kMostRanks> destinations;
   std::size_t source_count = 0;
   std::size_t destination_count = 0;
-  const auto destination = [&](int rank, std::uint64_t offset) {
-    device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
-    const std::uint64_t at = op.lane.slot(rank).recv_offset + offset;
-    if (!op.mapped) memory.populate(at, tile.bytes, true);
-    destinations[destination_count++] = memory.at(at);
+  const auto from = [&](int rank, std::uint64_t offset) {
+    sources[source_count++] = source(op, rank, offset, tile.bytes);
   };
-  // Measured: up to here plain stores still find enough of their lines in the caches.
-  const bool streaming =
-      (op.send_bytes + op.recv_bytes) * static_cast<std::uint64_t>(size_) > cache_bytes_ / 2 * 3;
-  const auto policy = streaming ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached;
+  const auto to = [&](int rank, std::uint64_t offset) {
+    destinations[destination_count++] = destination(op, rank, offset, tile.bytes);
+  };
   switch (op.call.collective) {
     case Collective::barrier:
+    case Collective::all_to_all:
       return;
     case Collective::all_reduce:
       for (int rank = 0; rank < size_; ++rank) {
-        sources[source_count++] = source(op, rank, tile.first_byte, tile.bytes);
-        destination(rank, tile.first_byte);
+        from(rank, tile.first_byte);
+        to(rank, tile.first_byte);
       }
       break;
+    case Collective::reduce:
+      for (int rank = 0; rank < size_; ++rank) from(rank, tile.first_byte);
+      to(op.call.root, tile.first_byte);
+      break;
     case Collective::reduce_scatter:
-      for (int rank = 0; rank < size_; ++rank)
-        sources[source_count++] = source(op, rank, in_chunks, tile.bytes);
-      destination(tile.chunk, tile.first_byte);
+      for (int rank = 0; rank < size_; ++rank) from(rank, in_chunks);
+      to(tile.chunk, tile.first_byte);
       break;
     case Collective::broadcast:
-      sources[source_count++] = source(op, op.call.root, tile.first_byte, tile.bytes);
-      for (int rank = 0; rank < size_; ++rank) destination(rank, tile.first_byte);
+      from(op.call.root, tile.first_byte);
+      for (int rank = 0; rank < size_; ++rank) to(rank, tile.first_byte);
       break;
     case Collective::all_gather:
-      sources[source_count++] = source(op, tile.chunk, tile.first_byte, tile.bytes);
-      for (int rank = 0; rank < size_; ++rank) destination(rank, in_chunks);
+      from(tile.chunk, tile.first_byte);
+      for (int rank = 0; rank < size_; ++rank) to(rank, in_chunks);
       break;
   }
   if (source_count == 1) {
-    reduce::copy_tile(sources[0], {destinations.data(), destination_count}, tile.bytes, policy);
+    reduce::copy_tile(sources[0], {destinations.data(), destination_count}, tile.bytes,
+                      store_policy(op));
   } else {
     reduce::reduce_tile(op.call.data_type(), op.call.reduction(), {sources.data(), source_count},
                         {destinations.data(), destination_count},
-                        tile.bytes / reduce::element_size(op.call.data_type()), policy);
+                        tile.bytes / reduce::element_size(op.call.data_type()), store_policy(op));
+  }
+}
+
+// Both directions of a pair at once: in place, each part lies where the other has to go.
+void Engine::exchange_tile(Operation& op, const Tile& tile) {
+  alignas(64) thread_local std::array<std::byte, TilePlan::kLongestTile> aside;
+  const auto policy = store_policy(op);
+  const auto part = [&](int rank) {
+    return static_cast<std::uint64_t>(rank) * op.plan->chunk_bytes() + tile.first_byte;
+  };
+  const int rank = tile.chunk;
+  for (int peer = tile.first_peer; peer < tile.end_peer; ++peer) {
+    const std::byte* const outgoing = source(op, rank, part(peer), tile.bytes);
+    std::byte* const at_peer = destination(op, peer, part(rank), tile.bytes);
+    if (peer == rank) {
+      if (outgoing != at_peer) reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, policy);
+      continue;
+    }
+    const std::byte* const incoming = source(op, peer, part(rank), tile.bytes);
+    std::byte* const at_rank = destination(op, rank, part(peer), tile.bytes);
+    if (incoming != at_peer) {
+      reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, policy);
+      reduce::copy_tile(incoming, {&at_rank, 1}, tile.bytes, policy);
+    } else {
+      std::memcpy(aside.data(), incoming, tile.bytes);
+      reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, policy);
+      std::memcpy(at_rank, aside.data(), tile.bytes);
+    }
   }
 }
 

@@ -53,12 +53,19 @@ void Engine::store_eager_result(const Operation& op) {
   switch (op.call.collective) {
     case Collective::barrier:
       break;
+    case Collective::all_to_all:
+      for (std::size_t rank = 0; rank < sources.size(); ++rank) {
+        const std::size_t part = op.part_bytes / sources.size();
+        std::memcpy(destination + rank * part,
+                    sources[rank] + static_cast<std::size_t>(rank_) * part, part);
+      }
+      break;
     case Collective::broadcast:
       std::memcpy(destination, sources[static_cast<std::size_t>(op.call.root)], op.recv_bytes);
       break;
     case Collective::all_gather:
       for (std::size_t rank = 0; rank < sources.size(); ++rank) {
-        std::memcpy(destination + rank * op.send_bytes, sources[rank], op.send_bytes);
+        std::memcpy(destination + rank * op.part_bytes, sources[rank], op.part_bytes);
       }
       break;
     case Collective::reduce_scatter:
@@ -66,6 +73,7 @@ void Engine::store_eager_result(const Operation& op) {
         source += static_cast<std::size_t>(rank_) * op.recv_bytes;
       [[fallthrough]];
     case Collective::all_reduce:
+    case Collective::reduce:
       reduce::reduce_tile(op.call.data_type(), op.call.reduction(), sources, {&destination, 1},
                           op.call.count, reduce::StorePolicy::cached);
   }

@@ -30,7 +30,7 @@ std::string Engine::rank_text(int rank) const {
 
 void Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead) {
   lane.attach();
-  Operation op(lane, call, size_, lane.number());
+  Operation op(lane, call, rank_, size_, lane.number());
   const Turn turn(lane, op.eager());
   // Peers may have completed, or be in, what this rank has brought its part to: that ends like any.
   if (fault_.raised() && !lane.brought(op.number)) fault_.throw_error();

@@ -13,6 +13,7 @@
 #include "node/fault.h"
 #include "node/lane.h"
 #include "node/tile_plan.h"
+#include "reduce/reduce.h"
 
 #include <chrono>
 #include <cstdint>
@@ -70,7 +71,6 @@ class Engine {
   void settle_source(Operation& op);
   void publish(Operation& op) const;
   void ring_if_complete(const Operation& op);
-  [[nodiscard]] bool sends(const Operation& op) const;
   [[nodiscard]] bool in_page_tables(const Operation& op);
   [[nodiscard]] bool all_arrived(const Lane& lane, std::uint32_t number) const;
 
@@ -83,7 +83,10 @@ class Engine {
   void work(Operation& op);
   std::optional<std::uint32_t> claim_tile(Operation& op) const;
   void run_tile(Operation& op, std::uint32_t number);
+  void exchange_tile(Operation& op, const Tile& tile);
+  [[nodiscard]] reduce::StorePolicy store_policy(const Operation& op) const;
   const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
+  std::byte* destination(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
   template <class Visit>
   bool for_peer_buffers(const Operation& op, Visit visit);
   bool map_peers(Operation& op);

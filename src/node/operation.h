@@ -10,17 +10,20 @@
 namespace hccl::node {
 
 struct Engine::Operation {
-  Operation(Lane& lane_in, const CollectiveCall& call_in, int ranks, std::uint32_t number_in)
+  Operation(Lane& lane_in, const CollectiveCall& call_in, int rank, int ranks,
+            std::uint32_t number_in)
       : lane(lane_in),
         call(call_in),
         number(number_in),
-        send_bytes(node::send_bytes(call_in, ranks)),
-        recv_bytes(node::recv_bytes(call_in, ranks)) {}
+        part_bytes(node::send_bytes(call_in, ranks)),
+        send_bytes(sends(call_in, rank) ? part_bytes : 0),
+        recv_bytes(receives(call_in, rank) ? node::recv_bytes(call_in, ranks) : 0) {}
 
   Lane& lane;
   const CollectiveCall& call;
   const std::uint32_t number;
-  const std::uint64_t send_bytes;
+  const std::uint64_t part_bytes;  // what a rank that sends brings
+  const std::uint64_t send_bytes;  // what this rank sends
   const std::uint64_t recv_bytes;
   device::Placement send;  // in this rank's memory file
   device::Placement recv;
@@ -35,7 +38,7 @@ struct Engine::Operation {
   Deadline deadline = Deadline::never();
   Deadline report = Deadline::never();
 
-  [[nodiscard]] bool eager() const { return send_bytes <= Slot::kPayloadBytes; }
+  [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
 };
 
 // An operation's turn on its lane. However it ends, the next call has the next number: a peer may

@@ -17,27 +17,57 @@ std::uint64_t choose_tile_bytes(std::uint64_t bytes, int cores) {
   return std::clamp(share / kLine * kLine, TilePlan::kShortestTile, TilePlan::kLongestTile);
 }
 
+std::uint64_t bytes_of_chunk(const CollectiveCall& call, int ranks) {
+  const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
+  return call.collective == Collective::all_to_all ? bytes / static_cast<std::uint64_t>(ranks)
+                                                   : bytes;
+}
+
+std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows) {
+  const auto count = static_cast<std::uint32_t>(ranks);
+  if (collective == Collective::all_gather || collective == Collective::reduce_scatter)
+    return count;
+  if (collective != Collective::all_to_all) return 1;
+  return whole_rows ? count : count * (count + 1) / 2;
+}
+
 }  // namespace
 
 TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores)
     : collective_(call.collective),
-      chunks_(call.collective == Collective::all_gather ||
-                      call.collective == Collective::reduce_scatter
-                  ? static_cast<std::uint32_t>(ranks)
-                  : 1),
-      chunk_bytes_(call.count * reduce::element_size(call.data_type())),
+      ranks_(ranks),
+      root_(call.root),
+      chunk_bytes_(bytes_of_chunk(call, ranks)),
+      whole_rows_(collective_ == Collective::all_to_all && chunk_bytes_ <= kShortestTile),
+      chunks_(number_of_chunks(collective_, ranks, whole_rows_)),
       tile_bytes_(choose_tile_bytes(chunk_bytes_ * chunks_, cores)),
       tiles_per_chunk_(static_cast<std::uint32_t>((chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_)) {
 }
 
 Tile TilePlan::tile(std::uint32_t number) const {
+  if (collective_ == Collective::all_to_all) return pair_tile(number);
   const std::uint64_t first = number % tiles_per_chunk_ * tile_bytes_;
   return {static_cast<int>(number / tiles_per_chunk_), first,
           std::min(tile_bytes_, chunk_bytes_ - first)};
 }
 
+// Chunks are the pairs (0, 0), (0, 1) ... (0, n - 1), (1, 1) ... (n - 1, n - 1), or the rows of
+// these.
+Tile TilePlan::pair_tile(std::uint32_t number) const {
+  auto chunk = static_cast<int>(number / tiles_per_chunk_);
+  if (whole_rows_) return {chunk, 0, chunk_bytes_, chunk, ranks_};
+  int row = 0;
+  for (; chunk >= ranks_ - row; ++row) chunk -= ranks_ - row;
+  const std::uint64_t first = number % tiles_per_chunk_ * tile_bytes_;
+  return {row, first, std::min(tile_bytes_, chunk_bytes_ - first), row + chunk, row + chunk + 1};
+}
+
 bool TilePlan::stores_to(std::uint32_t number, int rank) const {
-  return collective_ != Collective::reduce_scatter || tile(number).chunk == rank;
+  if (collective_ == Collective::reduce) return rank == root_;
+  if (collective_ == Collective::reduce_scatter) return tile(number).chunk == rank;
+  if (collective_ != Collective::all_to_all) return true;
+  const Tile pairs = tile(number);
+  return pairs.chunk == rank || (pairs.first_peer <= rank && rank < pairs.end_peer);
 }
 
 }  // namespace hccl::node

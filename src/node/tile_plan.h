@@ -10,12 +10,16 @@
 
 namespace hccl::node {
 
-// A run of elements of one chunk. For all-gather and reduce-scatter there is a chunk per rank, else
-// one.
+// A run of bytes of one chunk. All-gather and reduce-scatter have a chunk per rank. All-to-all has
+// one per pair of ranks, whose parts for each other a tile exchanges, so that it may be in place;
+// short ones are taken together: rank `chunk` and every rank from `first_peer` on. The others have
+// one chunk.
 struct Tile {
   int chunk = 0;
   std::uint64_t first_byte = 0;  // in the chunk
   std::uint64_t bytes = 0;
+  int first_peer = 0;  // of an all-to-all
+  int end_peer = 0;
 };
 
 class TilePlan {
@@ -34,9 +38,14 @@ class TilePlan {
   [[nodiscard]] bool stores_to(std::uint32_t number, int rank) const;
 
  private:
+  [[nodiscard]] Tile pair_tile(std::uint32_t number) const;
+
   Collective collective_;
-  std::uint32_t chunks_;
+  int ranks_;
+  int root_;
   std::uint64_t chunk_bytes_;
+  bool whole_rows_;  // an all-to-all whose parts are short
+  std::uint32_t chunks_;
   std::uint64_t tile_bytes_;
   std::uint32_t tiles_per_chunk_;
 };

@@ -26,8 +26,6 @@ template <auto function>
 constexpr auto with_zeros = [] { return call(function); };
 
 constexpr Function<hcclResult_t> kHcclFunctions[] = {
-    {"hcclReduce", with_zeros<hcclReduce>},
-    {"hcclAlltoAll", with_zeros<hcclAlltoAll>},
     {"hcclSend", with_zeros<hcclSend>},
     {"hcclRecv", with_zeros<hcclRecv>},
     {"hcclGroupStart", with_zeros<hcclGroupStart>},

@@ -43,6 +43,12 @@ const std::vector<Case>& cases() {
        with(C::reduce_scatter, 300, hcclBfloat16, hcclMax)},
       {"root", with(C::broadcast, 7000, hcclFloat32, hcclSum, 0),
        with(C::broadcast, 7000, hcclFloat32, hcclSum, 1)},
+      {"root_of_reduce", with(C::reduce, 7000, hcclFloat64, hcclProd, 0),
+       with(C::reduce, 7000, hcclFloat64, hcclProd, 1)},
+      {"small_and_large", with(C::all_to_all, 24, hcclInt8, hcclSum),
+       with(C::all_to_all, 240'000, hcclInt8, hcclSum)},
+      {"exchange", with(C::all_to_all, 2400, hcclUint8, hcclSum),
+       with(C::reduce, 2400, hcclUint8, hcclSum)},
       {"collective", with(C::all_gather, 999, hcclInt32, hcclSum),
        with(C::broadcast, 999, hcclInt32, hcclSum)},
   };

@@ -75,11 +75,11 @@ INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloa
 TEST(Control, BitsAreNotThoseOfAnotherOrder) {
   int different = 0;
   for (std::size_t index = 0; index < kCount; ++index) {
-    std::vector<std::uint32_t> sources;
+    std::vector<std::uint64_t> sources;
     for (int rank = 0; rank < kRanks; ++rank) {
-      sources.push_back(element_bits(hcclFloat32, Data::numbers, 20'240'229, rank, index));
+      sources.push_back(element_word(hcclFloat32, Data::numbers, 20'240'229, rank, index));
     }
-    const std::uint32_t in_order = fold(hcclFloat32, hcclSum, sources);
+    const std::uint64_t in_order = fold(hcclFloat32, hcclSum, sources);
     std::rotate(sources.begin(), sources.begin() + 3, sources.end());
     different += fold(hcclFloat32, hcclSum, sources) != in_order ? 1 : 0;
   }

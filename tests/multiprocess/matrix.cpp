@@ -7,8 +7,6 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::array kTypes{hcclFloat32, hcclBfloat16, hcclInt32};
-constexpr std::array kReductions{hcclSum, hcclMin, hcclMax};
 constexpr std::array<std::size_t, 4> kSmallCounts{0, 1, 3, 17};
 constexpr std::array<std::size_t, 3> kLargeCounts{1000, 65'537, 300'001};
 constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  // from 5 ranks up
@@ -16,8 +14,9 @@ constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
 // Elements of the larger buffer are bounded, whatever the number of parts.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
-  const bool parts =
-      collective == Collective::all_gather || collective == Collective::reduce_scatter;
+  const bool parts = collective == Collective::all_gather ||
+                     collective == Collective::reduce_scatter ||
+                     collective == Collective::all_to_all;
   const std::size_t most = test_scale() > 1 ? 4'000'000 : 300'000;
   return parts && count * static_cast<std::size_t>(size) > most
              ? most / static_cast<std::size_t>(size) | 1U
@@ -29,8 +28,8 @@ class MatrixBuilder {
   MatrixBuilder(Collective collective, int size) : collective_(collective), size_(size) {}
 
   std::vector<Operation> build() {
-    for (const hcclDataType_t type : kTypes) {
-      for (const hcclRedOp_t reduction : kReductions) {
+    for (const hcclDataType_t type : kAllTypes) {
+      for (const hcclRedOp_t reduction : kAllReductions) {
         if (!reduces(collective_) && reduction != hcclSum) continue;
         for (const bool in_place : {false, true}) add_counts(type, reduction, in_place);
       }
@@ -56,6 +55,7 @@ class MatrixBuilder {
     operation.reduction = reduction;
     operation.in_place = in_place;
     operation.count = bounded(count, collective_, size_);
+    if (collective_ == Collective::all_to_all) operation.count *= static_cast<std::size_t>(size_);
     operation.root = static_cast<int>(operations_.size()) % size_;
     operation.offset = kOffsets[operations_.size() % kOffsets.size()];
     operation.seed = operations_.size() * 1000;

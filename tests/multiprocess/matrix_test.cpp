@@ -78,8 +78,9 @@ TEST(Control, OtherDataIsNoticedByEveryRank) {
 
 std::vector<Case> cases(const std::vector<int>& sizes) {
   std::vector<Case> all;
-  for (const Collective collective : {Collective::all_reduce, Collective::broadcast,
-                                      Collective::all_gather, Collective::reduce_scatter}) {
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::broadcast, Collective::all_gather,
+        Collective::reduce_scatter, Collective::reduce, Collective::all_to_all}) {
     for (const int size : sizes) all.push_back({collective, size});
   }
   return all;

@@ -90,17 +90,19 @@ class Program {
 
   void collective(synStreamHandle stream) {
     constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
-                                      Collective::all_gather, Collective::reduce_scatter};
-    constexpr std::array kTypes{hcclFloat32, hcclBfloat16, hcclInt32};
-    constexpr std::array kReductions{hcclSum, hcclMin, hcclMax};
+                                      Collective::all_gather, Collective::reduce_scatter,
+                                      Collective::reduce,     Collective::all_to_all};
     constexpr std::array<std::size_t, 6> kLimits{2, 20, 300, 4'000, 20'000, 60'000};
     const Group& group = groups_[pick(2)];
     Operation operation;
     operation.collective = kCollectives[pick(kCollectives.size())];
-    operation.type = kTypes[pick(kTypes.size())];
-    operation.reduction = kReductions[pick(kReductions.size())];
+    operation.type = kAllTypes[pick(kAllTypes.size())];
+    operation.reduction = kAllReductions[pick(kAllReductions.size())];
     operation.root = static_cast<int>(pick(groups_[0].members.size()));
     operation.count = pick(kLimits[pick(kLimits.size())]);
+    if (operation.collective == Collective::all_to_all) {
+      operation.count -= operation.count % groups_[0].members.size();
+    }
     operation.in_place = pick(2) != 0;
     operation.offset = pick(40);
     operation.seed = random_();

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain scalar code on purpose: it is what the vector kernels are compared with.
+// Data from hashes, so that nothing has to be kept.
 #include "elements.h"
 
-#include "check.h"
-
-#include <cmath>
 #include <cstring>
 
 namespace hccl::test {
@@ -15,18 +12,6 @@ std::uint64_t mix(std::uint64_t value) {  // splitmix64
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
   value = (value ^ (value >> 27)) * 0x94D049BB133111EBU;
   return value ^ (value >> 31);
-}
-
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-float float_of(std::uint32_t bits) {
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
 }
 
 // Sign, exponent in [-20, 20) and mantissa, each random.
@@ -54,98 +39,45 @@ std::uint32_t special_float_bits(std::uint64_t random) {
   }
 }
 
-float to_float(hcclDataType_t type, std::uint32_t bits) {
-  return float_of(type == hcclBfloat16 ? bits << 16 : bits);
+std::uint64_t double_word(std::uint32_t float_bits, std::uint64_t random, bool special) {
+  const auto wide = static_cast<double>(bits<float>(float_bits));
+  return to_word(wide) | (special ? 0 : mix(random) & 0x1FFFFFFFU);
 }
 
-float smaller(float a, float b) {
-  if (std::isnan(a) || std::isnan(b)) return float_of(0x7FC00000U);
-  if (a == b) return std::signbit(a) ? a : b;
-  return a < b ? a : b;
-}
-
-float larger(float a, float b) {
-  if (std::isnan(a) || std::isnan(b)) return float_of(0x7FC00000U);
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
-}
-
-float combine(hcclRedOp_t operation, float a, float b) {
-  return operation == hcclSum ? a + b : operation == hcclMin ? smaller(a, b) : larger(a, b);
-}
-
-std::uint32_t combine_integers(hcclRedOp_t operation, std::uint32_t a, std::uint32_t b) {
-  if (operation == hcclSum) return a + b;
-  const bool less = static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b);
-  return less == (operation == hcclMin) ? a : b;
+// Half has few numbers: any bits, kept finite by clearing the highest bit of an exponent of ones.
+std::uint16_t half_word(std::uint32_t float_bits, std::uint64_t random, bool special) {
+  if (special) return to_half(bits<float>(float_bits));
+  const auto word = static_cast<std::uint16_t>(random);
+  return (word & 0x7C00) == 0x7C00 ? static_cast<std::uint16_t>(word & 0xBFFF) : word;
 }
 
 }  // namespace
 
-std::size_t size_of(hcclDataType_t type) { return type == hcclBfloat16 ? 2 : 4; }
-
 const char* name_of(hcclDataType_t type) {
-  return type == hcclFloat32 ? "float" : type == hcclBfloat16 ? "bfloat16" : "int32";
+  constexpr std::array kNames = {"int8",   "uint8", "int32", "uint32", "int64",
+                                 "uint64", "half",  "float", "double", "bfloat16"};
+  return kNames.at(type);
 }
 
 const char* name_of(hcclRedOp_t operation) {
-  return operation == hcclSum ? "sum" : operation == hcclMin ? "min" : "max";
+  constexpr std::array kNames = {"sum", "prod", "min", "max", "avg", "none"};
+  return kNames.at(operation);
 }
 
-std::uint32_t element_bits(hcclDataType_t type, Data data, std::uint64_t seed, int source,
+std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed, int source,
                            std::size_t index) {
   const std::uint64_t random = mix(mix(seed + static_cast<std::uint64_t>(source)) ^ index);
-  const bool narrow = type == hcclBfloat16;
-  if (type == hcclInt32) return static_cast<std::uint32_t>(random);
-  if (data == Data::bits) return static_cast<std::uint32_t>(random) & (narrow ? 0xFFFFU : ~0U);
+  const std::size_t unused = 64 - 8 * size_of(type);
+  if (!is_float(type) || data == Data::bits) return random << unused >> unused;
   const bool special = data == Data::specials && (random >> 40) % 16 == 0;
-  const std::uint32_t bits = special ? special_float_bits(mix(random)) : random_float_bits(random);
-  return narrow ? bits >> 16 : bits;
+  const std::uint32_t word = special ? special_float_bits(mix(random)) : random_float_bits(random);
+  if (type == hcclFloat64) return double_word(word, random, special);
+  if (type == hcclFloat16) return half_word(word, random, special);
+  return type == hcclBfloat16 ? word >> 16 : word;
 }
 
-void store_bits(hcclDataType_t type, std::byte* where, std::uint32_t bits) {
-  const auto narrow = static_cast<std::uint16_t>(bits);
-  if (type == hcclBfloat16) {
-    std::memcpy(where, &narrow, sizeof(narrow));
-  } else {
-    std::memcpy(where, &bits, sizeof(bits));
-  }
-}
-
-std::uint32_t load_bits(hcclDataType_t type, const std::byte* where) {
-  std::uint16_t narrow = 0;
-  std::uint32_t bits = 0;
-  if (type == hcclBfloat16) {
-    std::memcpy(&narrow, where, sizeof(narrow));
-    return narrow;
-  }
-  std::memcpy(&bits, where, sizeof(bits));
-  return bits;
-}
-
-std::uint16_t to_bfloat16(float value) {
-  const std::uint32_t bits = bits_of(value);
-  if (std::isnan(value)) return 0x7FC0U;
-  const std::uint32_t even = (bits >> 16) & 1U;
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + even) >> 16);
-}
-
-std::uint32_t fold(hcclDataType_t type, hcclRedOp_t operation,
-                   const std::vector<std::uint32_t>& sources) {
-  require(!sources.empty(), "a fold of something");
-  if (sources.size() == 1) return sources.front();  // one rank: a copy
-  if (type == hcclInt32) {
-    std::uint32_t result = sources.front();
-    for (std::size_t at = 1; at < sources.size(); ++at) {
-      result = combine_integers(operation, result, sources[at]);
-    }
-    return result;
-  }
-  float result = to_float(type, sources.front());
-  for (std::size_t at = 1; at < sources.size(); ++at) {
-    result = combine(operation, result, to_float(type, sources[at]));
-  }
-  return type == hcclBfloat16 ? to_bfloat16(result) : bits_of(result);
+void store_word(hcclDataType_t type, std::byte* where, std::uint64_t word) {
+  std::memcpy(where, &word, size_of(type));
 }
 
 }  // namespace hccl::test

@@ -20,6 +20,29 @@ TEST(Bfloat16, RoundsToNearestEven) {
   EXPECT_EQ(to_bfloat16(-std::numeric_limits<float>::quiet_NaN()), 0x7FC0U);
 }
 
+TEST(Half, RoundsToNearestEven) {
+  EXPECT_EQ(to_half(1.0F), 0x3C00U);
+  EXPECT_EQ(to_half(1.0F + 0x1p-11F), 0x3C00U);             // half way: to even, down
+  EXPECT_EQ(to_half(1.0F + 0x1p-10F + 0x1p-11F), 0x3C02U);  // half way: to even, up
+  EXPECT_EQ(to_half(-0x1p-24F), 0x8001U);                   // the smallest
+  EXPECT_EQ(to_half(0x1p-25F), 0x0000U);                    // half of it: to even
+  EXPECT_EQ(to_half(0x1.8p-25F), 0x0001U);
+  EXPECT_EQ(to_half(0x1.FF8p-15F), 0x03FFU);  // the largest without a leading one
+  EXPECT_EQ(to_half(0x1.FFCp-15F), 0x0400U);  // half way to its neighbour, which has one
+  EXPECT_EQ(to_half(65504.0F), 0x7BFFU);
+  EXPECT_EQ(to_half(65519.9F), 0x7BFFU);
+  EXPECT_EQ(to_half(65520.0F), 0x7C00U);
+  for (std::uint32_t word = 0; word < 0x7C00; ++word) {
+    EXPECT_EQ(to_half(from_half(static_cast<std::uint16_t>(word))), word);
+  }
+}
+
+TEST(Fold, AveragesInTheTypeOfTheSum) {
+  EXPECT_EQ(fold(hcclInt32, hcclAvg, {static_cast<std::uint32_t>(-3), 0}), 0xFFFFFFFFU);  // to zero
+  EXPECT_EQ(fold(hcclUint8, hcclAvg, {200, 100}), (300 - 256) / 2U);                      // wraps
+  EXPECT_EQ(fold(hcclBfloat16, hcclAvg, {0x3F80U, 0x4040U}), 0x4000U);                    // 1 and 3
+}
+
 TEST(Fold, KeepsTheRulesOfMinimumAndMaximum) {
   EXPECT_EQ(fold(hcclFloat32, hcclMin, {0x00000000U, 0x80000000U}), 0x80000000U);
   EXPECT_EQ(fold(hcclFloat32, hcclMax, {0x80000000U, 0x00000000U}), 0x00000000U);
@@ -41,8 +64,8 @@ TEST(Fold, DependsOnTheOrder) {
 
 TEST(ElementBits, StayWithinTheRange) {
   for (std::size_t index = 0; index < 10'000; ++index) {
-    const std::uint32_t bits = element_bits(hcclFloat32, Data::numbers, 7, 1, index);
-    const std::uint32_t exponent = (bits >> 23) & 0xFFU;
+    const std::uint64_t word = element_word(hcclFloat32, Data::numbers, 7, 1, index);
+    const std::uint64_t exponent = (word >> 23) & 0xFFU;
     EXPECT_GE(exponent, 127U - 20U);
     EXPECT_LT(exponent, 127U + 20U);
   }

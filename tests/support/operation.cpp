@@ -36,18 +36,27 @@ const char* name_of(Collective collective) {
       return "all_gather";
     case Collective::reduce_scatter:
       return "reduce_scatter";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::all_to_all:
+      return "all_to_all";
   }
   return "?";
 }
 
 bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
+}
+
+bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce;
 }
 
 std::string describe(const Operation& operation) {
   return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
               reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",
-              operation.collective == Collective::broadcast ? join(" root ", operation.root) : "",
+              has_root(operation.collective) ? join(" root ", operation.root) : "",
               operation.in_place ? " in place" : "", " at offset ", operation.offset, " (seed ",
               operation.seed, ")");
 }
@@ -72,14 +81,15 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
     receive_start_ += part;
   }
   for (std::size_t index = 0; index < send_elements(); ++index) {
-    store_bits(operation.type, send_.before.data() + send_start_ + index * element_,
+    store_word(operation.type, send_.before.data() + send_start_ + index * element_,
                input(group.rank, index));
   }
 }
 
 Data OperationRun::data() const {
   if (!reduces(operation_.collective)) return Data::bits;
-  return operation_.reduction == hcclSum || group_.size() == 1 ? Data::numbers : Data::specials;
+  const bool exact = operation_.reduction == hcclMin || operation_.reduction == hcclMax;
+  return exact && group_.size() > 1 ? Data::specials : Data::numbers;
 }
 
 std::size_t OperationRun::send_elements() const {
@@ -90,24 +100,30 @@ std::size_t OperationRun::send_elements() const {
 }
 
 std::size_t OperationRun::receive_elements() const {
+  if (operation_.collective == Collective::reduce && operation_.root != group_.rank) return 0;
   const std::size_t parts =
       operation_.collective == Collective::all_gather ? static_cast<std::size_t>(group_.size()) : 1;
   return operation_.count * parts;
 }
 
-std::uint32_t OperationRun::input(int source, std::size_t index) const {
-  return element_bits(operation_.type, data(), operation_.seed, source, index);
+std::uint64_t OperationRun::input(int source, std::size_t index) const {
+  return element_word(operation_.type, data(), operation_.seed, source, index);
 }
 
-std::uint32_t OperationRun::output(std::size_t index) const {
+std::uint64_t OperationRun::output(std::size_t index) const {
   if (operation_.collective == Collective::broadcast) return input(operation_.root, index);
   if (operation_.collective == Collective::all_gather) {
     return input(static_cast<int>(index / operation_.count), index % operation_.count);
   }
+  if (operation_.collective == Collective::all_to_all) {
+    const std::size_t part = operation_.count / static_cast<std::size_t>(group_.size());
+    return input(static_cast<int>(index / part),
+                 static_cast<std::size_t>(group_.rank) * part + index % part);
+  }
   if (operation_.collective == Collective::reduce_scatter) {
     index += static_cast<std::size_t>(group_.rank) * operation_.count;
   }
-  thread_local std::vector<std::uint32_t> sources;
+  thread_local std::vector<std::uint64_t> sources;
   sources.clear();
   for (int source = 0; source < group_.size(); ++source) sources.push_back(input(source, index));
   return fold(operation_.type, operation_.reduction, sources);
@@ -141,6 +157,13 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
     case Collective::reduce_scatter:
       return hcclReduceScatter(send, receive, operation_.count, operation_.type,
                                operation_.reduction, group_.handle, stream);
+    case Collective::reduce:
+      // Only the root's receive buffer counts.
+      return hcclReduce(send, operation_.root == group_.rank ? receive : nullptr, operation_.count,
+                        operation_.type, operation_.reduction, operation_.root, group_.handle,
+                        stream);
+    case Collective::all_to_all:
+      return hcclAlltoAll(send, receive, operation_.count, operation_.type, group_.handle, stream);
   }
   return hcclInvalidArgument;
 }
@@ -160,7 +183,7 @@ void OperationRun::verify() const {
                 target.begin() + static_cast<std::ptrdiff_t>(send_.start));
   }
   for (std::size_t index = 0; index < receive_elements(); ++index) {
-    store_bits(operation_.type, target.data() + receive_start_ + index * element_, output(index));
+    store_word(operation_.type, target.data() + receive_start_ + index * element_, output(index));
   }
   compare(send_, expected_send, "send");
   compare(receive_, expected_receive, "receive");

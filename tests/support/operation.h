@@ -15,9 +15,10 @@
 
 namespace hccl::test {
 
-enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter };
+enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter, reduce, all_to_all };
 [[nodiscard]] const char* name_of(Collective collective);
 [[nodiscard]] bool reduces(Collective collective);
+[[nodiscard]] bool has_root(Collective collective);
 
 struct Operation {
   Collective collective = Collective::all_reduce;
@@ -59,8 +60,8 @@ class OperationRun {
   [[nodiscard]] Data data() const;
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
-  [[nodiscard]] std::uint32_t input(int source, std::size_t index) const;
-  [[nodiscard]] std::uint32_t output(std::size_t index) const;
+  [[nodiscard]] std::uint64_t input(int source, std::size_t index) const;
+  [[nodiscard]] std::uint64_t output(std::size_t index) const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;
 

@@ -31,7 +31,7 @@ std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t st
   std::vector<Step> program(steps);
   const auto below = [&](std::size_t end) { return random() % end; };
   for (Step& step : program) {
-    step.collective = static_cast<Collective>(1 + below(5));
+    step.collective = static_cast<Collective>(1 + below(7));
     step.send = below(kBuffers);
     step.recv = below(kBuffers);
     const auto chunks = static_cast<std::size_t>(ranks);
@@ -40,7 +40,11 @@ std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t st
     if (chunked && step.recv == step.send) step.recv = (step.send + 1) % kBuffers;
     const std::size_t most = below(4) == 0 ? kLength : 64;
     step.count = 1 + below(chunked ? std::max<std::size_t>(1, most / chunks) : most);
-    if (step.collective == Collective::broadcast) step.root = static_cast<int>(below(chunks));
+    const bool rooted =
+        step.collective == Collective::broadcast || step.collective == Collective::reduce;
+    if (rooted) step.root = static_cast<int>(below(chunks));
+    if (step.collective == Collective::all_to_all)
+      step.count = (step.count + chunks - 1) / chunks * chunks;
   }
   return program;
 }
@@ -49,6 +53,9 @@ CollectiveCall call_of(const Step& step, const std::vector<std::uint64_t>& buffe
   CollectiveCall call = all_reduce_call(step.count, buffers[step.send], buffers[step.recv]);
   call.collective = step.collective;
   call.root = step.root;
+  if (step.collective != Collective::all_reduce && step.collective != Collective::reduce_scatter &&
+      step.collective != Collective::reduce)
+    call.operation = hcclOpNone;
   if (step.collective == Collective::barrier) call.count = call.send = call.recv = 0;
   return call;
 }
@@ -72,6 +79,17 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
       case Collective::reduce_scatter:
         std::copy_n(sum.begin() + offset, count, result.begin());
         break;
+      case Collective::reduce:
+        if (static_cast<int>(rank) == step.root) std::copy_n(sum.begin(), count, result.begin());
+        break;
+      case Collective::all_to_all: {
+        const std::ptrdiff_t part = count / static_cast<std::ptrdiff_t>(ranks.size());
+        for (std::size_t from = 0; from < inputs.size(); ++from) {
+          std::copy_n(inputs[from].begin() + static_cast<std::ptrdiff_t>(rank) * part, part,
+                      result.begin() + static_cast<std::ptrdiff_t>(from) * part);
+        }
+        break;
+      }
       case Collective::broadcast:
         std::copy_n(inputs[static_cast<std::size_t>(step.root)].begin(), count, result.begin());
         break;

@@ -87,7 +87,7 @@ class ReduceTile : public testing::TestWithParam<std::tuple<hcclDataType_t, hccl
 
   // Places the operands, reduces, and checks every byte of and around them.
   void check(const Case& c) {
-    const std::size_t bytes = c.count * reference::element_bytes(type());
+    const std::size_t bytes = c.count * size_of(type());
     const auto distance = [&](std::size_t i) {
       return c.distance == Case::kMixed ? i * 7 % 64 : c.distance;
     };
@@ -120,7 +120,7 @@ class ReduceTile : public testing::TestWithParam<std::tuple<hcclDataType_t, hccl
   }
 
   void check_all_ways(std::size_t source_count, std::size_t destination_count, std::size_t count) {
-    const std::size_t size = reference::element_bytes(type());
+    const std::size_t size = size_of(type());
     for (const std::size_t distance : {std::size_t{0}, std::size_t{1}, size, Case::kMixed}) {
       for (const InPlace in_place : {InPlace::none, InPlace::same, InPlace::reversed}) {
         for (const StorePolicy policy : {StorePolicy::cached, StorePolicy::streaming}) {
@@ -164,7 +164,7 @@ TEST_P(ReduceTile, EqualsTheReferenceOnLongTiles) {
 
 TEST_P(ReduceTile, GivesTheSameBitsHoweverItIsSplit) {
   std::mt19937 random(4711);
-  const std::size_t size = reference::element_bytes(type());
+  const std::size_t size = size_of(type());
   for (const std::size_t count : {3u, 8u, 11u}) {
     for (int round = 0; round < 50; ++round) {
       Bytes first(kMostCount * size, kPoison);
@@ -194,19 +194,19 @@ std::string case_name(const testing::TestParamInfo<ReduceTile::ParamType>& info)
 INSTANTIATE_TEST_SUITE_P(Floats, ReduceTile,
                          testing::Combine(testing::Values(hcclFloat32, hcclBfloat16, hcclFloat16,
                                                           hcclFloat64),
-                                          testing::ValuesIn(kOperations),
+                                          testing::ValuesIn(kAllReductions),
                                           testing::Values(Values::ordinary, Values::special)),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Integers, ReduceTile,
                          testing::Combine(testing::Values(hcclInt8, hcclUint8, hcclInt32,
                                                           hcclUint32, hcclInt64, hcclUint64),
-                                          testing::ValuesIn(kOperations),
+                                          testing::ValuesIn(kAllReductions),
                                           testing::Values(Values::ordinary)),
                          case_name);
 
 // The sign bit of each element of `from`, flipped.
 Bytes negated(hcclDataType_t type, Bytes from) {
-  const std::size_t size = reference::element_bytes(type);
+  const std::size_t size = size_of(type);
   for (std::size_t i = size - 1; i < from.size(); i += size) from[i] ^= std::byte{0x80};
   return from;
 }
