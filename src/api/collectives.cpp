@@ -145,6 +145,7 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
       [&](const comm::Communicator& communicator) { check_root(root, communicator.size()); });
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hcclDataType_t datatype,
                         hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle) {
   return submit(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),

@@ -33,6 +33,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t*, int, const int*) {
 
 // Returns int and not a result code: callers test for a negative value, and a positive one is an
 // error of theirs.
+// NOLINTNEXTLINE(readability-non-const-parameter): the type is the API's
 int hcclLookupDMABuff(uint64_t, uint64_t, int* fd) {
   if (fd == nullptr) {
     return hccl::api::guard([] {

@@ -23,6 +23,7 @@ struct Function {
 };
 
 template <auto function>
+// NOLINTNEXTLINE(readability-identifier-naming): used as the function it is
 constexpr auto with_zeros = [] { return call(function); };
 
 constexpr Function<hcclResult_t> kHcclFunctions[] = {

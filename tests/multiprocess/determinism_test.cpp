@@ -76,6 +76,7 @@ TEST(Control, BitsAreNotThoseOfAnotherOrder) {
   int different = 0;
   for (std::size_t index = 0; index < kCount; ++index) {
     std::vector<std::uint64_t> sources;
+    sources.reserve(kRanks);
     for (int rank = 0; rank < kRanks; ++rank) {
       sources.push_back(element_word(hcclFloat32, Data::numbers, 20'240'229, rank, index));
     }

@@ -97,7 +97,7 @@ void run_barriers(World& world) {
     succeed(hcclBarrier(group.handle, stream));
     succeed(synStreamSynchronize(stream));
     const std::int64_t arrived = world.board->counter(0).load();
-    require(arrived >= round * world.size,
+    require(arrived >= std::int64_t{round} * world.size,
             join("left barrier ", round, " when ", arrived, " had come"));
   }
   session.finish();

@@ -60,8 +60,9 @@ T apply(hcclRedOp_t operation, T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     return canonical(operation == hcclProd ? a * b : a + b);
   } else {
-    const auto left = static_cast<std::uint64_t>(a);
-    const auto right = static_cast<std::uint64_t>(b);
+    using Unsigned = std::make_unsigned_t<T>;
+    const auto left = static_cast<std::uint64_t>(static_cast<Unsigned>(a));
+    const auto right = static_cast<std::uint64_t>(static_cast<Unsigned>(b));
     return static_cast<T>(operation == hcclProd ? left * right : left + right);
   }
 }

@@ -60,6 +60,14 @@ CollectiveCall call_of(const Step& step, const std::vector<std::uint64_t>& buffe
   return call;
 }
 
+// `count` elements at `offset` of every input, one after the other.
+void gather(const std::vector<std::vector<float>>& inputs, std::ptrdiff_t offset,
+            std::ptrdiff_t count, std::vector<float>& result) {
+  auto to = result.begin();
+  for (const std::vector<float>& input : inputs)
+    to = std::copy_n(input.begin() + offset, count, to);
+}
+
 // What the step does to the memories of all ranks.
 void apply(const Step& step, std::vector<Memory>& ranks) {
   std::vector<std::vector<float>> inputs;
@@ -82,22 +90,15 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
       case Collective::reduce:
         if (static_cast<int>(rank) == step.root) std::copy_n(sum.begin(), count, result.begin());
         break;
-      case Collective::all_to_all: {
-        const std::ptrdiff_t part = count / static_cast<std::ptrdiff_t>(ranks.size());
-        for (std::size_t from = 0; from < inputs.size(); ++from) {
-          std::copy_n(inputs[from].begin() + static_cast<std::ptrdiff_t>(rank) * part, part,
-                      result.begin() + static_cast<std::ptrdiff_t>(from) * part);
-        }
+      case Collective::all_to_all:
+        gather(inputs, offset / static_cast<std::ptrdiff_t>(ranks.size()),
+               count / static_cast<std::ptrdiff_t>(ranks.size()), result);
         break;
-      }
       case Collective::broadcast:
         std::copy_n(inputs[static_cast<std::size_t>(step.root)].begin(), count, result.begin());
         break;
       case Collective::all_gather:
-        for (std::size_t from = 0; from < inputs.size(); ++from) {
-          std::copy_n(inputs[from].begin(), count,
-                      result.begin() + static_cast<std::ptrdiff_t>(from) * count);
-        }
+        gather(inputs, 0, count, result);
         break;
     }
   }
