@@ -161,9 +161,11 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 
 // ---- Point to point and groups ----------------------------------------------------------------
 
-// Sends `count` elements to rank `peer`, which must receive the same count and type. Sends and
-// receives of a pair of ranks match in order. Outside a group each occupies its stream until the
-// peer has taken part.
+// Sends `count` elements to rank `peer`, which must receive the same count and type: else both
+// fail, with hcclInvalidUsage. Sends and receives of a pair of ranks match in the order of the
+// calls, whatever their streams. Each is complete when the peer has received; outside a group it
+// occupies its stream until then. To oneself only within a group, whose sends and receives to
+// oneself on one stream pair in order (hcclInternalError if one is left over).
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 
@@ -174,8 +176,9 @@ hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int
 // Between hcclGroupStart() and the matching hcclGroupEnd() of the same thread, operations are
 // collected, and queued together by the outermost hcclGroupEnd(), whose success means queued and
 // not completed. The sends and receives of a group progress together, so ranks that exchange in one
-// group cannot block each other. Argument errors are returned by the calls themselves.
-// hcclInvalidUsage: hcclGroupEnd() without a start.
+// group cannot block each other; collectives keep their order, and come before these. Argument
+// errors are returned by the calls themselves, and leave the group open. Groups nest; a stream may
+// have 1024 calls in one. hcclInvalidUsage: hcclGroupEnd() without a start, or a call too many.
 hcclResult_t hcclGroupStart(void);
 hcclResult_t hcclGroupEnd(void);
 

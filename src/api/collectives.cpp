@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collective calls: validate once, queue, return.
 #include "api/guard.h"
-#include "api/handles.h"
+#include "api/queueing.h"
 #include "node/collective_call.h"
 #include "reduce/reduce.h"
 
@@ -16,23 +16,11 @@ using node::CollectiveCall;
 
 namespace {
 
-void check_type(hcclDataType_t type) {
-  if (reduce::element_size(type) == 0) {
-    throw Error(hcclInvalidArgument,
-                "the datatype is no hcclDataType_t; pass hcclFloat32 or another of its values");
-  }
-}
-
 void check_reduction(hcclRedOp_t operation) {
   if (operation < hcclSum || operation > hcclAvg) {
     throw Error(hcclInvalidArgument,
                 text("reduceOp ", static_cast<int>(operation), " is no reduction"));
   }
-}
-
-void check_root(int root, int size) {
-  if (root < 0 || root >= size)
-    throw Error(hcclInvalidArgument, text("root is ", root, " of ", size, " ranks"));
 }
 
 void check_divisible(std::uint64_t count, int size) {
@@ -94,7 +82,7 @@ hcclResult_t submit(CollectiveCall call, hcclComm_t comm, void* stream, Check ch
     check(*communicator);
     check_count(call, communicator->size());
     check_buffers(*communicator, call);
-    communicator->enqueue(*on, call);
+    queue_or_keep(communicator, on, call);
   });
 }
 
@@ -141,8 +129,9 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                            void* stream_handle) {
   return submit(
       make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, hcclOpNone, root), comm,
-      stream_handle,
-      [&](const comm::Communicator& communicator) { check_root(root, communicator.size()); });
+      stream_handle, [&](const comm::Communicator& communicator) {
+        check_rank(root, communicator.size(), "root");
+      });
 }
 
 // NOLINTNEXTLINE(readability-function-size): the parameters are the API's
@@ -151,7 +140,7 @@ hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hccl
   return submit(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),
                 comm, stream_handle, [&](const comm::Communicator& communicator) {
                   check_reduction(reduceOp);
-                  check_root(root, communicator.size());
+                  check_rank(root, communicator.size(), "root");
                 });
 }
 

@@ -8,18 +8,6 @@
 
 using hccl::api::unsupported_hccl;
 
-hcclResult_t hcclSend(const void*, size_t, hcclDataType_t, int, hcclComm_t, void*) {
-  return unsupported_hccl(__func__);
-}
-
-hcclResult_t hcclRecv(void*, size_t, hcclDataType_t, int, hcclComm_t, void*) {
-  return unsupported_hccl(__func__);
-}
-
-hcclResult_t hcclGroupStart() { return unsupported_hccl(__func__); }
-
-hcclResult_t hcclGroupEnd() { return unsupported_hccl(__func__); }
-
 hcclResult_t hcclDeviceInit(void*, void*) { return unsupported_hccl(__func__); }
 
 // Not a matter of the version: the interface drives one device per process.

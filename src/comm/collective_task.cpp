@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a fault below the streams is caught.
+// Telling the engine of the calls that follow, and communicators of one rank.
 #include "comm/collective_task.h"
 
-#include "base/error.h"
-#include "base/log.h"
 #include "device/copy.h"
-
-#include <exception>
 
 namespace hccl::comm {
 namespace {
@@ -14,15 +10,17 @@ namespace {
 // The stream's next calls, as long as they are on the same lane.
 class NextOfLane final : public node::CallsAhead {
  public:
-  NextOfLane(device::Upcoming& upcoming, const node::Lane* lane)
-      : upcoming_(upcoming), lane_(lane) {}
+  NextOfLane(const device::Stream& stream, device::Upcoming& upcoming, const node::Lane* lane)
+      : stream_(stream), upcoming_(upcoming), lane_(lane) {}
 
   const node::CollectiveCall* next() override {
     const auto* task = upcoming_.next<CollectiveTask>();
     return task != nullptr && task->lane() == lane_ ? &task->call() : nullptr;
   }
+  bool attended() const override { return stream_.attended(); }
 
  private:
+  const device::Stream& stream_;
   device::Upcoming& upcoming_;
   const node::Lane* lane_;
 };
@@ -30,22 +28,11 @@ class NextOfLane final : public node::CallsAhead {
 }  // namespace
 
 device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
-  Communicator& communicator = *communicator_;
-  try {
-    if (communicator.engine_) {
-      NextOfLane ahead(upcoming, lane_);
-      communicator.engine_->execute(*lane_, call_, &ahead);
-    } else {
-      run_alone();
-    }
-    return device::Outcome::success;
-  } catch (const Error& error) {
-    if (communicator.engine_) communicator.engine_->fail(error.code(), error.what());
-    log(LogLevel::info, "comm", "rank ", communicator.rank(), ": ", error.what());
-  } catch (const std::exception& error) {
-    if (communicator.engine_) communicator.engine_->fail(hcclInternalError, error.what());
-  }
-  return device::Outcome::collective_failed;
+  return communicator_->run_reporting_faults([&] {
+    if (communicator_->size() == 1) return run_alone();
+    NextOfLane ahead(*stream_, upcoming, lane_);
+    communicator_->engine().execute(*lane_, call_, &ahead);
+  });
 }
 
 // A communicator of one rank: a copy where send and receive differ.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "comm/collective_task.h"
+#include "comm/point_to_point_task.h"
 #include "device/runtime.h"
 #include "node/cache_size.h"
 
@@ -119,7 +120,6 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   auto lane = std::make_unique<StreamLane>();
   lane->stream = stream.weak_from_this();
   lane->stream_id = stream.id();
-  if (engine_) lane->lane = engine_->make_lane(next_ordinal_++);
   stream.at_destruction([self = weak_from_this(), id = stream.id()] {
     if (const auto communicator = self.lock()) communicator->forget_stream(id);
   });
@@ -138,17 +138,39 @@ void Communicator::forget_stream(std::uint64_t stream_id) {
   }
 }
 
-void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& call) {
+void Communicator::check_usable(const device::Stream& stream) const {
   throw_if_failed();
   if (&stream.device() != device_.get()) {
     throw Error(hcclInvalidArgument, text("the stream belongs to device ", stream.device().id(),
                                           " but the communicator to device ", device_->id(),
                                           "; pass a stream of device ", device_->id()));
   }
+}
+
+void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& call) {
+  check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
+  // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
+  if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
   lane.last_ticket =
-      stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call));
+      stream.enqueue_at_once(CollectiveTask(shared_from_this(), stream, lane.lane.get(), call));
+}
+
+void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls) {
+  check_usable(stream);
+  std::vector<SelfCopy> copies = pair_self_messages(calls, rank_);
+  const std::lock_guard lock(lanes_lock_);
+  StreamLane& lane = lane_of(stream);
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
+  for (node::PointToPoint& call : calls) engine_->number(call, place.ordinal);
+  lane.last_ticket = stream.enqueue_at_once(
+      PointToPointTask(shared_from_this(), place, std::move(calls), std::move(copies)));
+}
+
+void Communicator::note_fault(hcclResult_t code, const char* what) {
+  if (engine_) engine_->fail(code, what);
+  log(LogLevel::info, "comm", "rank ", rank_, ": ", what);
 }
 
 void Communicator::finalize() {

@@ -3,6 +3,7 @@
 // together.
 #pragma once
 
+#include "base/error.h"
 #include "base/handle_table.h"
 #include "base/waiter.h"
 #include "bootstrap/bootstrap.h"
@@ -29,9 +30,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Queues a validated call. Throws the communicator's fault if it has one. Never waits: for room
-  // in the stream's queue, its caller has waited.
+  // Throws the communicator's fault if it has one, or Error(hcclInvalidArgument) if the stream is
+  // of another device.
+  void check_usable(const device::Stream& stream) const;
+
+  // Queue a validated call, or sends and receives that progress together. Throw the communicator's
+  // fault if it has one. Never wait: for room in the stream's queue, their caller has waited.
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
+  void enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls);
 
   // Waits for all work queued on this communicator, or until it fails.
   void finalize();
@@ -50,18 +56,34 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] device::Device& device() const { return *device_; }
+  // Not in a communicator of one rank.
+  [[nodiscard]] node::Engine& engine() const { return *engine_; }
+
+  // On a stream's turn: runs `work`, and makes what it throws the communicator's fault.
+  template <class Work>
+  [[nodiscard]] device::Outcome run_reporting_faults(Work work) noexcept {
+    try {
+      work();
+      return device::Outcome::success;
+    } catch (const Error& error) {
+      note_fault(error.code(), error.what());
+    } catch (const std::exception& error) {
+      note_fault(hcclInternalError, error.what());
+    }
+    return device::Outcome::collective_failed;
+  }
 
  private:
-  friend class CollectiveTask;
   struct StreamLane {
     std::weak_ptr<device::Stream> stream;
     std::uint64_t stream_id = 0;
     std::uint64_t last_ticket = 0;
-    std::unique_ptr<node::Lane> lane;  // null in a communicator of one rank
+    std::unique_ptr<node::Lane> lane;  // from the first collective on, and with several ranks
   };
 
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
   void connect();
+  void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;
   StreamLane& lane_of(device::Stream& stream);
   void forget_stream(std::uint64_t stream_id);

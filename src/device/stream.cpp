@@ -41,23 +41,28 @@ void Stream::disown() {
   }
 }
 
-void Stream::run_until(std::uint64_t ticket) {
+void Stream::run_until(std::uint64_t ticket, bool by_program) {
   if (progress_->reached(ticket)) return;
-  if (!try_own()) {
-    waiters_.fetch_add(1, std::memory_order_seq_cst);
-    bool owner = false;
-    progress_->wait(ticket,
-                    [&] { return progress_->reached(ticket) || (owner = owner || try_own()); });
-    waiters_.fetch_sub(1, std::memory_order_seq_cst);
-    if (!owner) {
-      // This waiter may have been the one the owner left the rest of the queue to.
-      if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
-        worker_.ring();
-      return;
-    }
+  const std::uint32_t attends = by_program ? 1 : 0;
+  attended_.fetch_add(attends, std::memory_order_relaxed);
+  if (try_own() || wait_or_own(ticket)) {
+    run_owned(ticket, false);
+    disown();
   }
-  run_owned(ticket, false);
-  disown();
+  attended_.fetch_sub(attends, std::memory_order_relaxed);
+}
+
+// Waits for the owner to come to `ticket`, or to leave the queue to this thread: then true.
+bool Stream::wait_or_own(std::uint64_t ticket) {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  bool owner = false;
+  progress_->wait(ticket,
+                  [&] { return progress_->reached(ticket) || (owner = owner || try_own()); });
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  // This waiter may have been the one the owner left the rest of the queue to.
+  if (!owner && queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
+    worker_.ring();
+  return owner;
 }
 
 Outcome Stream::synchronize() {
@@ -89,7 +94,7 @@ Capture Stream::capture() { return {progress_, weak_from_this(), pushed(), progr
 void Stream::wait_for(const Capture& capture) {
   if (capture.complete()) return;
   if (const auto stream = capture.stream.lock()) {
-    stream->run_until(capture.ticket);
+    stream->run_until(capture.ticket, false);
     return;
   }
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });

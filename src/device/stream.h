@@ -52,8 +52,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     return ticket;
   }
 
-  // Runs or waits for the work up to `ticket`.
-  void run_until(std::uint64_t ticket);
+  // Runs or waits for the work up to `ticket`. By a thread of the program, or in a command of
+  // another stream.
+  void run_until(std::uint64_t ticket, bool by_program = true);
+  // Whether a thread of the program waits for this stream: then it calls nothing else meanwhile.
+  [[nodiscard]] bool attended() const noexcept {
+    return attended_.load(std::memory_order_relaxed) != 0;
+  }
 
   // Blocks for everything queued so far; a failure is reported once.
   [[nodiscard]] Outcome synchronize();
@@ -95,6 +100,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void run_owned(std::uint64_t ticket, bool leave_for_waiters);
   // Gives the queue to a waiter or the worker if there is work left, never to nobody.
   void disown();
+  [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void wait_for_room();
 
   Device& device_;
@@ -103,7 +109,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   SpinLock lock_;
   CommandQueue queue_;
   alignas(64) std::atomic<bool> owned_{false};
-  std::atomic<std::uint32_t> waiters_{0};  // threads that want to own the queue
+  std::atomic<std::uint32_t> waiters_{0};   // threads that want to own the queue
+  std::atomic<std::uint32_t> attended_{0};  // threads of the program that wait
   std::mutex actions_mutex_;
   std::vector<std::function<void()>> at_destruction_;
   StreamWorker worker_;

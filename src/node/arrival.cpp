@@ -21,13 +21,13 @@ struct AddressRange {
 
 }  // namespace
 
-// Finds out what the source holds; where it is data, brings it into the page tables.
-void Engine::settle_source(Operation& op) {
+// Finds out what a source of this rank holds; where it is data, brings it into the page tables.
+device::Content Engine::settle(std::uint64_t file_offset, std::uint64_t bytes) {
   device::ArenaView& memory = *arena_.view();
-  if (memory.populated(op.send.file_offset, op.send_bytes)) return;
-  op.content = memory.content(op.send.file_offset, op.send_bytes);
-  if (op.content == device::Content::data)
-    memory.populate(op.send.file_offset, op.send_bytes, false);
+  if (memory.populated(file_offset, bytes)) return device::Content::data;
+  const device::Content content = memory.content(file_offset, bytes);
+  if (content == device::Content::data) memory.populate(file_offset, bytes, false);
+  return content;
 }
 
 void Engine::publish(Operation& op) const {
@@ -50,7 +50,8 @@ void Engine::publish(Operation& op) const {
 
 void Engine::bring(Operation& op) {
   if (op.eager()) {  // names no memory: peers touch the slot alone
-    if (op.send_bytes != 0) load_source(op, op.lane.slot(op.number, rank_).payload);
+    if (op.send_bytes != 0)
+      op.content = load(op.call.send, op.send_bytes, op.lane.slot(op.number, rank_).payload);
   } else {
     if (op.recv_bytes != 0) {
       op.recv = arena_.place(op.call.recv);
@@ -58,7 +59,7 @@ void Engine::bring(Operation& op) {
     }
     if (op.send_bytes != 0) {
       op.send = arena_.place(op.call.send);
-      settle_source(op);
+      op.content = settle(op.send.file_offset, op.send_bytes);
     }
   }
   publish(op);
@@ -90,15 +91,15 @@ bool Engine::in_page_tables(const Operation& op) {
 // Brings this rank's part of the calls behind `op` that take the same path. Cooperative operations
 // read and write only when those before them are complete. Eager ones read now: the first that
 // reads what one ahead of it stores has to wait for its turn, and so has a barrier.
-void Engine::bring_ahead(Operation& op, CallsAhead* ahead) {
-  if (ahead == nullptr || op.looked_ahead || op.lane.brought(op.number + kMostAhead / 2)) return;
+void Engine::bring_ahead(Operation& op) {
+  if (op.ahead == nullptr || op.looked_ahead || op.lane.brought(op.number + kMostAhead / 2)) return;
   if (fault_.raised()) return;  // numbers pass unfinished from now on, and slots must not be reused
   op.looked_ahead = true;
   std::array<AddressRange, kMostAhead> unfinished;
   AddressRange result{op.call.recv, op.recv_bytes};
   for (std::uint32_t distance = 1; distance <= kMostAhead; ++distance) {
     unfinished[distance - 1] = result;
-    const CollectiveCall* const call = ahead->next();
+    const CollectiveCall* const call = op.ahead->next();
     if (call == nullptr || call->collective == Collective::barrier) return;
     Operation next(op.lane, *call, rank_, size_, op.number + distance);
     result = {call->recv, next.recv_bytes};

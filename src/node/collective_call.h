@@ -32,8 +32,7 @@ struct CollectiveCall {
   [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
 };
 
-// The calls behind one that runs, in order; null where they end for now or something else stands in
-// between.
+// The stream of a call that runs.
 class CallsAhead {
  public:
   CallsAhead() = default;
@@ -41,7 +40,10 @@ class CallsAhead {
   CallsAhead(const CallsAhead&) = delete;
   CallsAhead& operator=(const CallsAhead&) = delete;
 
+  // The calls behind it, in order; null where they end for now or something else stands in between.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
+  // Whether a thread of the program waits for the stream, and so calls nothing else.
+  [[nodiscard]] virtual bool attended() const { return false; }
 };
 
 // Bytes of the buffers of a rank that sends, and of one that receives, in a call among `ranks`.

@@ -5,6 +5,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/waiter.h"
+#include "node/mailbox.h"
 
 #include <atomic>
 #include <cstddef>
@@ -30,6 +31,11 @@ enum class Presence : std::uint32_t { present = 0, departed, dead };
 struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
   std::atomic<std::uint32_t> in_operation{0};  // ordinal + 1 of the lane it is in, 0 if in none
+  // The same if it has waited there for a while, and its program waits with it.
+  std::atomic<std::uint32_t> attended{0};
+  // The send or receive it has been waiting in for a while, packed; 0 if in none.
+  std::atomic<std::uint64_t> in_exchange{0};
+  Doorbell mail;  // rung when a message to it is offered, or one from it is taken
 };
 
 // What a rank brings to an operation. One cache line with the flag and 16 bytes of payload; larger
@@ -94,7 +100,8 @@ struct ControlHeader {
 class ControlBlock {
  public:
   [[nodiscard]] static std::size_t bytes(int ranks) {
-    return sizeof(ControlHeader) + kLanes * lane_bytes(ranks);
+    const auto count = static_cast<std::size_t>(ranks);
+    return sizeof(ControlHeader) + kLanes * lane_bytes(ranks) + count * count * sizeof(Mailbox);
   }
   // A fresh segment. Tests start the numbers just below a wrap.
   [[nodiscard]] static FileDescriptor create(int ranks, std::uint32_t first_number = 0);
@@ -108,9 +115,20 @@ class ControlBlock {
   [[nodiscard]] InsideRecord* inside(std::uint32_t index) const {
     return reinterpret_cast<InsideRecord*>(lane_base(index) + sizeof(LaneBlock));
   }
+  [[nodiscard]] Mailbox& mailbox(int source, int destination) const {
+    const std::size_t index =
+        static_cast<std::size_t>(source) * header().ranks + static_cast<std::size_t>(destination);
+    return *reinterpret_cast<Mailbox*>(lane_base(kLanes) + index * sizeof(Mailbox));
+  }
   // kSlots times a slot of each rank.
   [[nodiscard]] std::byte* slots(std::uint32_t index) const {
     return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(InsideRecord);
+  }
+  // What `rank` brings to the lane's operation `number`.
+  [[nodiscard]] Slot& slot(std::uint32_t index, std::uint32_t number, int rank) const {
+    const std::size_t row = number % kSlots;
+    return *reinterpret_cast<Slot*>(
+        slots(index) + (row * header().ranks + static_cast<std::size_t>(rank)) * Slot::kStride);
   }
 
  private:

@@ -29,7 +29,7 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 
 }  // namespace
 
-void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
+void Engine::run_cooperative(Operation& op) {
   Lane& lane = op.lane;
   std::atomic<std::uint32_t>& state = lane.block().state;
   const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
@@ -45,7 +45,7 @@ void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
   Everybody everybody(lane, size_);
   if (state.load(std::memory_order_acquire) == gathering) {
     if (!everybody.arrived()) {
-      bring_ahead(op, ahead);
+      bring_ahead(op);
       wait(op, [&] {
         return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
       });
@@ -61,7 +61,7 @@ void Engine::run_cooperative(Operation& op, CallsAhead* ahead) {
       fault_.raise(error.code(), text(rank_text(rank_), ": ", error.what()));
     }
     if (state.load(std::memory_order_acquire) == open) {
-      bring_ahead(op, ahead);
+      bring_ahead(op);
       wait(op, [&] { return state.load(std::memory_order_acquire) != open; });
     }
   }
@@ -183,13 +183,19 @@ reduce::StorePolicy Engine::store_policy(const Operation& op) const {
 const std::byte* Engine::source(const Operation& op, int rank, std::uint64_t offset,
                                 std::uint64_t bytes) {
   const Slot& slot = op.lane.slot(rank);
+  return readable(rank, slot.send_offset + offset, bytes,
+                  static_cast<device::Content>(slot.content), op.mapped);
+}
+
+// At most kLongestTile bytes of a rank's memory whose `content` the rank has told; `mapped` if all
+// of it is in this process's page tables.
+const std::byte* Engine::readable(int rank, std::uint64_t at, std::uint64_t bytes,
+                                  device::Content content, bool mapped) {
   device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
-  const auto content = static_cast<device::Content>(slot.content);
-  const std::uint64_t at = slot.send_offset + offset;
   if (content == device::Content::hole) return kZeros;
   if (content == device::Content::mixed && memory.content(at, bytes) == device::Content::hole)
     return kZeros;
-  if (!op.mapped) memory.populate(at, bytes, false);
+  if (!mapped) memory.populate(at, bytes, false);
   return memory.at(at);
 }
 

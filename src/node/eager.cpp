@@ -11,17 +11,19 @@
 namespace hccl::node {
 
 // Copies what this rank sends, allocating nothing where it is a hole.
-void Engine::load_source(Operation& op, std::byte* payload) {
-  op.send = arena_.place(op.call.send);
-  settle_source(op);
-  if (op.content == device::Content::data) {
-    std::memcpy(payload, arena_.view()->at(op.send.file_offset), op.send_bytes);
+device::Content Engine::load(device::DeviceAddress address, std::uint64_t bytes,
+                             std::byte* payload) {
+  const std::uint64_t file_offset = arena_.place(address).file_offset;
+  const device::Content content = settle(file_offset, bytes);
+  if (content == device::Content::data) {
+    std::memcpy(payload, arena_.view()->at(file_offset), bytes);
   } else {
-    device::copy_to_host(arena_, payload, op.call.send, op.send_bytes);
+    device::copy_to_host(arena_, payload, address, bytes);
   }
+  return content;
 }
 
-void Engine::run_eager(Operation& op, CallsAhead* ahead) {
+void Engine::run_eager(Operation& op) {
   Lane& lane = op.lane;
   if (!lane.brought(op.number)) {
     bring(op);
@@ -29,7 +31,7 @@ void Engine::run_eager(Operation& op, CallsAhead* ahead) {
   }
   Everybody everybody(lane, size_);
   if (!everybody.arrived()) {
-    bring_ahead(op, ahead);
+    bring_ahead(op);
     wait(op, [&] { return everybody.arrived() || lane.failed(); });
     if (!everybody.arrived()) fault_.throw_error();
   }

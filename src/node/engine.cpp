@@ -19,6 +19,8 @@ Engine::Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers,
       size_(static_cast<int>(peers_.size())),
       cores_(options.cores),
       ladder_(options.cores.exclusive ? WaitLadder::spinning() : WaitLadder::yielding()),
+      next_send_(peers_.size()),
+      next_receive_(peers_.size()),
       cache_bytes_(options.cache_bytes),
       operation_timeout_(options.operation_timeout),
       hang_report_(options.hang_report) {}
@@ -31,17 +33,19 @@ std::string Engine::rank_text(int rank) const {
 void Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead) {
   lane.attach();
   Operation op(lane, call, rank_, size_, lane.number());
+  op.ahead = ahead;
   const Turn turn(lane, op.eager());
   // Peers may have completed, or be in, what this rank has brought its part to: that ends like any.
   if (fault_.raised() && !lane.brought(op.number)) fault_.throw_error();
   RankRecord& record = control_.header().records[rank_];
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);
   if (op.eager()) {
-    run_eager(op, ahead);
+    run_eager(op);
   } else {
-    run_cooperative(op, ahead);
+    run_cooperative(op);
   }
   record.in_operation.store(0, std::memory_order_relaxed);
+  if (op.waiting) record.attended.store(0, std::memory_order_relaxed);
 }
 
 void Engine::fail(hcclResult_t code, const char* why) {
@@ -61,6 +65,7 @@ void Engine::rank_died(int rank) {
 
 void Engine::depart() {
   control_.header().records[rank_].presence.store(Presence::departed, std::memory_order_seq_cst);
+  for (int rank = 0; rank < size_; ++rank) control_.header().records[rank].mail.ring();
   const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
   for (std::uint32_t index = 0; index < end; ++index) {
     LaneBlock& lane = control_.lane(index);

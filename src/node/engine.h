@@ -12,6 +12,7 @@
 #include "node/cores.h"
 #include "node/fault.h"
 #include "node/lane.h"
+#include "node/point_to_point.h"
 #include "node/tile_plan.h"
 #include "reduce/reduce.h"
 
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,12 @@ struct EngineOptions {
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
 
+// Where sends and receives stand in their stream: before the next collective of a lane.
+struct StreamPlace {
+  std::uint32_t ordinal = 0;   // of the lane that the stream has, or would get now
+  const Lane* lane = nullptr;  // null if no collective has been queued on the stream
+};
+
 class Engine {
  public:
   // `arena` is this rank's own memory and outlives the engine.
@@ -47,6 +55,15 @@ class Engine {
   // Runs one operation to its end, on a stream's turn. Throws Error if it failed. `ahead`, if any,
   // tells the calls that follow on this lane.
   void execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr);
+
+  // Gives a call its number, and tells the peer that it was made, and on which stream: the ordinal
+  // of its lane, which it may get only later. Calls of one direction with one peer match in this
+  // order. By one thread at a time.
+  void number(PointToPoint& call, std::uint32_t ordinal);
+  // Runs sends and receives with other ranks, all at once, on a stream's turn. Throws Error if one
+  // failed.
+  // `place` is that of the calls in their stream.
+  void exchange(const StreamPlace& place, std::span<const PointToPoint> calls);
 
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);
@@ -65,20 +82,21 @@ class Engine {
 
  private:
   struct Operation;
+  class Exchange;
 
   void bring(Operation& op);
-  void bring_ahead(Operation& op, CallsAhead* ahead);
-  void settle_source(Operation& op);
+  void bring_ahead(Operation& op);
+  [[nodiscard]] device::Content settle(std::uint64_t file_offset, std::uint64_t bytes);
   void publish(Operation& op) const;
   void ring_if_complete(const Operation& op);
   [[nodiscard]] bool in_page_tables(const Operation& op);
   [[nodiscard]] bool all_arrived(const Lane& lane, std::uint32_t number) const;
 
-  void run_eager(Operation& op, CallsAhead* ahead);
-  void load_source(Operation& op, std::byte* payload);
+  void run_eager(Operation& op);
+  device::Content load(device::DeviceAddress address, std::uint64_t bytes, std::byte* payload);
   void store_eager_result(const Operation& op);
 
-  void run_cooperative(Operation& op, CallsAhead* ahead);
+  void run_cooperative(Operation& op);
   void open_operation(Operation& op);
   void work(Operation& op);
   std::optional<std::uint32_t> claim_tile(Operation& op) const;
@@ -86,6 +104,8 @@ class Engine {
   void exchange_tile(Operation& op, const Tile& tile);
   [[nodiscard]] reduce::StorePolicy store_policy(const Operation& op) const;
   const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
+  const std::byte* readable(int rank, std::uint64_t at, std::uint64_t bytes,
+                            device::Content content, bool mapped);
   std::byte* destination(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
   template <class Visit>
   bool for_peer_buffers(const Operation& op, Visit visit);
@@ -97,12 +117,17 @@ class Engine {
   template <class Ready>
   void sleep(Operation& op, Ready ready);
   void check_patience(Operation& op);
+  [[nodiscard]] std::chrono::milliseconds note_attendance(const Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
   // Who holds the operation up, and how.
   [[nodiscard]] std::string delay_text(const Lane& lane) const;
 
   [[nodiscard]] bool descriptors_agree(const Operation& op) const;
   [[nodiscard]] std::string mismatch_text(const Operation& op) const;
+  // The slots of a stream's collective to come; null if nobody has begun it.
+  [[nodiscard]] const Slot* find_slot(const StreamPlace& place, int rank) const;
+  // The calls of those who have arrived at it.
+  [[nodiscard]] std::string calls_text(const StreamPlace& place) const;
 
   std::shared_ptr<SharedSegment> segment_;
   ControlBlock control_;
@@ -113,6 +138,7 @@ class Engine {
   const int size_;
   const CoreCount cores_;
   const WaitLadder ladder_;
+  std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
   const std::uint64_t cache_bytes_;
   const std::chrono::milliseconds operation_timeout_;
   const std::chrono::milliseconds hang_report_;

@@ -22,6 +22,8 @@ void Fault::raise(hcclResult_t code, const std::string& text) {
     record.text[length] = '\0';
     record.state.store(FaultRecord::readable, std::memory_order_seq_cst);
   }
+  for (std::uint32_t rank = 0; rank < control_.header().ranks; ++rank)
+    control_.header().records[rank].mail.ring_always();
   const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
   for (std::uint32_t index = 0; index < end; ++index) {
     LaneBlock& lane = control_.lane(index);

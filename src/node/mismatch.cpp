@@ -47,6 +47,31 @@ bool Engine::descriptors_agree(const Operation& op) const {
   return agree;
 }
 
+const Slot* Engine::find_slot(const StreamPlace& place, int rank) const {
+  const std::uint32_t number =
+      place.lane != nullptr ? place.lane->number() : control_.header().first_number;
+  const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
+  for (std::uint32_t index = 0; index < end; ++index) {
+    if (control_.lane(index).key.load(std::memory_order_seq_cst) != place.ordinal + 1ull) continue;
+    const Slot& slot = control_.slot(index, number, rank);
+    return slot.number.load(std::memory_order_seq_cst) == number ? &slot : nullptr;
+  }
+  return nullptr;
+}
+
+std::string Engine::calls_text(const StreamPlace& place) const {
+  std::map<std::string, std::vector<int>> groups;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (const Slot* slot = find_slot(place, rank)) groups[describe(call_in(*slot))].push_back(rank);
+  }
+  std::string all;
+  for (const auto& [call, ranks] : groups) {
+    all += text(all.empty() ? "" : ", ", ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks),
+                ' ', call);
+  }
+  return all;
+}
+
 std::string Engine::mismatch_text(const Operation& op) const {
   std::map<std::string, std::vector<int>> groups;
   for (int rank = 0; rank < size_; ++rank)

@@ -31,6 +31,7 @@ struct Engine::Operation {
   std::optional<TilePlan> plan;  // of the cooperative path
   bool mapped = false;           // all peers' buffers are in this process's page tables
 
+  CallsAhead* ahead = nullptr;
   bool looked_ahead = false;  // at the calls that follow, which can be told only once
 
   // Patience starts with the first sleep: what was polled before is not worth a look at the clock.

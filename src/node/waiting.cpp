@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "node/exchange.h"
 
 #include <algorithm>
 #include <chrono>
@@ -39,8 +40,12 @@ std::string Engine::delay_text(const Lane& lane) const {
     const bool absent = std::find(missing.begin(), missing.end(), rank) != missing.end();
     const std::uint32_t elsewhere =
         control_.header().records[rank].in_operation.load(std::memory_order_relaxed);
+    const std::uint64_t exchange =
+        control_.header().records[rank].in_exchange.load(std::memory_order_relaxed);
     if (stopped) {
       add(rank, " is stopped (SIGSTOP or a debugger)");
+    } else if (absent && exchange != 0) {
+      add(rank, text(" is in ", describe(unpack(exchange))));
     } else if (absent && elsewhere == 0) {
       add(rank, " has not called it");
     } else if (absent && elsewhere - 1 != lane.ordinal()) {
@@ -52,6 +57,15 @@ std::string Engine::delay_text(const Lane& lane) const {
     }
   }
   return described.empty() ? "all ranks have arrived" : described;
+}
+
+// Tells a rank that waits for this one in a send or receive whether this rank's program can still
+// make the other call. Returns when to look again.
+std::chrono::milliseconds Engine::note_attendance(const Operation& op) {
+  const bool attended = op.ahead != nullptr && op.ahead->attended();
+  control_.header().records[rank_].attended.store(attended ? op.lane.ordinal() + 1 : 0,
+                                                  std::memory_order_relaxed);
+  return std::chrono::milliseconds(500);
 }
 
 void Engine::check_patience(Operation& op) {

@@ -22,6 +22,7 @@ void Engine::sleep(Operation& op, Ready ready) {
   if (!hang_reported_.load(std::memory_order_relaxed)) {
     limit = std::min(limit, op.report.remaining(std::chrono::hours(1)));
   }
+  limit = std::min<Deadline::Duration>(limit, note_attendance(op));
   op.lane.block().bell.sleep(limit + std::chrono::milliseconds(1), ready);
 }
 

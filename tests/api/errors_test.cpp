@@ -61,7 +61,7 @@ TEST(Version, RefusesANullResultWithAMessage) {
 }
 
 TEST(LastError, StaysUntilTheNextCallOfItsApi) {
-  EXPECT_NE(hcclGroupStart(), hcclSuccess);
+  EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // without a start
   EXPECT_NE(synErrorDestroy(nullptr), synSuccess);
   (void)hcclGetErrorString(hcclUnsupported);
   (void)synGetErrorString(synUnsupported);
@@ -78,7 +78,7 @@ TEST(LastError, StaysUntilTheNextCallOfItsApi) {
 }
 
 TEST(LastError, BelongsToItsThread) {
-  EXPECT_NE(hcclGroupStart(), hcclSuccess);
+  EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // without a start
   EXPECT_NE(synErrorDestroy(nullptr), synSuccess);
   std::thread([] {
     EXPECT_EQ(hcclGetLastErrorMessage(), nullptr);

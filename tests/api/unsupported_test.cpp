@@ -27,10 +27,6 @@ template <auto function>
 constexpr auto with_zeros = [] { return call(function); };
 
 constexpr Function<hcclResult_t> kHcclFunctions[] = {
-    {"hcclSend", with_zeros<hcclSend>},
-    {"hcclRecv", with_zeros<hcclRecv>},
-    {"hcclGroupStart", with_zeros<hcclGroupStart>},
-    {"hcclGroupEnd", with_zeros<hcclGroupEnd>},
     {"hcclDeviceInit", with_zeros<hcclDeviceInit>},
 };
 

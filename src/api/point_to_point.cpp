@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends, receives and groups.
+#include "api/guard.h"
+#include "api/queueing.h"
+
+#include <hccl.h>
+
+#include <limits>
+
+using namespace hccl;
+using namespace hccl::api;
+using node::Direction;
+using node::PointToPoint;
+
+namespace {
+
+void check_buffer(const comm::Communicator& communicator, const PointToPoint& call) {
+  const auto element = reduce::element_size(static_cast<hcclDataType_t>(call.type));
+  if (call.count > std::numeric_limits<std::int64_t>::max() / element)
+    throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
+  if (call.count == 0) return;  // nothing will be touched
+  const char* const name = call.direction == Direction::send ? "sendbuff" : "recvbuff";
+  static_cast<void>(communicator.device().arena().resolve(call.address, call.bytes(), name));
+}
+
+hcclResult_t submit(Direction direction, const void* buffer, std::size_t count, hcclDataType_t type,
+                    int peer, hcclComm_t comm, void* stream) {
+  return guard([&] {
+    check_type(type);
+    static_cast<void>(find_communicator(comm));
+    const StreamPin on = find_stream(stream);
+    on->make_room();  // before the communicator is pinned: an abort waits for those who have it
+    const CommunicatorPin communicator = find_communicator(comm);
+    PointToPoint call;
+    call.direction = direction;
+    call.type = static_cast<std::uint8_t>(type);
+    call.peer = peer;
+    call.count = count;
+    call.address = to_number(buffer);
+    check_buffer(*communicator, call);
+    check_rank(peer, communicator->size(), "peer");
+    queue_or_keep(communicator, on, call);
+  });
+}
+
+}  // namespace
+
+hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
+                      hcclComm_t comm, void* stream_handle) {
+  return submit(Direction::send, sendbuff, count, datatype, peer, comm, stream_handle);
+}
+
+hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
+                      hcclComm_t comm, void* stream_handle) {
+  return submit(Direction::receive, recvbuff, count, datatype, peer, comm, stream_handle);
+}
+
+hcclResult_t hcclGroupStart() {
+  return guard([] { comm::Group::start(); });
+}
+
+hcclResult_t hcclGroupEnd() {
+  return guard([] { comm::Group::end(); });
+}

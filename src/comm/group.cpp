@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collecting and queuing the calls of a group.
+#include "comm/group.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace hccl::comm {
+namespace {
+
+struct CollectivePart {
+  std::shared_ptr<Communicator> communicator;
+  node::CollectiveCall call;
+};
+
+struct MessagePart {
+  std::shared_ptr<Communicator> communicator;
+  std::vector<node::PointToPoint> calls;
+};
+
+struct StreamCalls {
+  std::shared_ptr<device::Stream> stream;
+  std::vector<CollectivePart> collectives;
+  std::vector<MessagePart> messages;  // one for each communicator
+  std::size_t calls = 0;
+
+  void keep(std::shared_ptr<Communicator> communicator, const node::CollectiveCall& call) {
+    collectives.push_back({std::move(communicator), call});
+  }
+  void keep(std::shared_ptr<Communicator> communicator, const node::PointToPoint& call) {
+    auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
+    if (found == messages.end())
+      found = messages.insert(messages.end(), {std::move(communicator), {}});
+    found->calls.push_back(call);
+  }
+};
+
+struct OpenGroup {
+  int depth = 0;
+  std::vector<StreamCalls> streams;  // in the order of their first calls
+};
+
+// A pointer, so that nothing is destroyed at the thread's end: static destructors may still call.
+thread_local OpenGroup* open_group = nullptr;
+
+// Queues one part of a group; what it throws is told when the others are queued.
+template <class Part>
+void attempt(Part part, std::exception_ptr& first_error) {
+  try {
+    part();
+  } catch (...) {
+    if (!first_error) first_error = std::current_exception();
+  }
+}
+
+}  // namespace
+
+void Group::start() {
+  if (open_group == nullptr) open_group = new OpenGroup;
+  ++open_group->depth;
+}
+
+bool Group::is_open() noexcept { return open_group != nullptr; }
+
+void Group::end() {
+  if (open_group == nullptr)
+    throw Error(hcclInvalidUsage, "hcclGroupEnd without hcclGroupStart on this thread");
+  if (--open_group->depth > 0) return;
+  const std::unique_ptr<OpenGroup> group(std::exchange(open_group, nullptr));
+  std::exception_ptr first_error;
+  for (StreamCalls& calls : group->streams) {
+    calls.stream->make_room();
+    for (const CollectivePart& part : calls.collectives)
+      attempt([&] { part.communicator->enqueue(*calls.stream, part.call); }, first_error);
+    for (MessagePart& part : calls.messages)
+      attempt([&] { part.communicator->enqueue(*calls.stream, std::move(part.calls)); },
+              first_error);
+  }
+  if (first_error) std::rethrow_exception(first_error);
+}
+
+template <class Call>
+void Group::add(std::shared_ptr<Communicator> communicator, std::shared_ptr<device::Stream> stream,
+                const Call& call) {
+  std::vector<StreamCalls>& streams = open_group->streams;
+  auto found = std::ranges::find(streams, stream, &StreamCalls::stream);
+  if (found == streams.end()) found = streams.insert(streams.end(), {std::move(stream), {}, {}, 0});
+  if (found->calls == kMostCalls) {
+    throw Error(hcclInvalidUsage,
+                text("a group has more than ", kMostCalls, " calls on one stream; end it earlier"));
+  }
+  found->keep(std::move(communicator), call);
+  ++found->calls;
+}
+
+template void Group::add(std::shared_ptr<Communicator>, std::shared_ptr<device::Stream>,
+                         const node::CollectiveCall&);
+template void Group::add(std::shared_ptr<Communicator>, std::shared_ptr<device::Stream>,
+                         const node::PointToPoint&);
+
+}  // namespace hccl::comm

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the messages from one rank to another are offered and taken: part of what the ranks of a
+// communicator share. Zeros are an empty mailbox.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::node {
+
+// A message that is offered lies in the sender's memory, or here if it is short. The receiver
+// copies it. Numbers are those of the message, plus one, so that they never are zero.
+struct alignas(64) Message {
+  static constexpr std::size_t kStride = 1024 + 64;
+  static constexpr std::size_t kPayloadBytes = kStride - 64;
+
+  std::atomic<std::uint64_t> offered;
+  std::atomic<std::uint64_t> taken;
+  // Ordinals, plus one, of the streams on which the two calls were queued.
+  std::atomic<std::uint32_t> sender_lane, receiver_lane;
+  std::uint64_t count;
+  std::uint64_t offset;  // in the sender's memory file
+  std::uint32_t serial;  // of the pages there
+  std::uint8_t type, content;
+  std::byte payload[kPayloadBytes];
+};
+static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) <= 64);
+
+struct alignas(64) Mailbox {
+  static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most
+
+  // How many calls the two ranks have queued.
+  std::atomic<std::uint64_t> sends, receives;
+  std::array<Message, kMessages> messages;
+
+  [[nodiscard]] Message& message(std::uint64_t number) { return messages[number % kMessages]; }
+};
+
+}  // namespace hccl::node

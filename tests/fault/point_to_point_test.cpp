@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives that cannot match: other counts or types, a collective on the other side, a
+// rank that never calls, stops, leaves or dies.
+#include "faults.h"
+#include "messages.h"
+
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+void expect_sync_fails(synStreamHandle stream) {
+  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                "synchronising");
+}
+
+RankOptions with_environment(std::vector<std::pair<std::string, std::string>> environment) {
+  RankOptions options;
+  options.environment = std::move(environment);
+  options.capture_stderr = true;
+  return options;
+}
+
+struct Side {
+  std::size_t count;
+  hcclDataType_t type;
+};
+
+// Rank `sender` sends to rank 0, which expects something else; the others wait in a receive.
+RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
+  return [=](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    Messages messages(session, group);
+    const bool concerned = world.rank == sender || world.rank == 0;
+    if (!concerned) succeed(messages.receive(0, 100, hcclFloat32, 2, stream));
+    world.board->barrier(0, world.size);
+    if (grouped) succeed(hcclGroupStart());
+    if (world.rank == sender) succeed(messages.send(0, sent.count, sent.type, 1, stream));
+    if (world.rank == 0)
+      succeed(messages.receive(sender, expected.count, expected.type, 1, stream));
+    if (grouped) succeed(hcclGroupEnd());
+    expect_sync_fails(stream);
+    messages.verify_untouched(stream);
+    expect_failed(group, hcclInvalidUsage, sender);
+    const std::string message = async_message(group.handle);
+    for (const std::string& part : {join("send(", sent.count), join("recv(", expected.count)})
+      require(contains(message, part), message);
+    expect_usable_remains(session, group, stream, hcclInvalidUsage);
+    session.finish();
+  };
+}
+
+TEST(Unequal, CountsFailBothSides) {
+  EXPECT_EQ(failures(run_ranks(2, unequal(1, {100, hcclFloat32}, {101, hcclFloat32}, false))), "");
+  EXPECT_EQ(failures(run_ranks(8, unequal(3, {5000, hcclInt8}, {50'000, hcclInt8}, true))), "");
+  EXPECT_EQ(failures(run_ranks(2, unequal(1, {0, hcclInt8}, {1, hcclInt8}, true))), "");
+}
+
+TEST(Unequal, TypesFailBothSides) {
+  EXPECT_EQ(failures(run_ranks(2, unequal(1, {10, hcclFloat32}, {10, hcclInt32}, true))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(
+                3, unequal(2, {70'000, hcclFloat64}, {70'000, hcclInt64}, false))),
+            "");
+}
+
+enum class Instead { sends, receives, sends_before_the_same };
+
+// All ranks call an all-reduce, but the odd one something else.
+RankFunction against_a_collective(int odd, Instead instead) {
+  return [=](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    Messages messages(session, group);
+    OperationRun run(session, group, all_reduce_of(1000));
+    if (world.rank == odd) {
+      succeed(instead == Instead::receives ? messages.receive(0, 30, hcclInt64, 1, stream)
+                                           : messages.send(0, 30, hcclInt64, 1, stream));
+    }
+    if (world.rank != odd || instead == Instead::sends_before_the_same) succeed(run.queue(stream));
+    if (world.rank == 0 && instead == Instead::sends_before_the_same)
+      succeed(messages.receive(odd, 30, hcclInt64, 1, stream));
+    expect_sync_fails(stream);
+    expect_failed(group, hcclInvalidUsage, odd);
+    const std::string message = async_message(group.handle);
+    require(contains(message, "all_reduce(1000, float, sum)"), message);
+    require(contains(message, instead == Instead::receives ? "recv(30, int64)" : "send(30, int64)"),
+            message);
+    messages.verify_untouched(stream);
+    if (world.rank != odd) run.verify_untouched();
+    expect_usable_remains(session, group, stream, hcclInvalidUsage);
+    session.finish();
+  };
+}
+
+class AgainstACollective : public testing::TestWithParam<Instead> {};
+
+TEST_P(AgainstACollective, IsAnErrorOfTwo) {
+  EXPECT_EQ(failures(run_ranks(2, against_a_collective(1, GetParam()))), "");
+}
+
+TEST_P(AgainstACollective, IsAnErrorOfEight) {
+  EXPECT_EQ(failures(run_ranks(8, against_a_collective(3, GetParam()))), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, AgainstACollective,
+                         testing::Values(Instead::sends, Instead::receives,
+                                         Instead::sends_before_the_same));
+
+// A rank that is in a collective may receive on another stream, late: nothing is wrong with that.
+void receives_late_on_another_stream(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle first = session.make_stream();
+  synStreamHandle second = session.make_stream();
+  Messages messages(session, group);
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank == 0) {
+    succeed(run.queue(first));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    succeed(messages.receive(1, 5000, hcclFloat32, 1, second));
+    succeed(synStreamSynchronize(second));
+  } else {
+    succeed(messages.send(0, 5000, hcclFloat32, 1, first));
+    succeed(run.queue(first));
+  }
+  succeed(synStreamSynchronize(first));
+  messages.verify(first);
+  run.verify();
+  session.finish();
+}
+
+TEST(PointToPoint, MayCrossACollectiveOnAnotherStream) {
+  EXPECT_EQ(failures(run_ranks(2, receives_late_on_another_stream)), "");
+}
+
+// Rank 1 never sends what rank 0 waits for.
+void never_sends(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  Messages messages(session, group);
+  if (world.rank == 0) {
+    succeed(messages.receive(1, 100, hcclFloat32, 1, stream));
+    expect_sync_fails(stream);
+    messages.verify_untouched(stream);
+  } else {
+    await_async_error(group);
+  }
+  expect_failed(group, hcclSystemError, 1);
+  expect_usable_remains(session, group, stream, hcclSystemError);
+  session.finish();
+}
+
+TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer) {
+  EXPECT_EQ(failures(run_ranks(2, never_sends, with_environment({{"HCCL_TIMEOUT", "1.5"}}))), "");
+}
+
+// All ranks wait in an all-reduce for rank 1, which waits for rank 2's message, which comes late.
+void waits_in_a_receive(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank == 1) succeed(messages.receive(2, 77, hcclInt8, 1, streams[0]));
+  succeed(run.queue(streams[0]));
+  if (world.rank == 2) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    succeed(messages.send(1, 77, hcclInt8, 1, streams[1]));
+    succeed(synStreamSynchronize(streams[1]));
+  }
+  succeed(synStreamSynchronize(streams[0]));
+  messages.verify(streams[0]);
+  session.finish();
+}
+
+TEST(HangReport, SaysWhatARankDoesInstead) {
+  const auto outcomes =
+      run_ranks(3, waits_in_a_receive, with_environment({{"HCCL_HANG_REPORT", "1.2"}}));
+  EXPECT_EQ(failures(outcomes), "");
+  const std::string text = outcomes[0].stderr_text;
+  EXPECT_TRUE(contains(text, "is in recv(77, int8) from rank 2")) << text;
+  EXPECT_TRUE(names_rank(text, 1)) << text;
+}
+
+// The peer leaves, is killed, or aborts, while a receive waits for it.
+enum class Ending { destroys, dies, aborts };
+
+RankFunction peer_ends(Ending ending) {
+  return [ending](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    Messages messages(session, group);
+    if (world.rank == 0) {
+      succeed(messages.send(1, 100'000, hcclFloat32, 1, stream));
+      expect_sync_fails(stream);
+      expect_failed(group, hcclSystemError, 1);
+      expect_usable_remains(session, group, stream, hcclSystemError);
+      session.finish();
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (ending == Ending::dies) kill(getpid(), SIGKILL);
+    succeed(ending == Ending::destroys ? hcclCommDestroy(group.handle)
+                                       : hcclCommAbort(group.handle));
+    session.forget_communicators();
+    session.finish();
+  };
+}
+
+TEST(PointToPoint, EndsWithItsPeer) {
+  EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::destroys))), "");
+  EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::aborts))), "");
+  RankOptions options;
+  options.victim = 1;
+  EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::dies), options), 1), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

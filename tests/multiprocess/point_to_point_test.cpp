@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends, receives and groups: every size and type, orders that would block outside a group, many
+// messages between two ranks, messages to oneself, groups with collectives.
+#include "elements.h"
+#include "messages.h"
+#include "operation.h"
+
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::array<std::size_t, 9> kCounts{0, 1, 3, 255, 1024, 1025, 4099, 65'537, 300'001};
+
+int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
+int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
+
+// Every rank sends to the next and receives from the one before, in one group.
+void ring(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  std::uint64_t tag = 0;
+  for (const hcclDataType_t type : kAllTypes) {
+    for (const std::size_t count : kCounts) {
+      Messages messages(session, group);
+      succeed(hcclGroupStart());
+      succeed(messages.send(next_of(group), count, type, ++tag, stream));
+      succeed(messages.receive(previous_of(group), count, type, tag, stream));
+      succeed(hcclGroupEnd());
+      succeed(synStreamSynchronize(stream));
+      messages.verify(stream);
+    }
+  }
+  session.finish();
+}
+
+class Sizes : public testing::TestWithParam<int> {};
+
+TEST_P(Sizes, PassMessagesAround) { EXPECT_EQ(failures(run_ranks(GetParam(), ring)), ""); }
+
+TEST_P(Sizes, PassMessagesAroundAsThreads) {
+  EXPECT_EQ(failures(run_ranks_as_threads(GetParam(), ring)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ring, Sizes, testing::Values(2, 3, 5, 8),
+                         testing::PrintToStringParamName());
+
+// Without groups: rank 0 sends and waits for the answer, again and again.
+void ping_pong(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  Messages messages(session, group);
+  const int peer = 1 - group.rank;
+  for (std::uint64_t tag = 0; tag < 200; ++tag) {
+    const std::size_t count = tag % 10 == 0 ? 50'000 : tag;
+    const bool sends = (tag + static_cast<std::uint64_t>(group.rank)) % 2 == 0;
+    succeed(sends ? messages.send(peer, count, hcclFloat32, tag, stream)
+                  : messages.receive(peer, count, hcclFloat32, tag, stream));
+    if (tag % 3 == 0) succeed(synStreamSynchronize(stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  messages.verify(stream);
+  session.finish();
+}
+
+TEST(PointToPoint, AnswersEachOther) { EXPECT_EQ(failures(run_ranks(2, ping_pong)), ""); }
+
+// Elements of message `index` between two ranks.
+std::size_t uneven(std::uint64_t index, int from, int to) {
+  return (index * 977 + static_cast<std::size_t>(from * 131 + to * 17)) % 3000;
+}
+
+// More messages in one group than a mailbox holds, both ways, each of its own size, and every rank
+// with every other: uneven all-to-all, with itself too.
+void everybody_with_everybody(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    Messages messages(session, group);
+    succeed(hcclGroupStart());
+    for (int call = 0; call < 25 * group.size(); ++call) {
+      const int peer = call % group.size();
+      const auto index = static_cast<std::uint64_t>(call / group.size());
+      const std::uint64_t tag = round * 100 + index;
+      succeed(messages.send(peer, uneven(index, group.rank, peer), hcclBfloat16, tag, stream));
+      succeed(messages.receive(peer, uneven(index, peer, group.rank), hcclBfloat16, tag, stream));
+    }
+    succeed(hcclGroupEnd());
+    succeed(synStreamSynchronize(stream));
+    messages.verify(stream);
+  }
+  session.finish();
+}
+
+TEST(PointToPoint, ManyMessagesBetweenAll) {
+  EXPECT_EQ(failures(run_ranks(4, everybody_with_everybody)), "");
+  EXPECT_EQ(failures(run_ranks(1, everybody_with_everybody)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, everybody_with_everybody)), "");
+}
+
+// The same random messages on all ranks, on two streams, some in groups, between collectives.
+RankFunction random_messages(unsigned long long seed) {
+  return [seed](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    const std::array streams{session.make_stream(), session.make_stream()};
+    std::mt19937_64 random(seed);
+    Messages messages(session, group);
+    std::deque<OperationRun> collectives;
+    for (std::uint64_t tag = 0; tag < 300; ++tag) {
+      synStreamHandle stream = streams[random() % 2];
+      const auto from = static_cast<int>(random() % static_cast<unsigned>(world.size));
+      const auto to = static_cast<int>(random() % static_cast<unsigned>(world.size));
+      const std::size_t count = kCounts[random() % 7];
+      if (random() % 8 == 0) {
+        Operation operation;
+        operation.count = count;
+        operation.seed = tag;
+        succeed(collectives.emplace_back(session, group, operation).queue(stream));
+      }
+      const bool grouped = from == to || random() % 2 == 0;
+      if (grouped) succeed(hcclGroupStart());
+      if (from == group.rank) succeed(messages.send(to, count, hcclFloat64, tag, stream));
+      if (to == group.rank) succeed(messages.receive(from, count, hcclFloat64, tag, stream));
+      if (grouped) succeed(hcclGroupEnd());
+      if (random() % 16 == 0) succeed(synStreamSynchronize(stream));
+    }
+    for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+    messages.verify(streams[0]);
+    for (const OperationRun& run : collectives) run.verify();
+    session.finish();
+  };
+}
+
+TEST(PointToPoint, RandomProgramsGiveWhatWasSent) {
+  const unsigned long long seed = test_seed();
+  for (const int size : {2, 3, 6}) {
+    EXPECT_EQ(failures(run_ranks(size, random_messages(seed))), "") << "HCCL_TEST_SEED=" << seed;
+  }
+}
+
+// A group of collectives and messages on two streams, nested, with another thread outside of it.
+void mixed_group(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  Operation operation;
+  operation.count = 5000;
+  OperationRun first(session, group, operation), second(session, group, operation);
+  for (synStreamHandle stream : streams) first.queue_upload(stream);
+  second.queue_upload(streams[1]);
+  succeed(hcclGroupStart());
+  succeed(hcclGroupStart());
+  succeed(messages.send(next_of(group), 9000, hcclInt64, 1, streams[0]));
+  succeed(first.queue_collective(streams[0]));
+  succeed(hcclGroupEnd());
+  succeed(messages.receive(previous_of(group), 9000, hcclInt64, 1, streams[0]));
+  succeed(second.queue_collective(streams[1]));
+  std::thread([&] {
+    // Groups are their thread's: this one has none, and what it calls is not kept.
+    require_equal(static_cast<int>(hcclGroupEnd()), static_cast<int>(hcclInvalidUsage), "end");
+  }).join();
+  succeed(hcclGroupEnd());
+  first.queue_download(streams[0]);
+  second.queue_download(streams[1]);
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  messages.verify(streams[0]);
+  first.verify();
+  second.verify();
+  session.finish();
+}
+
+TEST(Groups, MixCollectivesAndMessages) { EXPECT_EQ(failures(run_ranks(3, mixed_group)), ""); }
+
+// Wrong uses return what HCCL returns, and leave everything usable.
+void wrong_uses(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4096);
+  void* buffer = device_pointer(memory.address());
+  const auto expect = [](hcclResult_t got, hcclResult_t wanted, const std::string& part) {
+    require_equal(static_cast<int>(got), static_cast<int>(wanted), part);
+    require(contains(last_hccl_message(), part), last_hccl_message());
+  };
+  expect(hcclGroupEnd(), hcclInvalidUsage, "without hcclGroupStart");
+  succeed(hcclGroupStart());
+  succeed(hcclGroupEnd());
+  expect(hcclSend(buffer, 4, hcclFloat32, 2, group.handle, stream), hcclInvalidArgument,
+         "peer is 2");
+  expect(hcclRecv(buffer, 4, hcclFloat32, -1, group.handle, stream), hcclInvalidArgument,
+         "peer is");
+  expect(hcclSend(buffer, 4000, hcclFloat32, 1, group.handle, stream), hcclInvalidArgument,
+         "sendbuff");
+  expect(hcclSend(buffer, 4, hcclFloat32, group.rank, group.handle, stream), hcclInternalError,
+         "to itself");
+  // An error inside of a group is the call's, and the group stays open.
+  succeed(hcclGroupStart());
+  expect(hcclRecv(buffer, 4, hcclNumTypes, 0, group.handle, stream), hcclInvalidArgument, "type");
+  succeed(hcclGroupEnd());
+  succeed(hcclGroupStart());
+  for (int call = 0; call < 512; ++call) {
+    succeed(hcclSend(buffer, 1, hcclInt8, group.rank, group.handle, stream));
+    succeed(hcclRecv(buffer, 1, hcclInt8, group.rank, group.handle, stream));
+  }
+  expect(hcclSend(buffer, 1, hcclInt8, 0, group.handle, stream), hcclInvalidUsage, "1024");
+  succeed(hcclGroupEnd());
+  succeed(synStreamSynchronize(stream));
+  OperationRun run(session, group, {});
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(Groups, RefuseWrongUses) { EXPECT_EQ(failures(run_ranks(2, wrong_uses)), ""); }
+
+}  // namespace
+}  // namespace hccl::test
