@@ -9,13 +9,24 @@
 namespace hccl_perf {
 namespace {
 
-constexpr std::array<Collective, 5> kCollectives{{
+constexpr std::array<Collective, 8> kCollectives{{
     {CollectiveKind::all_reduce, "all_reduce", true, false},
     {CollectiveKind::broadcast, "broadcast", false, true},
     {CollectiveKind::all_gather, "all_gather", false, false},
     {CollectiveKind::reduce_scatter, "reduce_scatter", true, false},
+    {CollectiveKind::reduce, "reduce", true, true},
+    {CollectiveKind::all_to_all, "alltoall", false, false},
+    {CollectiveKind::send_receive, "sendrecv", false, false},
     {CollectiveKind::barrier, "barrier", false, false},
 }};
+
+struct OtherName {
+  const char* name;
+  const char* ours;
+};
+
+constexpr std::array<OtherName, 3> kOtherNames{
+    {{"all2all", "alltoall"}, {"all_to_all", "alltoall"}, {"send_recv", "sendrecv"}}};
 
 constexpr std::uint64_t kPartAlignment = 16;  // bytes: a rank's part of a total is a multiple of it
 
@@ -23,7 +34,7 @@ constexpr std::uint64_t kPartAlignment = 16;  // bytes: a rank's part of a total
 
 Counts Collective::counts(std::uint64_t bytes, const DataType& type, int ranks) const {
   const std::uint64_t elements = bytes / type.size;
-  const std::uint64_t size = static_cast<std::uint64_t>(ranks);
+  const auto size = static_cast<std::uint64_t>(ranks);
   const std::uint64_t granule = kPartAlignment / type.size;
   const std::uint64_t part = elements / size / granule * granule;
   switch (kind) {
@@ -31,10 +42,14 @@ Counts Collective::counts(std::uint64_t bytes, const DataType& type, int ranks) 
       return {part, part, part * size, part * size * type.size};
     case CollectiveKind::reduce_scatter:
       return {part, part * size, part, part * size * type.size};
+    case CollectiveKind::all_to_all:
+      return {part * size, part * size, part * size, part * size * type.size};
     case CollectiveKind::barrier:
       return {};
     case CollectiveKind::all_reduce:
     case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_receive:
       break;
   }
   return {elements, elements, elements, elements * type.size};
@@ -47,8 +62,11 @@ double Collective::bus_factor(int ranks) const {
       return 2.0 * others;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
       return others;
     case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_receive:
       return 1.0;
     case CollectiveKind::barrier:
       break;
@@ -57,6 +75,9 @@ double Collective::bus_factor(int ranks) const {
 }
 
 const Collective* find_collective(const std::string& name) {
+  for (const OtherName& other : kOtherNames) {
+    if (name == other.name) return find_collective(other.ours);
+  }
   for (const Collective& collective : kCollectives) {
     if (name == collective.name) return &collective;
   }
@@ -78,6 +99,24 @@ std::string collective_names() {
   return names;
 }
 
+namespace {
+
+// Sends to the next rank and receives from the one before, in one group.
+hcclResult_t pass_on(const Call& call, const void* from, void* to, hcclComm_t communicator,
+                     void* stream) {
+  const int next = (call.rank + 1) % call.ranks;
+  const int previous = (call.rank + call.ranks - 1) % call.ranks;
+  hcclResult_t result = hcclGroupStart();
+  if (result != hcclSuccess) return result;
+  result = hcclSend(from, call.count, call.type.code, next, communicator, stream);
+  if (result == hcclSuccess)
+    result = hcclRecv(to, call.count, call.type.code, previous, communicator, stream);
+  const hcclResult_t ended = hcclGroupEnd();
+  return result != hcclSuccess ? result : ended;
+}
+
+}  // namespace
+
 hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
   // Device addresses travel as pointers in this API; nothing dereferences them.
   const void* from = reinterpret_cast<const void*>(send);
@@ -91,6 +130,12 @@ hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
       return hcclAllGather(from, to, count, type.code, communicator, stream);
     case CollectiveKind::reduce_scatter:
       return hcclReduceScatter(from, to, count, type.code, reduction.code, communicator, stream);
+    case CollectiveKind::reduce:
+      return hcclReduce(from, to, count, type.code, reduction.code, root, communicator, stream);
+    case CollectiveKind::all_to_all:
+      return hcclAlltoAll(from, to, count, type.code, communicator, stream);
+    case CollectiveKind::send_receive:
+      return pass_on(*this, from, to, communicator, stream);
     case CollectiveKind::barrier:
       break;
   }
@@ -107,6 +152,12 @@ const char* Call::function() const {
       return "hcclAllGather";
     case CollectiveKind::reduce_scatter:
       return "hcclReduceScatter";
+    case CollectiveKind::reduce:
+      return "hcclReduce";
+    case CollectiveKind::all_to_all:
+      return "hcclAlltoAll";
+    case CollectiveKind::send_receive:
+      return "a group of hcclSend and hcclRecv";
     case CollectiveKind::barrier:
       break;
   }

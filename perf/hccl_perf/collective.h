@@ -12,7 +12,16 @@
 
 namespace hccl_perf {
 
-enum class CollectiveKind { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
+enum class CollectiveKind {
+  all_reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  reduce,
+  all_to_all,
+  send_receive,  // each rank to the next one
+  barrier
+};
 
 // What a size of the sweep means for one rank.
 struct Counts {
@@ -29,12 +38,16 @@ struct Collective {
   bool has_root;
 
   [[nodiscard]] bool moves_data() const { return kind != CollectiveKind::barrier; }
+  [[nodiscard]] bool can_be_in_place() const {
+    return moves_data() && kind != CollectiveKind::send_receive;
+  }
   [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;
   // Bus bandwidth = factor * algorithm bandwidth.
   [[nodiscard]] double bus_factor(int ranks) const;
 };
 
-// By name, or by the program's name ("all_reduce_perf"). Null if there is none.
+// By name, ours or that of hccl_demo ("all2all"), or by the program's name ("all_reduce_perf").
+// Null if there is none.
 [[nodiscard]] const Collective* find_collective(const std::string& name);
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);
 // "all_reduce, broadcast, ...".
@@ -46,6 +59,7 @@ struct Call {
   DataType type{};
   Reduction reduction{};
   int root = -1;
+  int rank = 0, ranks = 1;
   std::uint64_t send = 0;  // device addresses
   std::uint64_t receive = 0;
   std::uint64_t count = 0;

@@ -22,16 +22,25 @@ struct Reduction {
   hcclRedOp_t code;
 };
 
-inline constexpr std::array<DataType, 3> kDataTypes{{
-    {"float", hcclFloat32, 4},
-    {"bfloat16", hcclBfloat16, 2},
+inline constexpr std::array<DataType, 10> kDataTypes{{
+    {"int8", hcclInt8, 1},
+    {"uint8", hcclUint8, 1},
     {"int32", hcclInt32, 4},
+    {"uint32", hcclUint32, 4},
+    {"int64", hcclInt64, 8},
+    {"uint64", hcclUint64, 8},
+    {"half", hcclFloat16, 2},
+    {"float", hcclFloat32, 4},
+    {"double", hcclFloat64, 8},
+    {"bfloat16", hcclBfloat16, 2},
 }};
 
-inline constexpr std::array<Reduction, 3> kReductions{{
+inline constexpr std::array<Reduction, 5> kReductions{{
     {"sum", hcclSum},
+    {"prod", hcclProd},
     {"min", hcclMin},
     {"max", hcclMax},
+    {"avg", hcclAvg},
 }};
 
 // What the table shows for collectives that reduce nothing.

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace hccl_perf {
 namespace {
@@ -18,23 +19,59 @@ float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Rounds to nearest, ties to even. The values here are never NaN and never near the largest float.
+// Rounds to nearest, ties to even. The values here are never NaN.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
+// Exponents of half and float count from different ends, 112 apart.
+float from_half(std::uint16_t half) {
+  const std::uint32_t magnitude = half & 0x7FFFU;
+  const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
+  return (half >> 15) != 0 ? -value : value;
+}
+
+std::uint16_t to_half(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  std::uint32_t half = 0x7C00;  // infinity
+  if (magnitude < 0x38800000U) {
+    // In units of the smallest half, 2^-24, which adding 0.5 rounds to.
+    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
+  } else if (magnitude < 0x47800000U) {
+    half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
+  }
+  return static_cast<std::uint16_t>(half | bits >> 31 << 15);
+}
+
+// Sums and products of integers wrap.
+template <hcclRedOp_t operation, class Value>
+Value combine(Value left, Value right) {
+  if constexpr (operation == hcclMin) return right < left ? right : left;
+  if constexpr (operation == hcclMax) return left < right ? right : left;
+  if constexpr (std::is_floating_point_v<Value>) {
+    return operation == hcclProd ? left * right : left + right;
+  } else {
+    using Unsigned = std::make_unsigned_t<Value>;
+    const auto a = static_cast<std::uint64_t>(static_cast<Unsigned>(left));
+    const auto b = static_cast<std::uint64_t>(static_cast<Unsigned>(right));
+    return static_cast<Value>(operation == hcclProd ? a * b : a + b);
+  }
+}
+
 template <class Value>
-Value combine(hcclRedOp_t operation, Value left, Value right) {
-  if (operation == hcclMin) return right < left ? right : left;
-  if (operation == hcclMax) return left < right ? right : left;
-  return left + right;
+Value average(Value sum, int ranks) {
+  const auto count = static_cast<Value>(ranks);
+  if constexpr (std::is_floating_point_v<Value>) return sum * (Value{1} / count);
+  return static_cast<Value>(sum / count);
 }
 
 // How a type is stored, accumulated and loaded.
-struct Float32 {
-  using Stored = float;
-  using Accumulator = float;
+template <class Value>
+struct Plain {
+  using Stored = Value;
+  using Accumulator = Value;
   static Accumulator load(Stored value) { return value; }
   static Stored store(Accumulator value) { return value; }
 };
@@ -44,18 +81,11 @@ struct Bfloat16 {
   static Accumulator load(Stored value) { return from_bfloat16(value); }
   static Stored store(Accumulator value) { return to_bfloat16(value); }
 };
-// Sums wrap, so they are made of unsigned words; the order of min and max is that of signed ones.
-struct Int32Sum {
-  using Stored = std::uint32_t;
-  using Accumulator = std::uint32_t;
-  static Accumulator load(Stored value) { return value; }
-  static Stored store(Accumulator value) { return value; }
-};
-struct Int32Order {
-  using Stored = std::int32_t;
-  using Accumulator = std::int32_t;
-  static Accumulator load(Stored value) { return value; }
-  static Stored store(Accumulator value) { return value; }
+struct Float16 {
+  using Stored = std::uint16_t;
+  using Accumulator = float;
+  static Accumulator load(Stored value) { return from_half(value); }
+  static Stored store(Accumulator value) { return to_half(value); }
 };
 
 template <class Form, hcclRedOp_t operation>
@@ -68,55 +98,81 @@ void reduce_block(const Expectation& expectation, std::uint64_t first, std::size
     fill_input(expectation.type, {rank, expectation.run}, first, count, input.data());
     for (std::size_t i = 0; i < count; ++i) {
       const Accumulator value = Form::load(input[i]);
-      total[i] = rank == 0 ? value : combine<Accumulator>(operation, total[i], value);
+      total[i] = rank == 0 ? value : combine<operation>(total[i], value);
     }
   }
-  for (std::size_t i = 0; i < count; ++i) input[i] = Form::store(total[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (operation == hcclAvg) total[i] = average(total[i], expectation.ranks);
+    input[i] = Form::store(total[i]);
+  }
   std::memcpy(out, input.data(), count * sizeof(input[0]));
 }
 
 template <class Form>
 void reduce_as(const Expectation& expectation, std::uint64_t first, std::size_t count, void* out) {
-  if (expectation.reduction.code == hcclMin)
-    return reduce_block<Form, hcclMin>(expectation, first, count, out);
-  if (expectation.reduction.code == hcclMax)
-    return reduce_block<Form, hcclMax>(expectation, first, count, out);
-  reduce_block<Form, hcclSum>(expectation, first, count, out);
+  switch (expectation.reduction.code) {
+    case hcclProd:
+      return reduce_block<Form, hcclProd>(expectation, first, count, out);
+    case hcclMin:
+      return reduce_block<Form, hcclMin>(expectation, first, count, out);
+    case hcclMax:
+      return reduce_block<Form, hcclMax>(expectation, first, count, out);
+    case hcclAvg:
+      return reduce_block<Form, hcclAvg>(expectation, first, count, out);
+    default:
+      return reduce_block<Form, hcclSum>(expectation, first, count, out);
+  }
+}
+
+void reduce_one_block(const Expectation& expectation, std::uint64_t first, std::size_t count,
+                      void* out) {
+  switch (expectation.type.code) {
+    case hcclInt8:
+      return reduce_as<Plain<std::int8_t>>(expectation, first, count, out);
+    case hcclUint8:
+      return reduce_as<Plain<std::uint8_t>>(expectation, first, count, out);
+    case hcclInt32:
+      return reduce_as<Plain<std::int32_t>>(expectation, first, count, out);
+    case hcclUint32:
+      return reduce_as<Plain<std::uint32_t>>(expectation, first, count, out);
+    case hcclInt64:
+      return reduce_as<Plain<std::int64_t>>(expectation, first, count, out);
+    case hcclUint64:
+      return reduce_as<Plain<std::uint64_t>>(expectation, first, count, out);
+    case hcclFloat16:
+      return reduce_as<Float16>(expectation, first, count, out);
+    case hcclBfloat16:
+      return reduce_as<Bfloat16>(expectation, first, count, out);
+    case hcclFloat64:
+      return reduce_as<Plain<double>>(expectation, first, count, out);
+    default:
+      return reduce_as<Plain<float>>(expectation, first, count, out);
+  }
 }
 
 // Elements [first, first + count) of the reduction of all ranks' inputs.
 void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::size_t count,
                    void* out) {
   auto* bytes = static_cast<std::byte*>(out);
-  const DataType& type = expectation.type;
   while (count > 0) {
     const std::size_t block = std::min(count, kBlock);
-    if (type.code == hcclFloat32) {
-      reduce_as<Float32>(expectation, first, block, bytes);
-    } else if (type.code == hcclBfloat16) {
-      reduce_as<Bfloat16>(expectation, first, block, bytes);
-    } else if (expectation.reduction.code == hcclSum) {
-      reduce_as<Int32Sum>(expectation, first, block, bytes);
-    } else {
-      reduce_as<Int32Order>(expectation, first, block, bytes);
-    }
+    reduce_one_block(expectation, first, block, bytes);
     first += block;
     count -= block;
-    bytes += block * type.size;
+    bytes += block * expectation.type.size;
   }
 }
 
-// Elements [first, first + count) of all ranks' inputs one after the other.
-void gather_inputs(const Expectation& expectation, std::uint64_t first, std::size_t count,
-                   void* out) {
+// Elements [first, first + count) of parts of all ranks' inputs one after the other: `part`
+// elements of each, from `offset` on.
+void gather_inputs(const Expectation& expectation, std::uint64_t part, std::uint64_t offset,
+                   std::uint64_t first, std::size_t count, void* out) {
   auto* bytes = static_cast<std::byte*>(out);
-  const std::uint64_t part = expectation.counts.send;
   while (count > 0) {
-    const std::uint64_t offset = first % part;
-    const std::size_t piece =
-        static_cast<std::size_t>(std::min<std::uint64_t>(count, part - offset));
-    fill_input(expectation.type, {static_cast<int>(first / part), expectation.run}, offset, piece,
-               bytes);
+    const std::uint64_t within = first % part;
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(count, part - within));
+    fill_input(expectation.type, {static_cast<int>(first / part), expectation.run}, offset + within,
+               piece, bytes);
     first += piece;
     count -= piece;
     bytes += piece * expectation.type.size;
@@ -128,14 +184,29 @@ void gather_inputs(const Expectation& expectation, std::uint64_t first, std::siz
 void fill_expected(const Expectation& expectation, std::uint64_t first, std::size_t count,
                    void* out) {
   const std::uint64_t part = expectation.counts.receive;
+  const auto ranks = static_cast<std::uint64_t>(expectation.ranks);
+  const auto rank = static_cast<std::uint64_t>(expectation.rank);
   switch (expectation.collective->kind) {
     case CollectiveKind::all_reduce:
       return reduce_inputs(expectation, first, count, out);
     case CollectiveKind::reduce_scatter:
-      return reduce_inputs(expectation, static_cast<std::uint64_t>(expectation.rank) * part + first,
-                           count, out);
+      return reduce_inputs(expectation, rank * part + first, count, out);
+    case CollectiveKind::reduce:
+      if (expectation.rank == expectation.root)
+        return reduce_inputs(expectation, first, count, out);
+      // Elsewhere the buffer stays as it was.
+      if (expectation.in_place)
+        return fill_input(expectation.type, {expectation.rank, expectation.run}, first, count, out);
+      std::memset(out, kPoison, count * expectation.type.size);
+      return;
     case CollectiveKind::all_gather:
-      return gather_inputs(expectation, first, count, out);
+      return gather_inputs(expectation, expectation.counts.send, 0, first, count, out);
+    case CollectiveKind::all_to_all:
+      return gather_inputs(expectation, part / ranks, rank * (part / ranks), first, count, out);
+    case CollectiveKind::send_receive:
+      return fill_input(expectation.type,
+                        {static_cast<int>((rank + ranks - 1) % ranks), expectation.run}, first,
+                        count, out);
     case CollectiveKind::broadcast:
       return fill_input(expectation.type, {expectation.root, expectation.run}, first, count, out);
     case CollectiveKind::barrier:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a collective must leave in every element of every rank, computed without the library: a
-// scalar definition of each collective, folding in rank order with a float accumulator for
+// scalar definition of each collective, folding in rank order with a float accumulator for half and
 // bfloat16.
 #pragma once
 
@@ -17,6 +17,7 @@ struct Expectation {
   DataType type{};
   Reduction reduction{};
   int root = 0;
+  bool in_place = false;
   int rank = 0;
   int ranks = 1;
   std::uint64_t run = 0;  // the inputs' InputKey::run

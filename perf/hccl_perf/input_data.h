@@ -17,9 +17,9 @@ struct InputKey {
 };
 
 // Writes elements [first, first + count) of that input to `out`. Floating-point values have random
-// signs and mantissas and magnitudes from 2^-16 to 2^16, so that another order of summation gives
-// other bits; no zeros, NaNs or infinities. Integers are uniform over all bit patterns, so sums
-// wrap.
+// signs and mantissas and magnitudes from 2^-16 to 2^16 (half: 2^-8 to 1), so that another order of
+// summation gives other bits; no zeros, NaNs or infinities. Integers are uniform over all bit
+// patterns, so sums wrap.
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 

@@ -109,10 +109,12 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
 
 void add_operation_options(CLI::App& app, Options& options, Written& written) {
   const char* group = "Operation";
-  app.add_option("-d,--datatype", options.type_name, "float, bfloat16, int32 or all (float)")
+  app.add_option(
+         "-d,--datatype", options.type_name,
+         "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all (float)")
       ->type_name("TYPE")
       ->group(group);
-  app.add_option("-o,--op", options.reduction_name, "sum, min, max or all (sum)")
+  app.add_option("-o,--op", options.reduction_name, "sum, prod, min, max, avg or all (sum)")
       ->type_name("OP")
       ->group(group);
   app.add_option("-r,--root", written.root, "root rank, or all (0)")

@@ -45,7 +45,7 @@ void RankExchange::reserve(std::size_t bytes) {
 }
 
 std::vector<std::byte> RankExchange::all_gather(const void* mine, std::size_t bytes) {
-  static const Collective* const kAllGather = find_collective("all_gather");
+  static const Collective* const gathering = find_collective("all_gather");
   const std::size_t message = (sizeof(Header) + bytes + 7) / 8 * 8;
   const auto ranks = static_cast<std::uint64_t>(session_.ranks());
   reserve(message);
@@ -58,8 +58,8 @@ std::vector<std::byte> RankExchange::all_gather(const void* mine, std::size_t by
                       checksum(sequence_, own_rank, host + sizeof(Header), bytes)};
   std::memcpy(host, &header, sizeof header);
   session_.copy_to_device(host, send_->address(), message);
-  session_.enqueue({kAllGather, kWord, kNoReduction, -1, send_->address(), receive_->address(),
-                    message / kWord.size});
+  session_.enqueue({gathering, kWord, kNoReduction, -1, session_.rank(), session_.ranks(),
+                    send_->address(), receive_->address(), message / kWord.size});
   session_.copy_to_host(receive_->address(), host, message * ranks);
   session_.synchronize();
 

@@ -70,6 +70,7 @@ std::vector<int> roots(const Options& options, int ranks) {
   if (!options.collective->has_root) return {-1};
   if (!options.all_roots) return {options.root};
   std::vector<int> all;
+  all.reserve(static_cast<std::size_t>(ranks));
   for (int root = 0; root < ranks; ++root) all.push_back(root);
   return all;
 }
@@ -124,7 +125,7 @@ class Sweep {
             {},
             {}};
     row.out_of_place = measurement_.measure(out_of_place);
-    if (options_.collective->moves_data()) {
+    if (options_.collective->can_be_in_place()) {
       row.in_place =
           measurement_.measure(workload_.cell(Placement::in_place, bytes, type, reduction, root));
     }

@@ -29,7 +29,7 @@ struct Row {
   int root = -1;
   std::string algorithm;
   CellResult out_of_place;
-  std::optional<CellResult> in_place;  // none for collectives without buffers
+  std::optional<CellResult> in_place;  // none for what cannot be in place
 
   [[nodiscard]] std::uint64_t wrong() const {
     return out_of_place.wrong.value_or(0) + (in_place ? in_place->wrong.value_or(0) : 0);

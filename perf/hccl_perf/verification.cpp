@@ -10,7 +10,7 @@
 namespace hccl_perf {
 namespace {
 
-constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr std::size_t kPieceBytes = std::size_t{256} * 1024;
 
 // A guard lies behind the receive region unless that is a part of the send buffer.
 bool has_guard(const Cell& cell) {
@@ -95,6 +95,7 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
           cell.call.type,
           cell.call.reduction,
           cell.call.root,
+          cell.placement == Placement::in_place,
           session_.rank(),
           session_.ranks(),
           run,

@@ -43,10 +43,10 @@ Workload::Workload(Session& session, const Collective& collective, std::uint64_t
 Cell Workload::cell(Placement placement, std::uint64_t bytes, const DataType& type,
                     const Reduction& reduction, int root) const {
   const Counts counts = collective_.counts(bytes, type, session_.ranks());
-  Cell cell{
-      placement,
-      counts,
-      {&collective_, type, reduction, root, send_.address(), receive_.address(), counts.call}};
+  Cell cell{placement,
+            counts,
+            {&collective_, type, reduction, root, session_.rank(), session_.ranks(),
+             send_.address(), receive_.address(), counts.call}};
   if (placement == Placement::out_of_place) return cell;
   const std::uint64_t part = static_cast<std::uint64_t>(session_.rank()) * counts.call * type.size;
   switch (collective_.kind) {

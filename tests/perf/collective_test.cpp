@@ -7,8 +7,8 @@
 namespace hccl_perf {
 namespace {
 
-const DataType kFloat = kDataTypes[0];
-const DataType kBfloat16 = kDataTypes[1];
+const DataType kFloat = kDataTypes[hcclFloat32];
+const DataType kBfloat16 = kDataTypes[hcclBfloat16];
 
 Counts counts(const char* collective, std::uint64_t bytes, const DataType& type, int ranks) {
   return find_collective(collective)->counts(bytes, type, ranks);

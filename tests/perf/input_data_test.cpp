@@ -20,9 +20,9 @@ std::vector<Element> input(const DataType& type, InputKey key, std::uint64_t fir
   return values;
 }
 
-const DataType kFloat = kDataTypes[0];
-const DataType kBfloat16 = kDataTypes[1];
-const DataType kInt32 = kDataTypes[2];
+const DataType kFloat = kDataTypes[hcclFloat32];
+const DataType kBfloat16 = kDataTypes[hcclBfloat16];
+const DataType kInt32 = kDataTypes[hcclInt32];
 
 TEST(InputData, AnyPieceCanBeComputedAlone) {
   const auto whole = input<float>(kFloat, {3, 7}, 0, 1000);

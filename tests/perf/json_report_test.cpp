@@ -22,8 +22,8 @@ class JsonFile : public testing::Test {
     directory_ = fs::path(testing::TempDir()) / text("hccl-perf-json.", getpid());
     fs::create_directories(directory_);
     options_.collective = find_collective("reduce_scatter");
-    options_.types = {kDataTypes[1]};
-    options_.reductions = {kReductions[2]};
+    options_.types = {kDataTypes[hcclBfloat16]};
+    options_.reductions = {kReductions[hcclMax]};
     options_.json_path = (directory_ / "out.json").string();
   }
   void TearDown() override { fs::remove_all(directory_); }
@@ -32,8 +32,8 @@ class JsonFile : public testing::Test {
     Row made;
     made.collective = options_.collective;
     made.ranks = 4;
-    made.type = kDataTypes[1];
-    made.reduction = kReductions[2];
+    made.type = kDataTypes[hcclBfloat16];
+    made.reduction = kReductions[hcclMax];
     made.counts = made.collective->counts(4096, made.type, made.ranks);
     made.algorithm = "node";
     made.out_of_place.iterations = 33;

@@ -71,8 +71,8 @@ TEST(Options, TakesTheLettersOfNcclTests) {
   EXPECT_EQ(options.warmup, 3U);
   EXPECT_EQ(options.cycles, 2U);
   EXPECT_EQ(options.checks, 0U);
-  EXPECT_EQ(options.types.size(), 3U);
-  EXPECT_EQ(options.reductions.size(), 3U);
+  EXPECT_EQ(options.types.size(), 10U);
+  EXPECT_EQ(options.reductions.size(), 5U);
   EXPECT_EQ(options.averaging, Averaging::maximum);
   EXPECT_EQ(options.timeout, 60.0);
 }

@@ -22,8 +22,8 @@ Row all_reduce_row() {
   Row row;
   row.collective = find_collective("all_reduce");
   row.ranks = 8;
-  row.type = kDataTypes[0];
-  row.reduction = kReductions[0];
+  row.type = kDataTypes[hcclFloat32];
+  row.reduction = kReductions[hcclSum];
   row.counts = row.collective->counts(1 << 20, row.type, row.ranks);
   row.algorithm = "node";
   row.out_of_place = cell(1'000'000, 0);
@@ -34,8 +34,8 @@ Row all_reduce_row() {
 Options options() {
   Options made;
   made.collective = find_collective("all_reduce");
-  made.types = {kDataTypes[0]};
-  made.reductions = {kReductions[0]};
+  made.types = {kDataTypes[hcclFloat32]};
+  made.reductions = {kReductions[hcclSum]};
   return made;
 }
 
