@@ -88,8 +88,8 @@ def progress(text):
 
 
 def least_size(collective, ranks):
-    """Below this, all_gather and reduce_scatter have no element for each rank."""
-    return 4 * ranks if collective in ("all_gather", "reduce_scatter") else 4
+    """Below this, collectives of parts have no element for each rank."""
+    return 4 * ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 4
 
 
 def sizes_for(options, collective, ranks, default):

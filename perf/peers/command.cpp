@@ -9,8 +9,9 @@
 namespace peers {
 namespace {
 
-constexpr std::array<const char*, kCollectives> kNames = {"all_reduce", "broadcast", "all_gather",
-                                                          "reduce_scatter", "barrier"};
+constexpr std::array<const char*, kCollectives> kNames = {
+    "all_reduce", "broadcast", "all_gather", "reduce_scatter",
+    "reduce",     "alltoall",  "sendrecv",   "barrier"};
 
 std::uint64_t parse_number(const std::string& word, const std::string& value) {
   std::size_t used = 0;

@@ -17,9 +17,18 @@
 namespace peers {
 
 enum class Verb : std::uint8_t { run, verify };
-enum class Collective : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
+enum class Collective : std::uint8_t {
+  all_reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  reduce,
+  all_to_all,
+  send_receive,  // every rank sends to the next and receives from the one before; never in place
+  barrier
+};
 
-inline constexpr int kCollectives = 5;
+inline constexpr int kCollectives = 8;
 
 // Plain data: it is handed from rank 0 to the others through shared memory.
 struct Command {

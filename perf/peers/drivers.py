@@ -35,6 +35,10 @@ ALGORITHMS = {
     "reduce_scatter": {1: "block linear", 2: "block recursive doubling", 3: "block recursive halving",
                        4: "block butterfly", 10: "reduce_scatter", 11: "non-overlapping", 12: "recursive halving",
                        13: "ring", 14: "butterfly"},
+    "reduce": {1: "linear", 2: "chain", 3: "pipeline", 4: "binary tree", 5: "binomial", 6: "in-order binary tree",
+               7: "Rabenseifner"},
+    "alltoall": {1: "linear", 2: "pairwise", 3: "Bruck", 4: "linear with sync", 5: "two ranks"},
+    "sendrecv": {},  # MPI_Sendrecv
     "barrier": {1: "linear", 2: "double ring", 3: "recursive doubling", 4: "Bruck", 5: "two ranks", 6: "tree"},
 }
 FLOOR_VARIANTS = ["16 KiB", "64 KiB", "256 KiB", "16 KiB streaming", "64 KiB streaming", "256 KiB streaming"]

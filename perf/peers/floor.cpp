@@ -132,7 +132,18 @@ void Floor::fill(const Command& command) {
 }
 
 const std::vector<Buffer>& Floor::inputs(const Command& command) const {
-  return command.in_place ? recv_ : send_;
+  const bool exchanges = command.collective == Collective::all_to_all ||
+                         command.collective == Collective::send_receive;
+  return command.in_place && !exchanges ? recv_ : send_;  // what is moved is the same
+}
+
+// Part `to` of every rank's input to part `from` of every rank's output.
+void Floor::add_exchange(const std::vector<Buffer>& in, std::size_t part) {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  for (std::size_t from = 0; from < ranks; ++from) {
+    for (std::size_t to = 0; to < ranks; ++to)
+      segments_.push_back({{in[from].get() + to * part}, {recv_[to].get() + from * part}, part});
+  }
 }
 
 void Floor::make_segments(const Command& command) {
@@ -161,6 +172,19 @@ void Floor::make_segments(const Command& command) {
         float* destination =
             recv_[static_cast<std::size_t>(rank)].get() + (command.in_place ? part : 0);
         segments_.push_back({all(in, part), {destination}, count});
+      }
+      break;
+    case Collective::reduce:
+      segments_.push_back({all(in, 0), {recv_[0].get()}, count});
+      break;
+    case Collective::all_to_all:
+      add_exchange(in, count);
+      break;
+    case Collective::send_receive:
+      for (int rank = 0; rank < ranks_; ++rank) {
+        segments_.push_back({{in[static_cast<std::size_t>(rank)].get()},
+                             {recv_[static_cast<std::size_t>((rank + 1) % ranks_)].get()},
+                             count});
       }
       break;
     case Collective::barrier:

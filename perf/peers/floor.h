@@ -60,6 +60,7 @@ class Floor {
 
   void allocate(std::size_t count);
   void fill(const Command& command);
+  void add_exchange(const std::vector<Buffer>& in, std::size_t part);
   void make_segments(const Command& command);
   void run_tile(std::uint64_t tile);
   void wait_until_done(std::uint64_t tiles) const;

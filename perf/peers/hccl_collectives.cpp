@@ -163,10 +163,25 @@ class HcclEngine final : public Engine {
         return hcclAllGather(from, to, count, hcclFloat, comm_, stream_);
       case Collective::reduce_scatter:
         return hcclReduceScatter(from, to, count, hcclFloat, hcclSum, comm_, stream_);
+      case Collective::reduce:
+        return hcclReduce(from, to, count, hcclFloat, hcclSum, 0, comm_, stream_);
+      case Collective::all_to_all:
+        return hcclAlltoAll(from, to, count * static_cast<std::size_t>(ranks_), hcclFloat, comm_,
+                            stream_);
+      case Collective::send_receive:
+        return pass_on(from, to, count);
       case Collective::barrier:
         return hcclBarrier(comm_, stream_);
     }
     return hcclInvalidArgument;
+  }
+
+  hcclResult_t pass_on(const void* from, void* to, std::size_t count) {
+    check(hcclGroupStart(), "hcclGroupStart");
+    check(hcclSend(from, count, hcclFloat, (rank_ + 1) % ranks_, comm_, stream_), "hcclSend");
+    check(hcclRecv(to, count, hcclFloat, (rank_ + ranks_ - 1) % ranks_, comm_, stream_),
+          "hcclRecv");
+    return hcclGroupEnd();
   }
 
   int rank_;

@@ -44,6 +44,12 @@ ForcedAlgorithm forced_algorithm(Collective collective, int variant) {
       return {"coll_tuned_allgather_algorithm", variant};
     case Collective::barrier:
       return {"coll_tuned_barrier_algorithm", variant};
+    case Collective::reduce:
+      return {"coll_tuned_reduce_algorithm", variant};
+    case Collective::all_to_all:
+      return {"coll_tuned_alltoall_algorithm", variant};
+    case Collective::send_receive:
+      return {"", 0};
     case Collective::reduce_scatter:
       break;
   }
@@ -103,8 +109,9 @@ class MpiEngine final : public Engine {
     const std::vector<float> input = make_input(shape, rank_);
     std::fill(recv_.begin(), recv_.end(), kPoison);
     const bool gathers = command.collective == Collective::all_gather;
-    const bool at_output =
-        command.in_place && (command.collective != Collective::broadcast || rank_ == 0);
+    const bool at_output = command.in_place && ((command.collective != Collective::broadcast &&
+                                                 command.collective != Collective::reduce) ||
+                                                rank_ == 0);
     std::vector<float>& target = at_output ? recv_ : send_;
     const std::size_t offset = at_output && gathers ? shape.in_place_offset : 0;
     std::copy(input.begin(), input.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
@@ -156,6 +163,17 @@ class MpiEngine final : public Engine {
         } else {
           MPI_Reduce_scatter_block(input, recv_.data(), count, MPI_FLOAT, MPI_SUM, comm);
         }
+        break;
+      case Collective::reduce:
+        MPI_Reduce(rank_ == 0 ? input : send_.data(), recv_.data(), count, MPI_FLOAT, MPI_SUM, 0,
+                   comm);
+        break;
+      case Collective::all_to_all:
+        MPI_Alltoall(input, count, MPI_FLOAT, recv_.data(), count, MPI_FLOAT, comm);
+        break;
+      case Collective::send_receive:
+        MPI_Sendrecv(send_.data(), count, MPI_FLOAT, (rank_ + 1) % ranks_, 0, recv_.data(), count,
+                     MPI_FLOAT, (rank_ + ranks_ - 1) % ranks_, 0, comm, MPI_STATUS_IGNORE);
         break;
       case Collective::barrier:
         MPI_Barrier(comm);

@@ -31,6 +31,13 @@ float expected_value(const Command& command, int rank, int ranks, std::size_t in
       return input_value(static_cast<int>(index / part), index % part);
     case Collective::reduce_scatter:
       return sum_value(ranks, static_cast<std::size_t>(rank) * part + index);
+    case Collective::reduce:
+      return sum_value(ranks, index);
+    case Collective::all_to_all:
+      return input_value(static_cast<int>(index / part),
+                         static_cast<std::size_t>(rank) * part + index % part);
+    case Collective::send_receive:
+      return input_value((rank + ranks - 1) % ranks, index);
     case Collective::barrier:
       break;
   }
@@ -52,6 +59,12 @@ Shape shape_of(const Command& command, int rank, int ranks) {
       return {part, all_parts, part, own};
     case Collective::reduce_scatter:
       return {all_parts, part, part, own};
+    case Collective::reduce:
+      return {whole, rank == 0 ? whole : 0, whole, 0};
+    case Collective::all_to_all:
+      return {all_parts, all_parts, part, 0};
+    case Collective::send_receive:
+      return {whole, whole, whole, 0};
     case Collective::barrier:
       break;
   }
@@ -72,7 +85,8 @@ std::vector<float> make_input(const Shape& shape, int rank) {
 
 void fill_for_timing(const Command& command, int rank, std::span<float> buffer) {
   const bool sums = command.collective == Collective::all_reduce ||
-                    command.collective == Collective::reduce_scatter;
+                    command.collective == Collective::reduce_scatter ||
+                    command.collective == Collective::reduce;
   if (sums && command.in_place) {
     std::ranges::fill(buffer, 0.0F);
     return;

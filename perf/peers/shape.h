@@ -16,7 +16,7 @@ namespace peers {
 struct Shape {
   std::size_t send_count = 0;  // input of this rank
   std::size_t recv_count = 0;  // output of this rank
-  std::size_t call_count = 0;  // the count argument of the call
+  std::size_t call_count = 0;  // of the whole, or of one rank's part
   // Where the input of `rank` lies inside the output when in place (all_gather), or the output
   // inside the input (reduce_scatter); elements from the start of the larger one.
   std::size_t in_place_offset = 0;
