@@ -38,13 +38,33 @@ std::vector<SelfCopy> pair_self_messages(std::vector<PointToPoint>& calls, int r
   return copies;
 }
 
-device::Outcome PointToPointTask::operator()() noexcept {
-  return communicator_->run_reporting_faults([this] {
+// The stream's next groups, as long as they are of the same communicator and hold no copies.
+class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
+ public:
+  NextOfCommunicator(device::Upcoming& upcoming, const Communicator& communicator)
+      : upcoming_(upcoming), communicator_(communicator) {}
+
+  std::span<const PointToPoint> next() override {
+    const auto* task = upcoming_.next<PointToPointTask>();
+    if (task == nullptr || task->communicator_.get() != &communicator_ || !task->copies_.empty())
+      return {};
+    return task->calls_;
+  }
+
+ private:
+  device::Upcoming& upcoming_;
+  const Communicator& communicator_;
+};
+
+device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
+  return communicator_->run_reporting_faults([&] {
     for (const SelfCopy& copy : copies_) {
       if (copy.bytes != 0)
         device::copy_on_device(communicator_->device().arena(), copy.to, copy.from, copy.bytes);
     }
-    if (!calls_.empty()) communicator_->engine().exchange(place_, calls_);
+    if (calls_.empty()) return;
+    NextOfCommunicator ahead(upcoming, *communicator_);
+    communicator_->engine().exchange(place_, calls_, ahead);
   });
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "comm/communicator.h"
-#include "device/progress.h"
+#include "device/command_queue.h"
 
 #include <memory>
 #include <vector>
@@ -31,9 +31,11 @@ class PointToPointTask {
         copies_(std::move(copies)) {}
 
   // Runs the calls; a fault becomes the communicator's async error.
-  [[nodiscard]] device::Outcome operator()() noexcept;
+  [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
 
  private:
+  class NextOfCommunicator;
+
   std::shared_ptr<Communicator> communicator_;
   node::StreamPlace place_;
   std::vector<node::PointToPoint> calls_;

@@ -2,25 +2,13 @@
 // What a rank brings to an operation: its descriptor and, if that is little, its data. A rank that
 // has to wait brings its part of the next operations meanwhile: then ranks that share a core take
 // turns once in many operations.
+#include "node/address_range.h"
 #include "node/operation.h"
 
 #include <algorithm>
 #include <array>
 
 namespace hccl::node {
-namespace {
-
-struct AddressRange {
-  std::uint64_t first = 0;
-  std::uint64_t bytes = 0;
-
-  [[nodiscard]] bool overlaps(const AddressRange& other) const {
-    return first < other.first + other.bytes && other.first < first + bytes;
-  }
-};
-
-}  // namespace
-
 // Finds out what a source of this rank holds; where it is data, brings it into the page tables.
 device::Content Engine::settle(std::uint64_t file_offset, std::uint64_t bytes) {
   device::ArenaView& memory = *arena_.view();

@@ -62,8 +62,8 @@ class Engine {
   void number(PointToPoint& call, std::uint32_t ordinal);
   // Runs sends and receives with other ranks, all at once, on a stream's turn. Throws Error if one
   // failed.
-  // `place` is that of the calls in their stream.
-  void exchange(const StreamPlace& place, std::span<const PointToPoint> calls);
+  // `place` is that of the calls in their stream; `ahead` tells what follows them there.
+  void exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead);
 
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);

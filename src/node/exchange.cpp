@@ -39,21 +39,34 @@ void Engine::number(PointToPoint& call, std::uint32_t ordinal) {
   }
 }
 
-void Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls) {
+void Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
+                      GroupsAhead& ahead) {
   if (fault_.raised()) fault_.throw_error();
-  Exchange(*this, place, calls).run();
+  Exchange(*this, place, calls, ahead).run();
 }
 
 Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
-                           std::span<const PointToPoint> calls)
-    : engine_(engine), place_(place), left_(calls.size()) {
+                           std::span<const PointToPoint> calls, GroupsAhead& ahead)
+    : engine_(engine), place_(place), ahead_(ahead), left_(calls.size()) {
   items_.reserve(calls.size());
   for (const PointToPoint& call : calls) {
-    const bool sends = call.direction == Direction::send;
-    Mailbox& mailbox = sends ? engine.control_.mailbox(engine.rank_, call.peer)
-                             : engine.control_.mailbox(call.peer, engine.rank_);
-    items_.push_back({&call, &mailbox, &mailbox.message(call.number), Stage::begun});
+    items_.push_back(item_of(call));
+    if (items_.back().stage == Stage::done) --left_;
   }
+}
+
+// Where a call stands: it may have been begun ahead of its turn.
+Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const {
+  const bool sends = call.direction == Direction::send;
+  Mailbox& mailbox = sends ? engine_.control_.mailbox(engine_.rank_, call.peer)
+                           : engine_.control_.mailbox(call.peer, engine_.rank_);
+  Message& message = mailbox.message(call.number);
+  // Both only grow, and this rank alone writes the one that is looked at.
+  const std::atomic<std::uint64_t>& own = sends ? message.offered : message.taken;
+  const bool begun_ahead = own.load(std::memory_order_relaxed) > call.number;
+  Stage stage = Stage::begun;
+  if (begun_ahead) stage = sends ? Stage::offered : Stage::done;
+  return {&call, &mailbox, &message, stage};
 }
 
 Engine::Exchange::~Exchange() {
@@ -72,7 +85,7 @@ void Engine::Exchange::run() {
     }
     if (left_ == 0) return;
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
-    if (moved) {
+    if (moved || advance_ahead()) {
       waiter = Waiter(engine_.ladder_);
     } else if (!waiter.poll_again()) {
       sleep();

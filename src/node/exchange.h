@@ -13,7 +13,8 @@ namespace hccl::node {
 
 class Engine::Exchange {
  public:
-  Exchange(Engine& engine, const StreamPlace& place, std::span<const PointToPoint> calls);
+  Exchange(Engine& engine, const StreamPlace& place, std::span<const PointToPoint> calls,
+           GroupsAhead& ahead);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -30,12 +31,16 @@ class Engine::Exchange {
     Stage stage;
   };
 
+  [[nodiscard]] Item item_of(const PointToPoint& call) const;
   [[nodiscard]] static bool ready(const Item& item);
   void advance(Item& item);
   void offer(const Item& item);
   void take(const Item& item);
   void copy(const PointToPoint& call, const Message& message);
   void copy_from_peer(const PointToPoint& call, const Message& message, std::uint64_t to);
+
+  void look_ahead();
+  [[nodiscard]] bool advance_ahead();
 
   void sleep();
   void check_patience();
@@ -49,7 +54,10 @@ class Engine::Exchange {
 
   Engine& engine_;
   const StreamPlace place_;
+  GroupsAhead& ahead_;
   std::vector<Item> items_;
+  bool looked_ahead_ = false;
+  std::vector<Item> items_ahead_;  // of the groups behind, as far as they can be begun
   std::size_t left_;
   bool waiting_ = false;
   Deadline deadline_ = Deadline::never();

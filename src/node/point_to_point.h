@@ -7,6 +7,7 @@
 #include <hccl_types.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace hccl::node {
@@ -24,6 +25,18 @@ struct PointToPoint {
   [[nodiscard]] std::uint64_t bytes() const {
     return count * reduce::element_size(static_cast<hcclDataType_t>(type));
   }
+};
+
+// The groups behind one that runs, in order; empty where they end for now or something else stands
+// in between.
+class GroupsAhead {
+ public:
+  GroupsAhead() = default;
+  virtual ~GroupsAhead() = default;
+  GroupsAhead(const GroupsAhead&) = delete;
+  GroupsAhead& operator=(const GroupsAhead&) = delete;
+
+  [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
 };
 
 // "send(1025, float) to rank 5", "recv(...) from rank 5"

@@ -32,7 +32,9 @@ class MatrixBuilder {
       for (const hcclRedOp_t reduction : kAllReductions) {
         if (!reduces(collective_) && reduction != hcclSum) continue;
         // Arithmetic is none of a sanitizer's business: there, each type meets one reduction.
-        if (sanitized() && reduces(collective_) && (type + reduction) % kAllReductions.size() != 0)
+        if (sanitized() && reduces(collective_) &&
+            static_cast<std::size_t>(type) % kAllReductions.size() !=
+                static_cast<std::size_t>(reduction))
           continue;
         for (const bool in_place : {false, true}) add_counts(type, reduction, in_place);
       }

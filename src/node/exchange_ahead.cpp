@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that waits begins the groups behind: it offers their messages and takes those that have
+// been offered to it, so that ranks that share a core take turns once in many groups. Nothing is
+// merged: each group is complete in its turn.
+#include "node/address_range.h"
+#include "node/exchange.h"
+
+#include <algorithm>
+
+namespace hccl::node {
+namespace {
+
+constexpr std::size_t kMostItems = 32;
+
+AddressRange range_of(const PointToPoint& call) { return {call.address, call.bytes()}; }
+
+bool overlaps_any(const std::vector<AddressRange>& ranges, const PointToPoint& call) {
+  return std::ranges::any_of(
+      ranges, [&](const AddressRange& range) { return range.overlaps(range_of(call)); });
+}
+
+}  // namespace
+
+// Collects what can be begun: not what would read what an earlier receive stores, nor store over
+// what an earlier send reads, nor what needs pages, which may fail and would be the other group's
+// error.
+void Engine::Exchange::look_ahead() {
+  looked_ahead_ = true;
+  std::vector<AddressRange> sources, destinations;
+  const auto note = [&](const PointToPoint& call) {
+    (call.direction == Direction::send ? sources : destinations).push_back(range_of(call));
+  };
+  for (const Item& item : items_) note(*item.call);
+  device::ArenaView& memory = *engine_.arena_.view();
+  for (auto calls = ahead_.next(); !calls.empty(); calls = ahead_.next()) {
+    if (items_ahead_.size() + calls.size() > kMostItems) return;
+    for (const PointToPoint& call : calls) {
+      const auto& others = call.direction == Direction::send ? destinations : sources;
+      const bool in_page_tables =
+          call.count == 0 ||
+          memory.populated(engine_.arena_.place(call.address).file_offset, call.bytes());
+      if (!in_page_tables || overlaps_any(others, call)) return;
+    }
+    for (const PointToPoint& call : calls) {
+      items_ahead_.push_back(item_of(call));
+      note(call);
+    }
+  }
+}
+
+// Returns whether anything was done. Receives may store to one place, so they keep their order.
+bool Engine::Exchange::advance_ahead() {
+  if (!looked_ahead_) look_ahead();
+  const auto received = [](const Item& item) {
+    return item.call->direction == Direction::send || item.stage == Stage::done;
+  };
+  bool receives_in_order = std::ranges::all_of(items_, received);
+  bool moved = false;
+  for (Item& item : items_ahead_) {
+    const bool sends = item.call->direction == Direction::send;
+    if (item.stage != Stage::begun || (!sends && !receives_in_order)) continue;
+    const bool unequal =
+        !sends && ready(item) &&
+        (item.message->count != item.call->count || item.message->type != item.call->type);
+    if (!ready(item) || unequal) {  // a mismatch is told in its turn
+      receives_in_order = receives_in_order && sends;
+      continue;
+    }
+    if (sends) {
+      offer(item);
+      item.stage = Stage::offered;
+    } else {
+      take(item);
+      item.stage = Stage::done;
+    }
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace hccl::node
