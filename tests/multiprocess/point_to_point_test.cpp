@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "operation.h"
 
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -143,6 +144,65 @@ TEST(PointToPoint, RandomProgramsGiveWhatWasSent) {
   for (const int size : {2, 3, 6}) {
     EXPECT_EQ(failures(run_ranks(size, random_messages(seed))), "") << "HCCL_TEST_SEED=" << seed;
   }
+}
+
+// Queued groups whose buffers depend on each other: what is received is sent on, stored over, or
+// sent while the next is received.
+RankFunction relays(unsigned long long seed) {
+  return [seed](World& world) {
+    constexpr std::size_t kBuffers = 4;
+    constexpr std::size_t kLength = 3000;
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    using Bytes = std::vector<std::byte>;
+    std::vector<std::vector<Bytes>> model(static_cast<std::size_t>(world.size));
+    for (std::size_t rank = 0; rank < model.size(); ++rank) {
+      model[rank].assign(kBuffers, Bytes(kLength));
+      for (std::size_t at = 0; at < kBuffers * kLength; ++at)
+        model[rank][at / kLength][at % kLength] = static_cast<std::byte>(rank * 31 + at * 7);
+    }
+    const auto self = static_cast<std::size_t>(world.rank);
+    std::deque<DeviceMemory> buffers;
+    for (const Bytes& bytes : model[self]) {
+      buffers.emplace_back(session.device(), kLength);
+      upload(stream, bytes, buffers.back().address());
+    }
+    succeed(synStreamSynchronize(stream));
+    std::mt19937_64 random(seed);
+    for (int step = 0; step < 400; ++step) {
+      const std::size_t from = random() % kBuffers;
+      const std::size_t to = (from + 1 + random() % (kBuffers - 1)) % kBuffers;
+      const std::size_t count = 1 + random() % kLength;
+      succeed(hcclGroupStart());
+      succeed(hcclSend(device_pointer(buffers[from].address()), count, hcclInt8, next_of(group),
+                       group.handle, stream));
+      succeed(hcclRecv(device_pointer(buffers[to].address()), count, hcclInt8, previous_of(group),
+                       group.handle, stream));
+      succeed(hcclGroupEnd());
+      const auto before = model;
+      for (std::size_t rank = 0; rank < model.size(); ++rank) {
+        const Bytes& sent = before[(rank + model.size() - 1) % model.size()][from];
+        std::copy_n(sent.begin(), count, model[rank][to].begin());
+      }
+      if (random() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+      Bytes got(kLength);
+      download(stream, buffers[buffer].address(), got);
+      succeed(synStreamSynchronize(stream));
+      require(got == model[self][buffer], join("buffer ", buffer, " of rank ", world.rank));
+    }
+    session.finish();
+  };
+}
+
+TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {
+  const unsigned long long seed = test_seed();
+  for (const int size : {2, 3, 8}) {
+    EXPECT_EQ(failures(run_ranks(size, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;
+  }
+  EXPECT_EQ(failures(run_ranks_as_threads(4, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;
 }
 
 // A group of collectives and messages on two streams, nested, with another thread outside of it.
