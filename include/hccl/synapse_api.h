@@ -262,7 +262,10 @@ synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t 
 // ---- Profiler ---------------------------------------------------------------------------------
 
 // Collects a trace between start and stop. synProfilerGetTrace() is called twice: with a null
-// `buffer` it writes the bytes and entries a buffer must hold, then it fills the buffer.
+// `buffer` it writes the bytes and entries a buffer must hold, then it fills the buffer. An
+// emulated device records nothing: no memory is needed, and a trace has no bytes and no entries.
+// synInvalidArgument: not a device this process holds, not a synTraceType, or a null pointer that
+// is written to.
 synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
                                                       uint32_t* bytesRequired);
 synStatus SYN_API_CALL synProfilerSetUserBuffer(const synDeviceId deviceId, void* userBuffer);

@@ -92,3 +92,11 @@ hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank) {
     *rank = find_communicator(comm)->rank();
   });
 }
+
+// Acquiring a device has prepared it already.
+hcclResult_t hcclDeviceInit(void* device, void* context) {
+  return guard([&] {
+    if (device != nullptr || context != nullptr)
+      throw Error(hcclInvalidArgument, "hcclDeviceInit: pass null for device and context");
+  });
+}

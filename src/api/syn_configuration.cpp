@@ -49,10 +49,3 @@ synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const 
     set_configuration_value(configurationName, configValue);
   });
 }
-
-synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime) {
-  return syn_guard([&] {
-    require_pointer(nanoTime, "nanoTime");
-    *nanoTime = device::Event::now();
-  });
-}

@@ -8,8 +8,6 @@
 
 using hccl::api::unsupported_hccl;
 
-hcclResult_t hcclDeviceInit(void*, void*) { return unsupported_hccl(__func__); }
-
 // Not a matter of the version: the interface drives one device per process.
 hcclResult_t hcclCommInitAll(hcclComm_t*, int, const int*) {
   return hccl::api::guard([] {

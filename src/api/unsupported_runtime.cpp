@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtime functions that are exported but not available in this version: error objects, traces,
-// kernel libraries.
+// Runtime functions that are exported but not available in this version: error objects, kernel
+// libraries.
 #include "api/unsupported.h"
 
 #include <synapse_api.h>
@@ -26,47 +26,6 @@ synStatus SYN_API_CALL synDumpStateAndTerminate(const char*, uint64_t) {
 }
 
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId, uint32_t*) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerSetUserBuffer(synDeviceId, void*) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerStart(synTraceType, synDeviceId) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerStop(synTraceType, synDeviceId) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerGetTrace(synTraceType, synDeviceId, synTraceFormat, void*,
-                                           size_t*, size_t*) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char*, uint64_t) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char*, uint64_t, const char**,
-                                                           size_t) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgsAndThread(const char*, uint64_t,
-                                                                    const char**, size_t,
-                                                                    const char*) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synProfilerAddCustomEvent(const char*, uint64_t, uint64_t, const char**,
-                                                 size_t) {
   return unsupported_syn(__func__);
 }
 

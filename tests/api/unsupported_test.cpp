@@ -26,10 +26,6 @@ template <auto function>
 // NOLINTNEXTLINE(readability-identifier-naming): used as the function it is
 constexpr auto with_zeros = [] { return call(function); };
 
-constexpr Function<hcclResult_t> kHcclFunctions[] = {
-    {"hcclDeviceInit", with_zeros<hcclDeviceInit>},
-};
-
 constexpr Function<synStatus> kRuntimeFunctions[] = {
     {"synErrorDestroy", with_zeros<synErrorDestroy>},
     {"synErrorGetStatus", with_zeros<synErrorGetStatus>},
@@ -37,16 +33,6 @@ constexpr Function<synStatus> kRuntimeFunctions[] = {
     {"synErrorGetMessage", with_zeros<synErrorGetMessage>},
     {"synDumpStateAndTerminate", with_zeros<synDumpStateAndTerminate>},
     {"synUpdateMemoryConsumption", with_zeros<synUpdateMemoryConsumption>},
-    {"synProfilerQueryRequiredMemory", with_zeros<synProfilerQueryRequiredMemory>},
-    {"synProfilerSetUserBuffer", with_zeros<synProfilerSetUserBuffer>},
-    {"synProfilerStart", with_zeros<synProfilerStart>},
-    {"synProfilerStop", with_zeros<synProfilerStop>},
-    {"synProfilerGetTrace", with_zeros<synProfilerGetTrace>},
-    {"synProfilerAddCustomMeasurement", with_zeros<synProfilerAddCustomMeasurement>},
-    {"synProfilerAddCustomMeasurementArgs", with_zeros<synProfilerAddCustomMeasurementArgs>},
-    {"synProfilerAddCustomMeasurementArgsAndThread",
-     with_zeros<synProfilerAddCustomMeasurementArgsAndThread>},
-    {"synProfilerAddCustomEvent", with_zeros<synProfilerAddCustomEvent>},
     {"synTPCLibraryGetVersionSize", with_zeros<synTPCLibraryGetVersionSize>},
     {"synTPCLibraryGetVersions", with_zeros<synTPCLibraryGetVersions>},
 };
@@ -152,13 +138,6 @@ void expect_unsupported(const Function<synStatus>& function) {
 }
 
 }  // namespace
-
-TEST(Unsupported, HcclFunctionsNameThemselves) {
-  for (const auto& function : kHcclFunctions) {
-    EXPECT_EQ(function.call(), hcclUnsupported) << function.name;
-    EXPECT_TRUE(says_not_available(hcclGetLastErrorMessage(), function.name)) << function.name;
-  }
-}
 
 TEST(Unsupported, RuntimeFunctionsNameThemselves) {
   for (const auto& function : kRuntimeFunctions) expect_unsupported(function);

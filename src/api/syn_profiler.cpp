@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profiler's calls, so that programs with their profiling on run: an emulated device records
+// nothing, and says so with traces of no entries.
+#include "api/guard.h"
+#include "api/handles.h"
+
+#include <synapse_api.h>
+
+using namespace hccl;
+using namespace hccl::api;
+
+namespace {
+
+void check_device(synDeviceId device) { static_cast<void>(runtime().device(device)); }
+
+void check_type(synTraceType type) {
+  if (type < synTraceAll || type >= synTraceTypeSize)
+    throw SynError(synInvalidArgument, text("type is ", static_cast<int>(type),
+                                            "; pass synTraceAll, synTraceHost or synTraceDevice"));
+}
+
+synStatus start_or_stop(synTraceType type, synDeviceId device) {
+  return syn_guard([&] {
+    check_type(type);
+    check_device(device);
+  });
+}
+
+// A program's own entry, which is not kept.
+synStatus accept(const char* description) {
+  return syn_guard([&] {
+    runtime().require_initialized();
+    require_pointer(description, "description");
+  });
+}
+
+}  // namespace
+
+synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
+                                                      uint32_t* bytesRequired) {
+  return syn_guard([&] {
+    check_device(deviceId);
+    require_pointer(bytesRequired, "bytesRequired");
+    *bytesRequired = 0;
+  });
+}
+
+synStatus SYN_API_CALL synProfilerSetUserBuffer(const synDeviceId deviceId, void*) {
+  return syn_guard([&] { check_device(deviceId); });
+}
+
+synStatus SYN_API_CALL synProfilerStart(synTraceType type, const synDeviceId deviceId) {
+  return start_or_stop(type, deviceId);
+}
+
+synStatus SYN_API_CALL synProfilerStop(synTraceType type, const synDeviceId deviceId) {
+  return start_or_stop(type, deviceId);
+}
+
+synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId deviceId,
+                                           synTraceFormat, void*, size_t* size,
+                                           size_t* numEntries) {
+  return syn_guard([&] {
+    check_type(type);
+    check_device(deviceId);
+    if (size != nullptr) *size = 0;
+    if (numEntries != nullptr) *numEntries = 0;
+  });
+}
+
+synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t) {
+  return accept(description);
+}
+
+synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description, uint64_t,
+                                                           const char**, size_t) {
+  return accept(description);
+}
+
+synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgsAndThread(const char* description,
+                                                                    uint64_t, const char**, size_t,
+                                                                    const char*) {
+  return accept(description);
+}
+
+synStatus SYN_API_CALL synProfilerAddCustomEvent(const char* description, uint64_t, uint64_t,
+                                                 const char**, size_t) {
+  return accept(description);
+}
+
+synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime) {
+  return syn_guard([&] {
+    require_pointer(nanoTime, "nanoTime");
+    *nanoTime = device::Event::now();
+  });
+}

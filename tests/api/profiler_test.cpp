@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that profile run: their calls are accepted, and traces are empty.
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace {
+
+class Profiler : public testing::Test {
+ protected:
+  void SetUp() override {
+    // A box of its own: no other program on this machine finds its modules taken.
+    const std::string box = "test-" + std::to_string(getpid());
+    ASSERT_EQ(setenv("HCCL_NODE_ID", box.c_str(), 1), 0);
+    ASSERT_EQ(synInitialize(), synSuccess);
+    ASSERT_EQ(synDeviceAcquire(&device_, nullptr), synSuccess) << synGetLastErrorMessage();
+  }
+  void TearDown() override { EXPECT_EQ(synDestroy(), synSuccess); }
+
+  synDeviceId device_ = SYN_INVALID_DEVICE_ID;
+};
+
+TEST_F(Profiler, RecordsNothing) {
+  std::uint32_t bytes = 7;
+  EXPECT_EQ(synProfilerQueryRequiredMemory(device_, &bytes), synSuccess);
+  EXPECT_EQ(bytes, 0U);
+  EXPECT_EQ(synProfilerSetUserBuffer(device_, nullptr), synSuccess);
+  EXPECT_EQ(synProfilerStart(synTraceAll, device_), synSuccess);
+  EXPECT_EQ(synProfilerAddCustomMeasurement("step", 5), synSuccess);
+  EXPECT_EQ(synProfilerAddCustomMeasurementArgs("step", 5, nullptr, 0), synSuccess);
+  EXPECT_EQ(synProfilerAddCustomMeasurementArgsAndThread("step", 5, nullptr, 0, "main"),
+            synSuccess);
+  EXPECT_EQ(synProfilerAddCustomEvent("step", 5, 6, nullptr, 0), synSuccess);
+  EXPECT_EQ(synProfilerStop(synTraceAll, device_), synSuccess);
+  std::size_t size = 7;
+  std::size_t entries = 7;
+  EXPECT_EQ(synProfilerGetTrace(synTraceAll, device_, synTraceFormatTEF, nullptr, &size, &entries),
+            synSuccess);
+  EXPECT_EQ(size, 0U);
+  EXPECT_EQ(entries, 0U);
+}
+
+TEST_F(Profiler, RefusesWhatDoesNotExist) {
+  EXPECT_EQ(synProfilerStart(synTraceAll, device_ + 1), synInvalidArgument);
+  EXPECT_EQ(synProfilerStart(synTraceTypeSize, device_), synInvalidArgument);
+  EXPECT_EQ(synProfilerAddCustomMeasurement(nullptr, 5), synInvalidArgument);
+  EXPECT_STRNE(synGetLastErrorMessage(), "");
+}
+
+TEST_F(Profiler, ItsClockIsThatOfEvents) {
+  std::uint64_t before = 0;
+  std::uint64_t after = 0;
+  ASSERT_EQ(synProfilerGetCurrentTimeNS(&before), synSuccess);
+  ASSERT_EQ(synProfilerGetCurrentTimeNS(&after), synSuccess);
+  EXPECT_LE(before, after);
+}
+
+TEST_F(Profiler, ADeviceIsPreparedAlready) {
+  EXPECT_EQ(hcclDeviceInit(nullptr, nullptr), hcclSuccess);
+  EXPECT_EQ(hcclDeviceInit(&device_, nullptr), hcclInvalidArgument);
+}
+
+}  // namespace
