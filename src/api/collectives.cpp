@@ -21,6 +21,11 @@ void check_reduction(hcclRedOp_t operation) {
     throw Error(hcclInvalidArgument,
                 text("reduceOp ", static_cast<int>(operation), " is no reduction"));
   }
+  if ((operation == hcclProd || operation == hcclAvg) && strict_mode()) {
+    throw Error(hcclInvalidArgument,
+                text("HCCL_STRICT=1: Gaudi's library knows no ", reduce::operation_name(operation),
+                     "; pass sum, min or max"));
+  }
 }
 
 void check_divisible(std::uint64_t count, int size) {
@@ -148,10 +153,21 @@ hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
   return submit(
       make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm, stream_handle,
-      [&](const comm::Communicator& communicator) { check_divisible(count, communicator.size()); });
+      [&](const comm::Communicator& communicator) {
+        check_divisible(count, communicator.size());
+        if (sendbuff != recvbuff || count == 0 || !strict_mode()) return;
+        throw Error(hcclInvalidArgument,
+                    "HCCL_STRICT=1: Gaudi's library exchanges nothing in place; pass two buffers");
+      });
 }
 
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {
+  if (strict_mode()) {
+    return guard([] {
+      throw Error(hcclUnsupported,
+                  "HCCL_STRICT=1: Gaudi's library has no barrier; reduce something");
+    });
+  }
   return submit(make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8), comm, stream_handle,
                 [](const comm::Communicator&) {});
 }

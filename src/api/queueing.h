@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/handles.h"
+#include "base/config.h"
 #include "comm/group.h"
 #include "reduce/reduce.h"
 
@@ -12,9 +13,17 @@
 namespace hccl::api {
 
 inline void check_type(hcclDataType_t type) {
-  if (reduce::element_size(type) != 0) return;
-  throw Error(hcclInvalidArgument,
-              "the datatype is no hcclDataType_t; pass hcclFloat32 or another of its values");
+  if (reduce::element_size(type) == 0) {
+    throw Error(hcclInvalidArgument,
+                "the datatype is no hcclDataType_t; pass hcclFloat32 or another of its values");
+  }
+  const bool everywhere = type == hcclFloat32 || type == hcclBfloat16 || type == hcclFloat16 ||
+                          type == hcclInt32 || type == hcclUint32;
+  if (!everywhere && strict_mode()) {
+    throw Error(hcclInvalidArgument,
+                text("HCCL_STRICT=1: Gaudi's library takes no ", reduce::type_name(type),
+                     "; pass float, bfloat16, half, int32 or uint32"));
+  }
 }
 
 // `name` is "root" or "peer".

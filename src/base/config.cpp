@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <cstdlib>
 #include <map>
@@ -131,6 +132,12 @@ bool read_device_count(Config& config, const std::string& value) {
   return true;
 }
 
+bool read_strict(Config& config, const std::string& value) {
+  const auto flag = parse_flag(value);
+  config.strict = flag.value_or(false);
+  return flag.has_value();
+}
+
 bool read_double_initialize(Config& config, const std::string& value) {
   const auto flag = parse_flag(value);
   if (flag) config.refuse_double_initialize = *flag;
@@ -163,6 +170,7 @@ constexpr std::array kVariables{
     Variable{"HCCL_DEVICE_MEMORY", "", "bytes from 1M to 16T, with K, M, G or T, e.g. 32G",
              read_device_memory},
     Variable{"HCCL_DEVICE_COUNT", "8", "a number from 1 to 64", read_device_count},
+    Variable{"HCCL_STRICT", "0", "0, 1, true or false", read_strict},
     Variable{"HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "0", "0, 1, true or false",
              read_double_initialize},
 };
@@ -224,6 +232,8 @@ struct Store {
   std::shared_ptr<const Config> current;
 };
 
+std::atomic<bool> strict{false};
+
 // Never destroyed: calls from static destructors of the application must still find it.
 Store& store() {
   static Store* const instance = new Store;
@@ -252,6 +262,7 @@ Config parse(const std::map<std::string, std::string>& stored) {
 void put_in_force(Store& all, const std::map<std::string, std::string>& stored) {
   auto fresh = std::make_shared<const Config>(parse(stored));
   configure_log(*fresh);
+  strict.store(fresh->strict, std::memory_order_relaxed);
   all.current = std::move(fresh);
 }
 
@@ -295,6 +306,8 @@ std::shared_ptr<const Config> config() {
   if (!all.current) put_in_force(all, all.stored);
   return all.current;
 }
+
+bool strict_mode() noexcept { return strict.load(std::memory_order_relaxed); }
 
 std::optional<std::string> configuration_value(const std::string& key) {
   Store& all = store();

@@ -30,6 +30,7 @@ struct Config {
   std::uint64_t device_memory =
       0;  // HCCL_DEVICE_MEMORY bytes (K/M/G/T suffixes); 0: 96 GiB or 128 GiB by type
   int device_count = 8;                   // HCCL_DEVICE_COUNT 1..64: devices of a box
+  bool strict = false;                    // HCCL_STRICT: refuse what the real library refuses
   bool refuse_double_initialize = false;  // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
 };
 
@@ -43,6 +44,9 @@ void load_config();
 
 // The configuration in force; loads it if nothing has. Throws as above.
 [[nodiscard]] std::shared_ptr<const Config> config();
+
+// Config::strict of the configuration in force, for calls that are too quick to ask for all of it.
+[[nodiscard]] bool strict_mode() noexcept;
 
 // The raw text of a configuration key as synConfigurationGet shows it: what synConfigurationSet
 // stored, else the environment, else nothing.

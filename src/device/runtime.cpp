@@ -70,6 +70,10 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
   require_initialized();
   const auto settings = config();
   const std::lock_guard lock(mutex_);
+  if (settings->strict && !devices_.empty()) {
+    throw SynError(synDeviceAlreadyAcquired,
+                   "HCCL_STRICT=1: a process drives one device; release the one it holds first");
+  }
   std::optional<FileDescriptor> claim;
   if (module) {
     if (*module >= static_cast<std::uint32_t>(settings->device_count)) {

@@ -49,8 +49,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Variable{"HCCL_TIMEOUT", "soon"}, Variable{"HCCL_INIT_TIMEOUT", "-1"},
                     Variable{"HCCL_HANG_REPORT", "1s"}, Variable{"HCCL_DEVICE_MEMORY", "lots"},
                     Variable{"HCCL_DEVICE_COUNT", "0"}, Variable{"HCCL_DEVICE_TYPE", "gaudi9"},
-                    Variable{"HCCL_DEBUG", "LOUD"}, Variable{"LOG_LEVEL_HCL", "7"},
-                    Variable{"HCCL_COMM_ID", "localhost"},
+                    Variable{"HCCL_STRICT", "maybe"}, Variable{"HCCL_DEBUG", "LOUD"},
+                    Variable{"LOG_LEVEL_HCL", "7"}, Variable{"HCCL_COMM_ID", "localhost"},
                     Variable{"HCCL_SOCKET_IFNAME", "eth0,,"}),
     name_of_variable);
 
@@ -257,6 +257,46 @@ TEST(Memset, OfMoreThanAnyMemoryIsRefused) {
     session.finish();
   };
   EXPECT_EQ(failures(run_ranks(1, refused)), "");
+}
+
+// Under HCCL_STRICT=1 calls return what Gaudi's library returns, and what it can do still works.
+void strict_calls(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4096);
+  void* buffer = device_pointer(memory.address());
+  const auto reduce = [&](hcclDataType_t type, hcclRedOp_t operation) {
+    return hcclAllReduce(buffer, buffer, 8, type, operation, group.handle, stream);
+  };
+  const auto expect = [](hcclResult_t got, hcclResult_t wanted) {
+    require_equal(static_cast<int>(got), static_cast<int>(wanted), "result");
+    require(contains(last_hccl_message(), "HCCL_STRICT"), last_hccl_message());
+  };
+  for (const hcclDataType_t type : {hcclInt8, hcclUint8, hcclInt64, hcclUint64, hcclFloat64}) {
+    expect(reduce(type, hcclSum), hcclInvalidArgument);
+    expect(hcclSend(buffer, 8, type, 0, group.handle, stream), hcclInvalidArgument);
+  }
+  for (const hcclRedOp_t operation : {hcclProd, hcclAvg})
+    expect(reduce(hcclFloat32, operation), hcclInvalidArgument);
+  expect(hcclBarrier(group.handle, stream), hcclUnsupported);
+  expect(hcclAlltoAll(buffer, buffer, 8, hcclFloat32, group.handle, stream), hcclInvalidArgument);
+  synDeviceId second = 0;
+  require_equal(static_cast<int>(synDeviceAcquire(&second, nullptr)),
+                static_cast<int>(synDeviceAlreadyAcquired), "a second device");
+  for (const hcclDataType_t type :
+       {hcclFloat32, hcclBfloat16, hcclFloat16, hcclInt32, hcclUint32}) {
+    for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclMax})
+      succeed(reduce(type, operation));
+  }
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(Strict, RefusesWhatGaudisLibraryRefuses) {
+  RankOptions options;
+  options.environment = {{"HCCL_STRICT", "1"}};
+  EXPECT_EQ(failures(run_ranks(2, strict_calls, options)), "");
 }
 
 }  // namespace
