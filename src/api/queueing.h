@@ -38,7 +38,11 @@ void queue_or_keep(const CommunicatorPin& communicator, const StreamPin& stream,
     communicator->check_usable(*stream);
     comm::Group::add(communicator.shared(), stream.shared(), call);
   } else if constexpr (std::is_same_v<Call, node::PointToPoint>) {
-    communicator->enqueue(*stream, std::vector{call});
+    std::vector calls{call};
+    std::vector<comm::SelfCopy> copies = comm::pair_self_messages(calls, communicator->rank());
+    communicator->check_usable(*stream);
+    for (node::PointToPoint& one : calls) communicator->number(*stream, one);
+    communicator->enqueue(*stream, std::move(calls), std::move(copies));
   } else {
     communicator->enqueue(*stream, call);
   }

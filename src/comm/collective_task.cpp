@@ -4,6 +4,8 @@
 
 #include "device/copy.h"
 
+#include <optional>
+
 namespace hccl::comm {
 namespace {
 
@@ -14,6 +16,8 @@ class NextOfLane final : public node::CallsAhead {
       : stream_(stream), upcoming_(upcoming), lane_(lane) {}
 
   const node::CollectiveCall* next() override {
+    if (!allowed_) allowed_ = stream_.may_begin_ahead();
+    if (!*allowed_) return nullptr;
     const auto* task = upcoming_.next<CollectiveTask>();
     return task != nullptr && task->lane() == lane_ ? &task->call() : nullptr;
   }
@@ -21,6 +25,7 @@ class NextOfLane final : public node::CallsAhead {
 
  private:
   const device::Stream& stream_;
+  std::optional<bool> allowed_;
   device::Upcoming& upcoming_;
   const node::Lane* lane_;
 };

@@ -157,15 +157,20 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
       stream.enqueue_at_once(CollectiveTask(shared_from_this(), stream, lane.lane.get(), call));
 }
 
-void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls) {
+void Communicator::number(device::Stream& stream, node::PointToPoint& call) {
+  const std::lock_guard lock(lanes_lock_);
+  const auto& lane = lane_of(stream).lane;
+  engine_->number(call, lane ? lane->ordinal() + 1 : 0);
+}
+
+void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls,
+                           std::vector<SelfCopy> copies) {
   check_usable(stream);
-  std::vector<SelfCopy> copies = pair_self_messages(calls, rank_);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
   const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
-  for (node::PointToPoint& call : calls) engine_->number(call, place.ordinal);
   lane.last_ticket = stream.enqueue_at_once(
-      PointToPointTask(shared_from_this(), place, std::move(calls), std::move(copies)));
+      PointToPointTask(shared_from_this(), stream, place, std::move(calls), std::move(copies)));
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

@@ -7,6 +7,7 @@
 #include "base/handle_table.h"
 #include "base/waiter.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/self_messages.h"
 #include "device/device.h"
 #include "node/engine.h"
 
@@ -37,7 +38,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
   // fault if it has one. Never wait: for room in the stream's queue, their caller has waited.
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
-  void enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls);
+  void enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls,
+               std::vector<SelfCopy> copies);
+  // Before that, for each call with another rank in the order of the program's calls: gives it its
+  // place among the messages of the two ranks.
+  void number(device::Stream& stream, node::PointToPoint& call);
 
   // Waits for all work queued on this communicator, or until it fails.
   void finalize();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct CollectivePart {
 struct MessagePart {
   std::shared_ptr<Communicator> communicator;
   std::vector<node::PointToPoint> calls;
+  std::vector<SelfCopy> copies;
 };
 
 struct StreamCalls {
@@ -35,13 +37,14 @@ struct StreamCalls {
   void keep(std::shared_ptr<Communicator> communicator, const node::PointToPoint& call) {
     auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
     if (found == messages.end())
-      found = messages.insert(messages.end(), {std::move(communicator), {}});
+      found = messages.insert(messages.end(), {std::move(communicator), {}, {}});
     found->calls.push_back(call);
   }
 };
 
 struct OpenGroup {
   int depth = 0;
+  std::uint64_t calls = 0;
   std::vector<StreamCalls> streams;  // in the order of their first calls
 };
 
@@ -67,26 +70,67 @@ void Group::start() {
 
 bool Group::is_open() noexcept { return open_group != nullptr; }
 
+namespace {
+
+// Messages of two ranks match in the order of the calls, whatever their streams: so all are
+// numbered before any is queued. What a rank sends itself is paired first, for that may fail.
+void number_messages(OpenGroup& group, std::exception_ptr& first_error) {
+  struct Numbered {
+    Communicator* communicator;
+    device::Stream* stream;
+    node::PointToPoint* call;
+  };
+  std::vector<Numbered> all;
+  for (StreamCalls& calls : group.streams) {
+    std::erase_if(calls.messages, [&](MessagePart& part) {
+      bool paired = false;
+      attempt(
+          [&] {
+            part.communicator->check_usable(*calls.stream);
+            part.copies = pair_self_messages(part.calls, part.communicator->rank());
+            paired = true;
+          },
+          first_error);
+      return !paired;
+    });
+    for (MessagePart& part : calls.messages) {
+      for (node::PointToPoint& call : part.calls)
+        all.push_back({part.communicator.get(), calls.stream.get(), &call});
+    }
+  }
+  std::ranges::sort(all, {}, [](const Numbered& one) { return one.call->order; });
+  for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
+}
+
+}  // namespace
+
 void Group::end() {
   if (open_group == nullptr)
     throw Error(hcclInvalidUsage, "hcclGroupEnd without hcclGroupStart on this thread");
   if (--open_group->depth > 0) return;
   const std::unique_ptr<OpenGroup> group(std::exchange(open_group, nullptr));
   std::exception_ptr first_error;
+  for (StreamCalls& calls : group->streams) calls.stream->make_room();
+  number_messages(*group, first_error);
   for (StreamCalls& calls : group->streams) {
-    calls.stream->make_room();
     for (const CollectivePart& part : calls.collectives)
       attempt([&] { part.communicator->enqueue(*calls.stream, part.call); }, first_error);
-    for (MessagePart& part : calls.messages)
-      attempt([&] { part.communicator->enqueue(*calls.stream, std::move(part.calls)); },
-              first_error);
+    for (MessagePart& part : calls.messages) {
+      attempt(
+          [&] {
+            part.communicator->enqueue(*calls.stream, std::move(part.calls),
+                                       std::move(part.copies));
+          },
+          first_error);
+    }
   }
   if (first_error) std::rethrow_exception(first_error);
 }
 
 template <class Call>
 void Group::add(std::shared_ptr<Communicator> communicator, std::shared_ptr<device::Stream> stream,
-                const Call& call) {
+                Call call) {
+  if constexpr (std::is_same_v<Call, node::PointToPoint>) call.order = open_group->calls++;
   std::vector<StreamCalls>& streams = open_group->streams;
   auto found = std::ranges::find(streams, stream, &StreamCalls::stream);
   if (found == streams.end()) found = streams.insert(streams.end(), {std::move(stream), {}, {}, 0});
@@ -99,8 +143,8 @@ void Group::add(std::shared_ptr<Communicator> communicator, std::shared_ptr<devi
 }
 
 template void Group::add(std::shared_ptr<Communicator>, std::shared_ptr<device::Stream>,
-                         const node::CollectiveCall&);
+                         node::CollectiveCall);
 template void Group::add(std::shared_ptr<Communicator>, std::shared_ptr<device::Stream>,
-                         const node::PointToPoint&);
+                         node::PointToPoint);
 
 }  // namespace hccl::comm

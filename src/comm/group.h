@@ -25,7 +25,7 @@ class Group {
   // stream has too many.
   template <class Call>
   static void add(std::shared_ptr<Communicator> communicator,
-                  std::shared_ptr<device::Stream> stream, const Call& call);
+                  std::shared_ptr<device::Stream> stream, Call call);
 };
 
 }  // namespace hccl::comm

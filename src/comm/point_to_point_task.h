@@ -10,22 +10,13 @@
 
 namespace hccl::comm {
 
-// A message of a rank to itself.
-struct SelfCopy {
-  std::uint64_t from = 0, to = 0;  // device addresses
-  std::uint64_t bytes = 0;
-};
-
-// Takes the sends and receives of `rank` with itself out of `calls`, and pairs them in order.
-// Throws Error(hcclInternalError), which is what HCCL returns, if one is left over or differs.
-[[nodiscard]] std::vector<SelfCopy> pair_self_messages(std::vector<node::PointToPoint>& calls,
-                                                       int rank);
-
 class PointToPointTask {
  public:
-  PointToPointTask(std::shared_ptr<Communicator> communicator, const node::StreamPlace& place,
-                   std::vector<node::PointToPoint> calls, std::vector<SelfCopy> copies)
+  PointToPointTask(std::shared_ptr<Communicator> communicator, const device::Stream& stream,
+                   const node::StreamPlace& place, std::vector<node::PointToPoint> calls,
+                   std::vector<SelfCopy> copies)
       : communicator_(std::move(communicator)),
+        stream_(&stream),
         place_(place),
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
@@ -37,6 +28,7 @@ class PointToPointTask {
   class NextOfCommunicator;
 
   std::shared_ptr<Communicator> communicator_;
+  const device::Stream* stream_;  // which runs it
   node::StreamPlace place_;
   std::vector<node::PointToPoint> calls_;
   std::vector<SelfCopy> copies_;

@@ -22,6 +22,7 @@ std::shared_ptr<Stream> Device::create_stream() {
   auto stream = std::make_shared<Stream>(*this, next_id.fetch_add(1));
   const std::lock_guard lock(mutex_);
   streams_.push_back(stream);
+  stream_count_.store(streams_.size(), std::memory_order_release);
   return stream;
 }
 
@@ -29,6 +30,14 @@ void Device::destroy_stream(const std::shared_ptr<Stream>& stream) {
   stream->close();
   const std::lock_guard lock(mutex_);
   std::erase(streams_, stream);
+  stream_count_.store(streams_.size(), std::memory_order_release);
+}
+
+bool Device::others_idle(const Stream& stream) const {
+  if (stream_count_.load(std::memory_order_acquire) <= 1) return true;
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(
+      streams_, [&](const auto& other) { return other.get() == &stream || other->idle(); });
 }
 
 std::vector<std::shared_ptr<Stream>> Device::streams() const {

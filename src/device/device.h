@@ -6,6 +6,8 @@
 #include "device/arena.h"
 #include "device/stream.h"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,6 +25,8 @@ class Device {
   // Drains the stream and forgets it.
   void destroy_stream(const std::shared_ptr<Stream>& stream);
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
+  // Whether no stream but this has work that is not complete.
+  [[nodiscard]] bool others_idle(const Stream& stream) const;
   // Waits for all streams.
   [[nodiscard]] Outcome synchronize();
 
@@ -40,6 +44,7 @@ class Device {
   Arena arena_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Stream>> streams_;
+  std::atomic<std::size_t> stream_count_{0};
 };
 
 // "0000:bb:00.0" of a module.

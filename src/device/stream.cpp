@@ -2,6 +2,8 @@
 // Ownership of a stream's queue, waiting and synchronising.
 #include "device/stream.h"
 
+#include "device/device.h"
+
 namespace hccl::device {
 
 Stream::Stream(Device& device, std::uint64_t id) : device_(device), id_(id), worker_(*this) {}
@@ -84,6 +86,8 @@ bool Stream::query(Outcome* outcome) {
   *outcome = progress_->outcome(after, ticket);
   return true;
 }
+
+bool Stream::may_begin_ahead() const noexcept { return attended() && device_.others_idle(*this); }
 
 void Stream::hurry() {
   if (!owned_.load(std::memory_order_seq_cst)) worker_.hurry();

@@ -56,10 +56,10 @@ class Engine {
   // tells the calls that follow on this lane.
   void execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr);
 
-  // Gives a call its number, and tells the peer that it was made, and on which stream: the ordinal
-  // of its lane, which it may get only later. Calls of one direction with one peer match in this
-  // order. By one thread at a time.
-  void number(PointToPoint& call, std::uint32_t ordinal);
+  // Gives a call its number, and tells the peer that it was made, and on which stream: `lane` is
+  // the ordinal of its lane plus one, or 0 if it has none yet. Calls of one direction with one peer
+  // match in this order. By one thread at a time.
+  void number(PointToPoint& call, std::uint32_t lane);
   // Runs sends and receives with other ranks, all at once, on a stream's turn. Throws Error if one
   // failed.
   // `place` is that of the calls in their stream; `ahead` tells what follows them there.

@@ -24,17 +24,19 @@ std::string describe(const PointToPoint& call) {
               sends ? ") to rank " : ") from rank ", call.peer);
 }
 
-void Engine::number(PointToPoint& call, std::uint32_t ordinal) {
+void Engine::number(PointToPoint& call, std::uint32_t lane) {
   const auto peer = static_cast<std::size_t>(call.peer);
   if (call.direction == Direction::send) {
     call.number = next_send_[peer]++;
     Mailbox& mailbox = control_.mailbox(rank_, call.peer);
-    mailbox.message(call.number).sender_lane.store(ordinal + 1, std::memory_order_relaxed);
+    mailbox.message(call.number)
+        .sender_place.store(queued_on(call.number, lane), std::memory_order_relaxed);
     mailbox.sends.store(call.number + 1, std::memory_order_release);
   } else {
     call.number = next_receive_[peer]++;
     Mailbox& mailbox = control_.mailbox(call.peer, rank_);
-    mailbox.message(call.number).receiver_lane.store(ordinal + 1, std::memory_order_relaxed);
+    mailbox.message(call.number)
+        .receiver_place.store(queued_on(call.number, lane), std::memory_order_relaxed);
     mailbox.receives.store(call.number + 1, std::memory_order_release);
   }
 }

@@ -58,9 +58,11 @@ void Engine::Exchange::check_presence(const Item& item) const {
                             " has destroyed the communicator; it must make the matching call"));
 }
 
-// An item whose peer waits, on the same stream, in a collective that this rank has not called, and
-// has not queued the other side on another stream, nor can while its program waits with it.
+// An item whose peer waits, on the same stream as far as this rank can tell, in a collective that
+// this rank has not called; the programs of both wait too, and the other side is not queued on
+// another stream.
 const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
+  if (!ahead_.attended()) return nullptr;  // this rank's program may still call the collective
   for (const Item& item : items_) {
     if (item.stage == Stage::done || ready(item)) continue;
     const RankRecord& peer = record(item.call->peer);
@@ -68,9 +70,10 @@ const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
     if (peer.attended.load(std::memory_order_relaxed) != lane) continue;
     const bool sends = item.call->direction == Direction::send;
     const auto& queued = sends ? item.mailbox->receives : item.mailbox->sends;
-    const auto& queued_on = sends ? item.message->receiver_lane : item.message->sender_lane;
-    const bool elsewhere = queued.load(std::memory_order_acquire) > item.call->number &&
-                           queued_on.load(std::memory_order_relaxed) != lane;
+    const auto& queued_at = sends ? item.message->receiver_place : item.message->sender_place;
+    const bool elsewhere =
+        queued.load(std::memory_order_acquire) > item.call->number &&
+        queued_at.load(std::memory_order_relaxed) != queued_on(item.call->number, lane);
     if (elsewhere) continue;
     if (engine_.find_slot(place_, item.call->peer) != nullptr) return &item;
   }

@@ -14,12 +14,12 @@ namespace hccl::node {
 // copies it. Numbers are those of the message, plus one, so that they never are zero.
 struct alignas(64) Message {
   static constexpr std::size_t kStride = 1024 + 64;
-  static constexpr std::size_t kPayloadBytes = kStride - 64;
+  static constexpr std::size_t kPayloadBytes = 1024;
 
   std::atomic<std::uint64_t> offered;
   std::atomic<std::uint64_t> taken;
-  // Ordinals, plus one, of the streams on which the two calls were queued.
-  std::atomic<std::uint32_t> sender_lane, receiver_lane;
+  // Where the last calls of this entry were queued: see queued_on().
+  std::atomic<std::uint64_t> sender_place, receiver_place;
   std::uint64_t count;
   std::uint64_t offset;  // in the sender's memory file
   std::uint32_t serial;  // of the pages there
@@ -27,6 +27,11 @@ struct alignas(64) Message {
   std::byte payload[kPayloadBytes];
 };
 static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) <= 64);
+
+// A call's number and the ordinal of its stream's lane, plus one; 0 if the stream has no lane yet.
+[[nodiscard]] constexpr std::uint64_t queued_on(std::uint64_t number, std::uint32_t lane) {
+  return number << 32 | lane;
+}
 
 struct alignas(64) Mailbox {
   static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most

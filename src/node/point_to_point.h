@@ -20,6 +20,7 @@ struct PointToPoint {
   std::int32_t peer = -1;
   std::uint64_t count = 0;    // elements
   std::uint64_t address = 0;  // device address
+  std::uint64_t order = 0;    // of the call within its group
   std::uint64_t number = 0;   // among those of the same direction with this peer, from 0
 
   [[nodiscard]] std::uint64_t bytes() const {
@@ -27,8 +28,7 @@ struct PointToPoint {
   }
 };
 
-// The groups behind one that runs, in order; empty where they end for now or something else stands
-// in between.
+// The stream of a group that runs.
 class GroupsAhead {
  public:
   GroupsAhead() = default;
@@ -36,7 +36,11 @@ class GroupsAhead {
   GroupsAhead(const GroupsAhead&) = delete;
   GroupsAhead& operator=(const GroupsAhead&) = delete;
 
+  // The groups behind it, in order; empty where they end for now or something else stands in
+  // between.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
+  // Whether a thread of the program waits for the stream, and so calls nothing else.
+  [[nodiscard]] virtual bool attended() const = 0;
 };
 
 // "send(1025, float) to rank 5", "recv(...) from rank 5"

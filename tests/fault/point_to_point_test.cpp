@@ -141,6 +141,35 @@ TEST(PointToPoint, MayCrossACollectiveOnAnotherStream) {
   EXPECT_EQ(failures(run_ranks(2, receives_late_on_another_stream)), "");
 }
 
+// A send on a stream without collectives waits for a rank in a collective on another stream, which
+// its own program is about to call.
+void sends_before_a_collective_elsewhere(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle first = session.make_stream();
+  synStreamHandle second = session.make_stream();
+  Messages messages(session, group);
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank == 0) {
+    succeed(messages.send(1, 16, hcclInt32, 1, second));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    succeed(run.queue(first));
+    succeed(synStreamSynchronize(first));
+  } else {
+    succeed(run.queue(first));
+    succeed(synStreamSynchronize(first));
+    succeed(messages.receive(0, 16, hcclInt32, 1, second));
+  }
+  succeed(synStreamSynchronize(second));
+  messages.verify(second);
+  run.verify();
+  session.finish();
+}
+
+TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall) {
+  EXPECT_EQ(failures(run_ranks(2, sends_before_a_collective_elsewhere)), "");
+}
+
 // Rank 1 never sends what rank 0 waits for.
 void never_sends(World& world) {
   Session session(world);

@@ -205,6 +205,74 @@ TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;
 }
 
+// Messages of two ranks match in the order of the calls, whatever streams a group puts them on.
+void group_over_two_streams(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  const int peer = 1 - group.rank;
+  succeed(hcclGroupStart());
+  // The second stream's first call comes before the first stream's at one rank alone.
+  if (group.rank == 0) {
+    succeed(messages.send(peer, 10, hcclInt32, 1, streams[0]));
+    succeed(messages.send(peer, 10, hcclInt32, 2, streams[1]));
+    succeed(messages.receive(peer, 10, hcclInt32, 3, streams[0]));
+  } else {
+    succeed(messages.send(peer, 10, hcclInt32, 3, streams[1]));
+    succeed(messages.receive(peer, 10, hcclInt32, 1, streams[0]));
+    succeed(messages.receive(peer, 10, hcclInt32, 2, streams[1]));
+  }
+  succeed(hcclGroupEnd());
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  messages.verify(streams[0]);
+  session.finish();
+}
+
+TEST(Groups, KeepTheOrderOfCallsOverStreams) {
+  EXPECT_EQ(failures(run_ranks(2, group_over_two_streams)), "");
+}
+
+// What stands behind a receive reads its buffer after the receive, though it could begin earlier:
+// the buffer is written meanwhile, through another stream.
+void gated_send(World& world) {
+  constexpr std::size_t kBytes = 64;
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  const DeviceMemory gate(session.device(), kBytes);
+  const DeviceMemory data(session.device(), kBytes);
+  void* const to_gate = device_pointer(gate.address());
+  void* const to_data = device_pointer(data.address());
+  std::vector<std::byte> got(kBytes);
+  const std::vector old(kBytes, std::byte{1});
+  upload(streams[0], old, gate.address());
+  upload(streams[0], old, data.address());
+  succeed(synStreamSynchronize(streams[0]));
+  for (int round = 2; round < 30; ++round) {
+    const auto value = static_cast<std::byte>(round);
+    if (group.rank == 0) {
+      succeed(hcclRecv(to_gate, kBytes, hcclInt8, 1, group.handle, streams[0]));
+      succeed(hcclSend(to_data, kBytes, hcclInt8, 1, group.handle, streams[0]));
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      const std::vector<std::byte> fresh(kBytes, value);
+      upload(streams[1], fresh, data.address());
+      succeed(synStreamSynchronize(streams[1]));
+      world.board->barrier(round, 2);
+    } else {
+      world.board->barrier(round, 2);
+      succeed(hcclSend(to_gate, kBytes, hcclInt8, 0, group.handle, streams[0]));
+      succeed(hcclRecv(to_data, kBytes, hcclInt8, 0, group.handle, streams[0]));
+      download(streams[0], data.address(), got);
+    }
+    succeed(synStreamSynchronize(streams[0]));
+    require(group.rank == 0 || got == std::vector(kBytes, value), "sent too early");
+  }
+  session.finish();
+}
+
+TEST(PointToPoint, ReadsABufferInItsTurn) { EXPECT_EQ(failures(run_ranks(2, gated_send)), ""); }
+
 // A group of collectives and messages on two streams, nested, with another thread outside of it.
 void mixed_group(World& world) {
   Session session(world);
