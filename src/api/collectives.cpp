@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collective calls: validate once, queue, return.
-#include "api/guard.h"
 #include "api/queueing.h"
 #include "node/collective_call.h"
 #include "reduce/reduce.h"
@@ -77,17 +76,13 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
 
 // `check` looks at the arguments that only this collective has.
 template <class Check>
-hcclResult_t submit(CollectiveCall call, hcclComm_t comm, void* stream, Check check) {
-  return guard([&] {
-    check_type(call.data_type());
-    static_cast<void>(find_communicator(comm));
-    const StreamPin on = find_stream(stream);
-    on->make_room();  // before the communicator is pinned: an abort waits for those who have it
-    const CommunicatorPin communicator = find_communicator(comm);
-    check(*communicator);
-    check_count(call, communicator->size());
-    check_buffers(*communicator, call);
-    queue_or_keep(communicator, on, call);
+hcclResult_t submit_collective(const CollectiveCall& call, hcclComm_t comm, void* stream,
+                               Check check) {
+  return submit(call.data_type(), comm, stream, [&](const comm::Communicator& communicator) {
+    check(communicator);
+    check_count(call, communicator.size());
+    check_buffers(communicator, call);
+    return call;
   });
 }
 
@@ -111,28 +106,30 @@ CollectiveCall make_call(Collective collective, const void* send, void* recv, st
 hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                            void* stream_handle) {
-  return submit(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp),
-                comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
+  return submit_collective(
+      make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp), comm,
+      stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
 }
 
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                                void* stream_handle) {
-  return submit(
+  return submit_collective(
       make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, reduceOp),
       comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
 }
 
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
-  return submit(make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
-                stream_handle, [](const comm::Communicator&) {});
+  return submit_collective(
+      make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
+      stream_handle, [](const comm::Communicator&) {});
 }
 
 hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, int root, hcclComm_t comm,
                            void* stream_handle) {
-  return submit(
+  return submit_collective(
       make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, hcclOpNone, root), comm,
       stream_handle, [&](const comm::Communicator& communicator) {
         check_rank(root, communicator.size(), "root");
@@ -142,16 +139,17 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
 // NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hcclDataType_t datatype,
                         hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle) {
-  return submit(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),
-                comm, stream_handle, [&](const comm::Communicator& communicator) {
-                  check_reduction(reduceOp);
-                  check_rank(root, communicator.size(), "root");
-                });
+  return submit_collective(
+      make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root), comm,
+      stream_handle, [&](const comm::Communicator& communicator) {
+        check_reduction(reduceOp);
+        check_rank(root, communicator.size(), "root");
+      });
 }
 
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
-  return submit(
+  return submit_collective(
       make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm, stream_handle,
       [&](const comm::Communicator& communicator) {
         check_divisible(count, communicator.size());
@@ -168,6 +166,6 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {
                   "HCCL_STRICT=1: Gaudi's library has no barrier; reduce something");
     });
   }
-  return submit(make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8), comm, stream_handle,
-                [](const comm::Communicator&) {});
+  return submit_collective(make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8), comm,
+                           stream_handle, [](const comm::Communicator&) {});
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends, receives and groups.
-#include "api/guard.h"
 #include "api/queueing.h"
 
 #include <hccl.h>
@@ -23,23 +22,18 @@ void check_buffer(const comm::Communicator& communicator, const PointToPoint& ca
   static_cast<void>(communicator.device().arena().resolve(call.address, call.bytes(), name));
 }
 
-hcclResult_t submit(Direction direction, const void* buffer, std::size_t count, hcclDataType_t type,
-                    int peer, hcclComm_t comm, void* stream) {
-  return guard([&] {
-    check_type(type);
-    static_cast<void>(find_communicator(comm));
-    const StreamPin on = find_stream(stream);
-    on->make_room();  // before the communicator is pinned: an abort waits for those who have it
-    const CommunicatorPin communicator = find_communicator(comm);
+hcclResult_t submit_message(Direction direction, const void* buffer, std::size_t count,
+                            hcclDataType_t type, int peer, hcclComm_t comm, void* stream) {
+  return submit(type, comm, stream, [&](const comm::Communicator& communicator) {
     PointToPoint call;
     call.direction = direction;
     call.type = static_cast<std::uint8_t>(type);
     call.peer = peer;
     call.count = count;
     call.address = to_number(buffer);
-    check_buffer(*communicator, call);
-    check_rank(peer, communicator->size(), "peer");
-    queue_or_keep(communicator, on, call);
+    check_buffer(communicator, call);
+    check_rank(peer, communicator.size(), "peer");
+    return call;
   });
 }
 
@@ -47,12 +41,12 @@ hcclResult_t submit(Direction direction, const void* buffer, std::size_t count, 
 
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle) {
-  return submit(Direction::send, sendbuff, count, datatype, peer, comm, stream_handle);
+  return submit_message(Direction::send, sendbuff, count, datatype, peer, comm, stream_handle);
 }
 
 hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle) {
-  return submit(Direction::receive, recvbuff, count, datatype, peer, comm, stream_handle);
+  return submit_message(Direction::receive, recvbuff, count, datatype, peer, comm, stream_handle);
 }
 
 hcclResult_t hcclGroupStart() {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls that queue work on a communicator share: checks of arguments, and the choice
-// between a stream and the thread's open group.
+// What the calls that queue work on a communicator share: the checks, and the way to the stream.
 #pragma once
 
+#include "api/guard.h"
 #include "api/handles.h"
 #include "base/config.h"
 #include "comm/group.h"
 #include "reduce/reduce.h"
-
-#include <type_traits>
 
 namespace hccl::api {
 
@@ -32,20 +30,17 @@ inline void check_rank(int rank, int size, const char* name) {
     throw Error(hcclInvalidArgument, text(name, " is ", rank, " of ", size, " ranks"));
 }
 
-template <class Call>
-void queue_or_keep(const CommunicatorPin& communicator, const StreamPin& stream, const Call& call) {
-  if (comm::Group::is_open()) {
-    communicator->check_usable(*stream);
-    comm::Group::add(communicator.shared(), stream.shared(), call);
-  } else if constexpr (std::is_same_v<Call, node::PointToPoint>) {
-    std::vector calls{call};
-    std::vector<comm::SelfCopy> copies = comm::pair_self_messages(calls, communicator->rank());
-    communicator->check_usable(*stream);
-    for (node::PointToPoint& one : calls) communicator->number(*stream, one);
-    communicator->enqueue(*stream, std::move(calls), std::move(copies));
-  } else {
-    communicator->enqueue(*stream, call);
-  }
+// What comes before and after the checks of one call: `make` checks its arguments against the
+// communicator and returns the call.
+template <class Make>
+hcclResult_t submit(hcclDataType_t type, hcclComm_t comm, const void* stream, Make make) {
+  return guard([&] {
+    check_type(type);
+    const StreamPin on = find_stream(stream);
+    on->make_room();  // before the communicator is pinned: an abort waits for those who have it
+    const CommunicatorPin communicator = find_communicator(comm);
+    comm::Group::submit(communicator.shared(), on.shared(), make(*communicator));
+  });
 }
 
 }  // namespace hccl::api

@@ -4,28 +4,22 @@
 
 #include "device/copy.h"
 
-#include <optional>
-
 namespace hccl::comm {
 namespace {
 
 // The stream's next calls, as long as they are on the same lane.
 class NextOfLane final : public node::CallsAhead {
  public:
-  NextOfLane(const device::Stream& stream, device::Upcoming& upcoming, const node::Lane* lane)
-      : stream_(stream), upcoming_(upcoming), lane_(lane) {}
+  NextOfLane(device::Upcoming& upcoming, const node::Lane* lane)
+      : upcoming_(upcoming), lane_(lane) {}
 
   const node::CollectiveCall* next() override {
-    if (!allowed_) allowed_ = stream_.may_begin_ahead();
-    if (!*allowed_) return nullptr;
     const auto* task = upcoming_.next<CollectiveTask>();
     return task != nullptr && task->lane() == lane_ ? &task->call() : nullptr;
   }
-  bool attended() const override { return stream_.attended(); }
+  bool attended() const override { return upcoming_.attended(); }
 
  private:
-  const device::Stream& stream_;
-  std::optional<bool> allowed_;
   device::Upcoming& upcoming_;
   const node::Lane* lane_;
 };
@@ -35,7 +29,7 @@ class NextOfLane final : public node::CallsAhead {
 device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
   return communicator_->run_reporting_faults([&] {
     if (communicator_->size() == 1) return run_alone();
-    NextOfLane ahead(*stream_, upcoming, lane_);
+    NextOfLane ahead(upcoming, lane_);
     communicator_->engine().execute(*lane_, call_, &ahead);
   });
 }

@@ -11,9 +11,9 @@ namespace hccl::comm {
 
 class CollectiveTask {
  public:
-  CollectiveTask(std::shared_ptr<Communicator> communicator, const device::Stream& stream,
-                 node::Lane* lane, const node::CollectiveCall& call)
-      : communicator_(std::move(communicator)), stream_(&stream), lane_(lane), call_(call) {}
+  CollectiveTask(std::shared_ptr<Communicator> communicator, node::Lane* lane,
+                 const node::CollectiveCall& call)
+      : communicator_(std::move(communicator)), lane_(lane), call_(call) {}
 
   // Runs the call; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
@@ -25,7 +25,6 @@ class CollectiveTask {
   void run_alone();
 
   std::shared_ptr<Communicator> communicator_;
-  const device::Stream* stream_;  // which runs it
   node::Lane* lane_;
   node::CollectiveCall call_;
 };

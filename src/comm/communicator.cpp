@@ -154,7 +154,7 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
   lane.last_ticket =
-      stream.enqueue_at_once(CollectiveTask(shared_from_this(), stream, lane.lane.get(), call));
+      stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call));
 }
 
 void Communicator::number(device::Stream& stream, node::PointToPoint& call) {
@@ -170,7 +170,7 @@ void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoin
   StreamLane& lane = lane_of(stream);
   const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
   lane.last_ticket = stream.enqueue_at_once(
-      PointToPointTask(shared_from_this(), stream, place, std::move(calls), std::move(copies)));
+      PointToPointTask(shared_from_this(), place, std::move(calls), std::move(copies)));
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

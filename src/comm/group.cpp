@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,10 +41,19 @@ struct StreamCalls {
   }
 };
 
+struct CollectedCalls {
+  std::uint64_t messages = 0;
+  std::vector<StreamCalls> streams;  // in the order of their first calls
+
+  StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {
+    const auto found = std::ranges::find(streams, stream, &StreamCalls::stream);
+    return found != streams.end() ? *found : streams.emplace_back(StreamCalls{stream, {}, {}, 0});
+  }
+};
+
 struct OpenGroup {
   int depth = 0;
-  std::uint64_t calls = 0;
-  std::vector<StreamCalls> streams;  // in the order of their first calls
+  CollectedCalls calls;
 };
 
 // A pointer, so that nothing is destroyed at the thread's end: static destructors may still call.
@@ -61,27 +69,16 @@ void attempt(Part part, std::exception_ptr& first_error) {
   }
 }
 
-}  // namespace
-
-void Group::start() {
-  if (open_group == nullptr) open_group = new OpenGroup;
-  ++open_group->depth;
-}
-
-bool Group::is_open() noexcept { return open_group != nullptr; }
-
-namespace {
-
 // Messages of two ranks match in the order of the calls, whatever their streams: so all are
 // numbered before any is queued. What a rank sends itself is paired first, for that may fail.
-void number_messages(OpenGroup& group, std::exception_ptr& first_error) {
+void number_messages(CollectedCalls& collected, std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;
     device::Stream* stream;
     node::PointToPoint* call;
   };
   std::vector<Numbered> all;
-  for (StreamCalls& calls : group.streams) {
+  for (StreamCalls& calls : collected.streams) {
     std::erase_if(calls.messages, [&](MessagePart& part) {
       bool paired = false;
       attempt(
@@ -102,17 +99,13 @@ void number_messages(OpenGroup& group, std::exception_ptr& first_error) {
   for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
 }
 
-}  // namespace
-
-void Group::end() {
-  if (open_group == nullptr)
-    throw Error(hcclInvalidUsage, "hcclGroupEnd without hcclGroupStart on this thread");
-  if (--open_group->depth > 0) return;
-  const std::unique_ptr<OpenGroup> group(std::exchange(open_group, nullptr));
+// For each stream the collectives in the order of the calls, then all messages of a communicator
+// together. Throws the first error, having queued the rest.
+void queue(CollectedCalls& collected) {
   std::exception_ptr first_error;
-  for (StreamCalls& calls : group->streams) calls.stream->make_room();
-  number_messages(*group, first_error);
-  for (StreamCalls& calls : group->streams) {
+  for (StreamCalls& calls : collected.streams) calls.stream->make_room();
+  number_messages(collected, first_error);
+  for (StreamCalls& calls : collected.streams) {
     for (const CollectivePart& part : calls.collectives)
       attempt([&] { part.communicator->enqueue(*calls.stream, part.call); }, first_error);
     for (MessagePart& part : calls.messages) {
@@ -128,23 +121,49 @@ void Group::end() {
 }
 
 template <class Call>
-void Group::add(std::shared_ptr<Communicator> communicator, std::shared_ptr<device::Stream> stream,
-                Call call) {
-  if constexpr (std::is_same_v<Call, node::PointToPoint>) call.order = open_group->calls++;
-  std::vector<StreamCalls>& streams = open_group->streams;
-  auto found = std::ranges::find(streams, stream, &StreamCalls::stream);
-  if (found == streams.end()) found = streams.insert(streams.end(), {std::move(stream), {}, {}, 0});
-  if (found->calls == kMostCalls) {
-    throw Error(hcclInvalidUsage,
-                text("a group has more than ", kMostCalls, " calls on one stream; end it earlier"));
+void keep(const std::shared_ptr<Communicator>& communicator,
+          const std::shared_ptr<device::Stream>& stream, const Call& call) {
+  communicator->check_usable(*stream);
+  StreamCalls& calls = open_group->calls.of(stream);
+  if (calls.calls == Group::kMostCalls) {
+    throw Error(hcclInvalidUsage, text("a group has more than ", Group::kMostCalls,
+                                       " calls on one stream; end it earlier"));
   }
-  found->keep(std::move(communicator), call);
-  ++found->calls;
+  calls.keep(communicator, call);
+  ++calls.calls;
 }
 
-template void Group::add(std::shared_ptr<Communicator>, std::shared_ptr<device::Stream>,
-                         node::CollectiveCall);
-template void Group::add(std::shared_ptr<Communicator>, std::shared_ptr<device::Stream>,
-                         node::PointToPoint);
+}  // namespace
+
+void Group::start() {
+  if (open_group == nullptr) open_group = new OpenGroup;
+  ++open_group->depth;
+}
+
+void Group::end() {
+  if (open_group == nullptr)
+    throw Error(hcclInvalidUsage, "hcclGroupEnd without hcclGroupStart on this thread");
+  if (--open_group->depth > 0) return;
+  const std::unique_ptr<OpenGroup> group(std::exchange(open_group, nullptr));
+  queue(group->calls);
+}
+
+void Group::submit(const std::shared_ptr<Communicator>& communicator,
+                   const std::shared_ptr<device::Stream>& stream,
+                   const node::CollectiveCall& call) {
+  if (open_group != nullptr) return keep(communicator, stream, call);
+  communicator->enqueue(*stream, call);
+}
+
+void Group::submit(const std::shared_ptr<Communicator>& communicator,
+                   const std::shared_ptr<device::Stream>& stream, node::PointToPoint call) {
+  if (open_group != nullptr) {
+    call.order = open_group->calls.messages++;
+    return keep(communicator, stream, call);
+  }
+  CollectedCalls alone;
+  alone.of(stream).keep(communicator, call);
+  queue(alone);
+}
 
 }  // namespace hccl::comm

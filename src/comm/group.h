@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls between hcclGroupStart and hcclGroupEnd of one thread, kept until the outermost group
-// ends.
+// The way of a validated call to its stream: at once, or with the others between hcclGroupStart and
+// hcclGroupEnd of its thread. A send or receive outside is a group of its own.
 #pragma once
 
 #include "comm/communicator.h"
@@ -14,18 +14,18 @@ class Group {
  public:
   static constexpr std::size_t kMostCalls = 1024;  // of one stream
 
-  // Of the calling thread. end() throws Error(hcclInvalidUsage) without a start; the outermost one
-  // queues what was collected: for each stream the collectives in the order of the calls, then all
-  // sends and receives of a communicator together. Throws the first error, having queued the rest.
+  // Of the calling thread; groups nest. end() throws Error(hcclInvalidUsage) without a start; the
+  // outermost one queues what was kept, and throws the first error, having queued the rest.
   static void start();
   static void end();
-  [[nodiscard]] static bool is_open() noexcept;
 
-  // While the thread's group is open: keeps a validated call. Throws Error(hcclInvalidUsage) if the
-  // stream has too many.
-  template <class Call>
-  static void add(std::shared_ptr<Communicator> communicator,
-                  std::shared_ptr<device::Stream> stream, Call call);
+  // Queues the call, or keeps it while the thread's group is open. Throws Error(hcclInvalidUsage)
+  // if the group has too many for the stream, and what queueing throws.
+  static void submit(const std::shared_ptr<Communicator>& communicator,
+                     const std::shared_ptr<device::Stream>& stream,
+                     const node::CollectiveCall& call);
+  static void submit(const std::shared_ptr<Communicator>& communicator,
+                     const std::shared_ptr<device::Stream>& stream, node::PointToPoint call);
 };
 
 }  // namespace hccl::comm

@@ -4,8 +4,6 @@
 
 #include "device/copy.h"
 
-#include <optional>
-
 namespace hccl::comm {
 
 using node::PointToPoint;
@@ -13,14 +11,11 @@ using node::PointToPoint;
 // The stream's next groups, as long as they are of the same communicator and hold no copies.
 class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
  public:
-  NextOfCommunicator(const device::Stream& stream, device::Upcoming& upcoming,
-                     const Communicator& communicator)
-      : stream_(stream), upcoming_(upcoming), communicator_(communicator) {}
+  NextOfCommunicator(device::Upcoming& upcoming, const Communicator& communicator)
+      : upcoming_(upcoming), communicator_(communicator) {}
 
-  bool attended() const override { return stream_.attended(); }
+  bool attended() const override { return upcoming_.attended(); }
   std::span<const PointToPoint> next() override {
-    if (!allowed_) allowed_ = stream_.may_begin_ahead();
-    if (!*allowed_) return {};
     const auto* task = upcoming_.next<PointToPointTask>();
     if (task == nullptr || task->communicator_.get() != &communicator_ || !task->copies_.empty())
       return {};
@@ -28,8 +23,6 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
   }
 
  private:
-  const device::Stream& stream_;
-  std::optional<bool> allowed_;
   device::Upcoming& upcoming_;
   const Communicator& communicator_;
 };
@@ -41,7 +34,7 @@ device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcep
         device::copy_on_device(communicator_->device().arena(), copy.to, copy.from, copy.bytes);
     }
     if (calls_.empty()) return;
-    NextOfCommunicator ahead(*stream_, upcoming, *communicator_);
+    NextOfCommunicator ahead(upcoming, *communicator_);
     communicator_->engine().exchange(place_, calls_, ahead);
   });
 }

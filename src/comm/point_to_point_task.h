@@ -12,11 +12,9 @@ namespace hccl::comm {
 
 class PointToPointTask {
  public:
-  PointToPointTask(std::shared_ptr<Communicator> communicator, const device::Stream& stream,
-                   const node::StreamPlace& place, std::vector<node::PointToPoint> calls,
-                   std::vector<SelfCopy> copies)
+  PointToPointTask(std::shared_ptr<Communicator> communicator, const node::StreamPlace& place,
+                   std::vector<node::PointToPoint> calls, std::vector<SelfCopy> copies)
       : communicator_(std::move(communicator)),
-        stream_(&stream),
         place_(place),
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
@@ -28,7 +26,6 @@ class PointToPointTask {
   class NextOfCommunicator;
 
   std::shared_ptr<Communicator> communicator_;
-  const device::Stream* stream_;  // which runs it
   node::StreamPlace place_;
   std::vector<node::PointToPoint> calls_;
   std::vector<SelfCopy> copies_;

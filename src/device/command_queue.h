@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace hccl::device {
 
+class Stream;
 class Upcoming;
 
 // A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&.
@@ -89,8 +91,8 @@ class CommandQueue {
     return pushed_.load(std::memory_order_seq_cst);
   }
 
-  // The consumer: runs the next command, which must have been pushed.
-  [[nodiscard]] Outcome run_next() noexcept;
+  // The consumer, `stream`: runs the next command, which must have been pushed.
+  [[nodiscard]] Outcome run_next(const Stream& stream) noexcept;
 
  private:
   friend class Upcoming;
@@ -107,33 +109,43 @@ class CommandQueue {
   std::atomic<Segment*> spare_{nullptr};
 };
 
-// The commands behind the one that runs, first to last; for that command, while it runs.
+// What a command can know of its stream while it runs: whether the program waits, and the commands
+// behind, first to last, which it may begin ahead of their turn.
 class Upcoming {
  public:
-  explicit Upcoming(const CommandQueue& queue) noexcept
-      : queue_(queue), segment_(queue.head_), position_(queue.taken_) {}
+  Upcoming(const CommandQueue& queue, const Stream& stream) noexcept
+      : queue_(queue), stream_(stream), segment_(queue.head_), position_(queue.taken_) {}
 
-  // The next command's callable if it is a `Work`; null if it is another or there is none (yet).
+  // Whether a thread of the program waits for the stream, and so calls nothing else.
+  [[nodiscard]] bool attended() const noexcept;
+
+  // The next command's callable if it is a `Work`; null if it is another, or there is none (yet),
+  // or it must not begin: something else may touch the device's memory before its turn.
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
-    if (position_ >= queue_.pushed()) return nullptr;
+    if (position_ >= queue_.pushed() || !may_begin()) return nullptr;
     if (position_ % CommandQueue::kSegment == 0) segment_ = segment_->next;
     return segment_->commands[position_++ % CommandQueue::kSegment].target<Work>();
   }
 
  private:
+  // Nothing can while the program waits for this stream and no other has work. Looks once.
+  [[nodiscard]] bool may_begin() noexcept;
+
   const CommandQueue& queue_;
+  const Stream& stream_;
+  std::optional<bool> may_begin_;
   const CommandQueue::Segment* segment_;
   std::uint64_t position_;
 };
 
-inline Outcome CommandQueue::run_next() noexcept {
+inline Outcome CommandQueue::run_next(const Stream& stream) noexcept {
   if (taken_ % kSegment == 0 && taken_ != 0) {
     Segment* done = std::exchange(head_, head_->next);
     delete spare_.exchange(done, std::memory_order_release);
   }
   Command& command = head_->commands[taken_++ % kSegment];
-  Upcoming upcoming(*this);
+  Upcoming upcoming(*this, stream);
   return command.run(upcoming);
 }
 

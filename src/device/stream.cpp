@@ -28,9 +28,16 @@ void Stream::at_destruction(std::function<void()> action) {
 
 void Stream::run_owned(std::uint64_t ticket, bool leave_for_waiters) {
   for (std::uint64_t next = progress_->completed() + 1; next <= ticket; ++next) {
-    progress_->complete(next, queue_.run_next());
+    progress_->complete(next, queue_.run_next(*this));
     if (leave_for_waiters && has_waiters()) return;
   }
+}
+
+bool Upcoming::attended() const noexcept { return stream_.attended(); }
+
+bool Upcoming::may_begin() noexcept {
+  if (!may_begin_) may_begin_ = attended() && stream_.device().others_idle(stream_);
+  return *may_begin_;
 }
 
 void Stream::disown() {
@@ -86,8 +93,6 @@ bool Stream::query(Outcome* outcome) {
   *outcome = progress_->outcome(after, ticket);
   return true;
 }
-
-bool Stream::may_begin_ahead() const noexcept { return attended() && device_.others_idle(*this); }
 
 void Stream::hurry() {
   if (!owned_.load(std::memory_order_seq_cst)) worker_.hurry();

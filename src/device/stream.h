@@ -81,9 +81,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
-  // Whether what is queued here can begin ahead of its turn unseen: nothing else touches the
-  // device's memory meanwhile, for the program waits and no other stream has work.
-  [[nodiscard]] bool may_begin_ahead() const noexcept;
 
  private:
   friend class StreamWorker;

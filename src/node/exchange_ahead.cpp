@@ -59,10 +59,10 @@ bool Engine::Exchange::advance_ahead() {
   for (Item& item : items_ahead_) {
     const bool sends = item.call->direction == Direction::send;
     if (item.stage != Stage::begun || (!sends && !receives_in_order)) continue;
-    const bool unequal =
-        !sends && ready(item) &&
-        (item.message->count != item.call->count || item.message->type != item.call->type);
-    if (!ready(item) || unequal) {  // a mismatch is told in its turn
+    // A mismatch is told in its turn.
+    const bool can_begin = ready(item) && (sends || (item.message->count == item.call->count &&
+                                                     item.message->type == item.call->type));
+    if (!can_begin) {
       receives_in_order = receives_in_order && sends;
       continue;
     }

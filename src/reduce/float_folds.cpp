@@ -8,7 +8,6 @@
 #define HWY_TARGET_INCLUDE "reduce/float_folds.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "reduce/arithmetic-inl.h"
 #include "reduce/fold-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,13 +20,8 @@ const FoldRow* float_fold_rows() {
   return kRows;
 }
 #else
-template <class T>
-inline constexpr FoldRow kRow{{kFoldKernel<Sum<Summed<T>>>, kFoldKernel<Product<Summed<T>>>,
-                               kFoldKernel<Minimum<T>>, kFoldKernel<Maximum<T>>,
-                               kFoldKernel<Average<T>>}};
-
 const FoldRow* float_fold_rows() {
-  static constexpr FoldRow kRows[] = {kRow<float>, kRow<double>};
+  static constexpr FoldRow kRows[] = {kLaneRow<float>, kLaneRow<double>};
   return kRows;
 }
 #endif

@@ -9,8 +9,8 @@
 #endif
 
 #include "hwy/highway.h"
+#include "reduce/arithmetic-inl.h"
 #include "reduce/kernels.h"
-#include "reduce/lanes-inl.h"
 
 #include <cstring>
 
@@ -130,6 +130,12 @@ void fold_range(const Operands& operands, std::size_t begin, std::size_t end) {
 
 template <class Fold>
 inline constexpr FoldKernel kFoldKernel{Fold::kElementBytes, fold_block<Fold>, fold_range<Fold>};
+
+// Of a type whose elements are lanes.
+template <class T>
+inline constexpr FoldRow kLaneRow{{kFoldKernel<Sum<Summed<T>>>, kFoldKernel<Product<Summed<T>>>,
+                                   kFoldKernel<Minimum<T>>, kFoldKernel<Maximum<T>>,
+                                   kFoldKernel<Average<T>>}};
 
 }  // namespace hccl::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -8,7 +8,6 @@
 #define HWY_TARGET_INCLUDE "reduce/integer_folds.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "reduce/arithmetic-inl.h"
 #include "reduce/fold-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,14 +22,10 @@ const FoldRow* integer_fold_rows() {
   return kRows;
 }
 #else
-template <class T>
-inline constexpr FoldRow kRow{{kFoldKernel<Sum<Summed<T>>>, kFoldKernel<Product<Summed<T>>>,
-                               kFoldKernel<Minimum<T>>, kFoldKernel<Maximum<T>>,
-                               kFoldKernel<Average<T>>}};
-
 const FoldRow* integer_fold_rows() {
-  static constexpr FoldRow kRows[] = {kRow<std::int8_t>,   kRow<std::uint8_t>, kRow<std::int32_t>,
-                                      kRow<std::uint32_t>, kRow<std::int64_t>, kRow<std::uint64_t>};
+  static constexpr FoldRow kRows[] = {kLaneRow<std::int8_t>,  kLaneRow<std::uint8_t>,
+                                      kLaneRow<std::int32_t>, kLaneRow<std::uint32_t>,
+                                      kLaneRow<std::int64_t>, kLaneRow<std::uint64_t>};
   return kRows;
 }
 #endif

@@ -76,7 +76,7 @@ TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
   }
 }
 
-// Sees how many of its kind, and what kind first, stand behind it.
+// Sees how many of its kind stand behind it, and may begin.
 struct Looking {
   std::vector<std::size_t>& seen;
   Outcome operator()(Upcoming& upcoming) const {
@@ -89,9 +89,8 @@ struct Looking {
 
 TEST_F(Streams, ACommandSeesThoseBehindIt) {
   const auto stream = device_.create_stream();
-  std::atomic<bool> go{false};
   stream->enqueue([&] {
-    while (!go) std::this_thread::yield();
+    while (!stream->attended()) std::this_thread::yield();
     return Outcome::success;
   });
   std::vector<std::size_t> seen;
@@ -99,12 +98,44 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
   for (std::size_t number = 0; number < kCommands; ++number) stream->enqueue(Looking{seen});
   stream->enqueue([] { return Outcome::success; });
   stream->enqueue(Looking{seen});
-  go = true;
   ASSERT_EQ(stream->synchronize(), Outcome::success);
   ASSERT_EQ(seen.size(), kCommands + 1);
   for (std::size_t number = 0; number < kCommands; ++number)
     ASSERT_EQ(seen[number], kCommands - 1 - number);
   EXPECT_EQ(seen.back(), 0u);
+}
+
+// What stands behind might read what the program, or another stream, is still to write.
+TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
+  const auto stream = device_.create_stream();
+  const auto other = device_.create_stream();
+  std::vector<std::size_t> unattended, beside_another;
+  std::atomic<bool> ran{false};
+  const auto enqueue_three = [&](std::vector<std::size_t>& seen) {
+    for (int number = 0; number < 3; ++number) stream->enqueue(Looking{seen});
+  };
+  enqueue_three(unattended);
+  stream->enqueue([&] {
+    ran = true;
+    return Outcome::success;
+  });
+  while (!ran) std::this_thread::yield();
+  EXPECT_EQ(unattended, std::vector<std::size_t>(3, 0));
+
+  std::atomic<bool> go{false};
+  other->enqueue([&] {
+    while (!go) std::this_thread::yield();
+    return Outcome::success;
+  });
+  stream->enqueue([&] {
+    while (!stream->attended()) std::this_thread::yield();
+    return Outcome::success;
+  });
+  enqueue_three(beside_another);
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(beside_another, std::vector<std::size_t>(3, 0));
+  go = true;
+  EXPECT_EQ(other->synchronize(), Outcome::success);
 }
 
 // Only the stream's owner touches `sum`.
