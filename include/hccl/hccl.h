@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HCCL API: communicators and collective operations between devices.
 //
-// Buffers. Every buffer is a device address as synDeviceMalloc() returns it, or one inside such an
-// allocation, cast to a pointer; a host pointer is refused. Counts are elements, never bytes.
+// Buffers. A buffer is a device address as synDeviceMalloc() returns it, or one inside such an
+// allocation, cast to a pointer; or, beyond Gaudi's library and refused under HCCL_STRICT=1, memory
+// of this process, which costs two more copies. Counts are elements, never bytes.
 // Buffers belong to the caller: inputs must stay unchanged, and outputs are undefined, until the
 // operation has completed on its stream.
 //
@@ -15,7 +16,7 @@
 // is valid and only keeps the order.
 //
 // Errors common to all collectives: hcclInvalidArgument for an unknown communicator, a null stream,
-// a data type, reduction or root that is not acceptable, or a buffer that is no device memory,
+// a data type, reduction or root that is not acceptable, or a buffer that is no memory,
 // leaves its allocation or overlaps in a way the function does not allow; hcclInvalidUsage for a
 // stream that does not exist; and the code of the failure if the communicator has failed before. A
 // call that returns an error has queued nothing. After a failure hcclGetLastErrorMessage() says

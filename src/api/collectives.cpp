@@ -60,10 +60,9 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   const std::uint64_t send_bytes = node::send_bytes(call, communicator.size());
   const std::uint64_t recv_bytes = node::recv_bytes(call, communicator.size());
   if (send_bytes == 0) return;  // nothing will be touched
-  device::Arena& arena = communicator.device().arena();
-  static_cast<void>(arena.resolve(call.send, send_bytes, "sendbuff"));
+  check_memory(communicator, call.send, send_bytes, "sendbuff");
   if (!node::receives(call, communicator.rank())) return;
-  static_cast<void>(arena.resolve(call.recv, recv_bytes, "recvbuff"));
+  check_memory(communicator, call.recv, recv_bytes, "recvbuff");
   const auto rank = static_cast<std::uint64_t>(communicator.rank());
   if (call.collective == Collective::all_gather) {
     check_overlap(call.recv, recv_bytes, call.send, send_bytes, rank * send_bytes);

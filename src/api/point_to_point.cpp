@@ -19,7 +19,7 @@ void check_buffer(const comm::Communicator& communicator, const PointToPoint& ca
     throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
   if (call.count == 0) return;  // nothing will be touched
   const char* const name = call.direction == Direction::send ? "sendbuff" : "recvbuff";
-  static_cast<void>(communicator.device().arena().resolve(call.address, call.bytes(), name));
+  check_memory(communicator, call.address, call.bytes(), name);
 }
 
 hcclResult_t submit_message(Direction direction, const void* buffer, std::size_t count,

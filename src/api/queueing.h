@@ -6,6 +6,7 @@
 #include "api/handles.h"
 #include "base/config.h"
 #include "comm/group.h"
+#include "device/host_memory.h"
 #include "reduce/reduce.h"
 
 namespace hccl::api {
@@ -25,6 +26,21 @@ inline void check_type(hcclDataType_t type) {
 }
 
 // `name` is "root" or "peer".
+// A buffer in device memory, or in the host's.
+inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
+                         std::uint64_t bytes, const char* name) {
+  if (device::is_device_address(address)) {
+    static_cast<void>(communicator.device().arena().resolve(address, bytes, name));
+    return;
+  }
+  if (strict_mode()) {
+    throw Error(hcclInvalidArgument,
+                text("HCCL_STRICT=1: ", name, " 0x", std::hex, address,
+                     " is not in device memory; pass an address from synDeviceMalloc"));
+  }
+  device::check_host_range(address, bytes, name);
+}
+
 inline void check_rank(int rank, int size, const char* name) {
   if (rank < 0 || rank >= size)
     throw Error(hcclInvalidArgument, text(name, " is ", rank, " of ", size, " ranks"));

@@ -2,7 +2,7 @@
 // Telling the engine of the calls that follow, and communicators of one rank.
 #include "comm/collective_task.h"
 
-#include "device/copy.h"
+#include "comm/host_staging.h"
 
 namespace hccl::comm {
 namespace {
@@ -15,7 +15,7 @@ class NextOfLane final : public node::CallsAhead {
 
   const node::CollectiveCall* next() override {
     const auto* task = upcoming_.next<CollectiveTask>();
-    return task != nullptr && task->lane() == lane_ ? &task->call() : nullptr;
+    return task != nullptr && task->can_follow_on(lane_) ? &task->call() : nullptr;
   }
   bool attended() const override { return upcoming_.attended(); }
 
@@ -30,15 +30,17 @@ device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept 
   return communicator_->run_reporting_faults([&] {
     if (communicator_->size() == 1) return run_alone();
     NextOfLane ahead(upcoming, lane_);
-    communicator_->engine().execute(*lane_, call_, &ahead);
+    if (stage_ == nullptr) return communicator_->engine().execute(*lane_, call_, &ahead);
+    HostStaging staging(communicator_->device().arena(), *stage_, call_, communicator_->rank(),
+                        communicator_->size());
+    communicator_->engine().execute(*lane_, staging.staged_call(), &ahead, &staging);
   });
 }
 
 // A communicator of one rank: a copy where send and receive differ.
 void CollectiveTask::run_alone() {
-  const std::uint64_t bytes = node::recv_bytes(call_, 1);
-  if (bytes == 0 || call_.send == call_.recv) return;
-  device::copy_on_device(communicator_->device().arena(), call_.recv, call_.send, bytes);
+  copy_anywhere(communicator_->device().arena(), stage_, call_.recv, call_.send,
+                node::recv_bytes(call_, 1));
 }
 
 }  // namespace hccl::comm

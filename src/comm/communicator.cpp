@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "comm/collective_task.h"
+#include "comm/host_staging.h"
 #include "comm/point_to_point_task.h"
 #include "device/runtime.h"
 #include "node/cache_size.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <unistd.h>
@@ -127,6 +129,12 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   return *lanes_.back();
 }
 
+const Stage* Communicator::stage_of(StreamLane& lane, bool needed) const {
+  if (!needed) return nullptr;
+  if (!lane.stage) lane.stage = std::make_unique<Stage>(device_->arena());
+  return lane.stage.get();
+}
+
 void Communicator::forget_stream(std::uint64_t stream_id) {
   std::unique_ptr<StreamLane> forgotten;
   const std::lock_guard lock(lanes_lock_);
@@ -153,8 +161,9 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   StreamLane& lane = lane_of(stream);
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
+  const Stage* const stage = stage_of(lane, uses_host_memory(call, rank_, size_));
   lane.last_ticket =
-      stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call));
+      stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call, stage));
 }
 
 void Communicator::number(device::Stream& stream, node::PointToPoint& call) {
@@ -169,8 +178,14 @@ void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoin
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
   const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
+  const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
+  const bool staged =
+      std::ranges::any_of(calls, [](const auto& call) { return uses_host_memory(call); }) ||
+      std::ranges::any_of(
+          copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
+  const Stage* const stage = stage_of(lane, staged);
   lane.last_ticket = stream.enqueue_at_once(
-      PointToPointTask(shared_from_this(), place, std::move(calls), std::move(copies)));
+      PointToPointTask(shared_from_this(), place, std::move(calls), std::move(copies), stage));
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

@@ -8,6 +8,7 @@
 #include "base/waiter.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/self_messages.h"
+#include "comm/stage.h"
 #include "device/device.h"
 #include "node/engine.h"
 
@@ -84,6 +85,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::uint64_t stream_id = 0;
     std::uint64_t last_ticket = 0;
     std::unique_ptr<node::Lane> lane;  // from the first collective on, and with several ranks
+    std::unique_ptr<Stage> stage;      // from the first use of host memory on
   };
 
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
@@ -91,6 +93,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;
   StreamLane& lane_of(device::Stream& stream);
+  [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
   void forget_stream(std::uint64_t stream_id);
   [[nodiscard]] bool failed() const { return engine_ && engine_->fault().raised(); }
 

@@ -2,13 +2,14 @@
 // Messages to oneself are copies; the engine runs the others.
 #include "comm/point_to_point_task.h"
 
-#include "device/copy.h"
+#include "comm/host_staging.h"
 
 namespace hccl::comm {
 
 using node::PointToPoint;
 
-// The stream's next groups, as long as they are of the same communicator and hold no copies.
+// The stream's next groups, as long as they are of the same communicator and hold no copies
+// and no host memory.
 class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
  public:
   NextOfCommunicator(device::Upcoming& upcoming, const Communicator& communicator)
@@ -17,7 +18,8 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
   bool attended() const override { return upcoming_.attended(); }
   std::span<const PointToPoint> next() override {
     const auto* task = upcoming_.next<PointToPointTask>();
-    if (task == nullptr || task->communicator_.get() != &communicator_ || !task->copies_.empty())
+    if (task == nullptr || task->communicator_.get() != &communicator_ || !task->copies_.empty() ||
+        task->stage_ != nullptr)
       return {};
     return task->calls_;
   }
@@ -29,13 +31,12 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
 
 device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
   return communicator_->run_reporting_faults([&] {
-    for (const SelfCopy& copy : copies_) {
-      if (copy.bytes != 0)
-        device::copy_on_device(communicator_->device().arena(), copy.to, copy.from, copy.bytes);
-    }
+    for (const SelfCopy& copy : copies_)
+      copy_anywhere(communicator_->device().arena(), stage_, copy.to, copy.from, copy.bytes);
     if (calls_.empty()) return;
     NextOfCommunicator ahead(upcoming, *communicator_);
-    communicator_->engine().exchange(place_, calls_, ahead);
+    communicator_->engine().exchange(place_, calls_, ahead,
+                                     stage_ != nullptr ? stage_->address() : 0);
   });
 }
 

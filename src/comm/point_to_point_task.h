@@ -13,8 +13,10 @@ namespace hccl::comm {
 class PointToPointTask {
  public:
   PointToPointTask(std::shared_ptr<Communicator> communicator, const node::StreamPlace& place,
-                   std::vector<node::PointToPoint> calls, std::vector<SelfCopy> copies)
+                   std::vector<node::PointToPoint> calls, std::vector<SelfCopy> copies,
+                   const Stage* stage)
       : communicator_(std::move(communicator)),
+        stage_(stage),
         place_(place),
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
@@ -26,6 +28,7 @@ class PointToPointTask {
   class NextOfCommunicator;
 
   std::shared_ptr<Communicator> communicator_;
+  const Stage* stage_;  // null if all is device memory
   node::StreamPlace place_;
   std::vector<node::PointToPoint> calls_;
   std::vector<SelfCopy> copies_;

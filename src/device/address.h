@@ -18,6 +18,11 @@ inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
   return kAddressBase + device * kAddressSpan;
 }
 
+// Every other address is the host's.
+[[nodiscard]] constexpr bool is_device_address(std::uint64_t address) {
+  return address >= kAddressBase && address < kAddressBase + (std::uint64_t{1} << 52);
+}
+
 [[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }

@@ -55,8 +55,12 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
 }
 
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes) {
-  const int file = arena.view()->file().get();
-  const std::uint64_t offset = arena.file_offset(source);
+  copy_to_host(*arena.view(), destination, arena.file_offset(source), bytes);
+}
+
+void copy_to_host(const ArenaView& memory, void* destination, std::uint64_t offset,
+                  std::size_t bytes) {
+  const int file = memory.file().get();
   auto* to = static_cast<std::byte*>(destination);
   move_all(bytes, "copy to the host of", destination, [&](std::size_t done) {
     return pread(file, to + done, bytes - done, static_cast<off_t>(offset + done));

@@ -23,13 +23,15 @@ void Engine::publish(Operation& op) const {
   slot.collective = static_cast<std::uint8_t>(op.call.collective);
   slot.type = op.call.type;
   slot.operation = op.call.operation;
-  slot.content = static_cast<std::uint8_t>(op.content);
+  slot.memory =
+      pack_memory(static_cast<std::uint8_t>(op.content), op.stages_send(), op.stages_recv());
   slot.root = op.call.root;
   slot.count = op.call.count;
   slot.send_offset = op.send.file_offset;
   slot.recv_offset = op.recv.file_offset;
   slot.send_serial = op.send.serial;
   slot.recv_serial = op.recv.serial;
+  slot.slice.store(0, std::memory_order_relaxed);
   // Sequentially consistent, like the sleepers' registration: either they see the number or we see
   // them.
   slot.number.store(op.number, std::memory_order_seq_cst);

@@ -7,28 +7,19 @@
 
 namespace hccl::node {
 
-std::uint64_t send_bytes(const CollectiveCall& call, int ranks) {
+std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks) {
   const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
-  switch (call.collective) {
-    case Collective::barrier:
-      return 0;
-    case Collective::reduce_scatter:
-      return bytes * static_cast<std::uint64_t>(ranks);
-    default:
-      return bytes;
-  }
+  if (call.collective == Collective::barrier) return 0;
+  return call.collective == Collective::all_to_all ? bytes / static_cast<std::uint64_t>(ranks)
+                                                   : bytes;
+}
+
+std::uint64_t send_bytes(const CollectiveCall& call, int ranks) {
+  return chunk_bytes(call, ranks) * static_cast<std::uint64_t>(send_chunks(call, ranks));
 }
 
 std::uint64_t recv_bytes(const CollectiveCall& call, int ranks) {
-  const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
-  switch (call.collective) {
-    case Collective::barrier:
-      return 0;
-    case Collective::all_gather:
-      return bytes * static_cast<std::uint64_t>(ranks);
-    default:
-      return bytes;
-  }
+  return chunk_bytes(call, ranks) * static_cast<std::uint64_t>(recv_chunks(call, ranks));
 }
 
 const char* collective_name(Collective collective) {

@@ -32,6 +32,29 @@ struct CollectiveCall {
   [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
 };
 
+// Part of every chunk of a call's buffers.
+struct Slice {
+  std::uint64_t first_byte = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Host memory of a rank, which peers cannot map, on its way through a stage that they can. The call
+// itself names the stage.
+class Staging {
+ public:
+  Staging() = default;
+  virtual ~Staging() = default;
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  [[nodiscard]] virtual bool stages_send() const = 0;
+  [[nodiscard]] virtual bool stages_recv() const = 0;
+  // What this rank sends of a slice comes into the stage; what it has received there leaves. In the
+  // stage, the slice's parts of all chunks lie slicing.slice_bytes() apart. Throw Error.
+  virtual void fill(const Slice& slice) = 0;
+  virtual void drain(const Slice& slice) = 0;
+};
+
 // The stream of a call that runs.
 class CallsAhead {
  public:
@@ -45,6 +68,20 @@ class CallsAhead {
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const { return false; }
 };
+
+// Chunks are what lies in one piece on every rank: the part of a rank, or of a pair of ranks, or
+// the whole where there are no parts.
+[[nodiscard]] std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks);
+[[nodiscard]] inline int send_chunks(const CollectiveCall& call, int ranks) {
+  const bool parts =
+      call.collective == Collective::reduce_scatter || call.collective == Collective::all_to_all;
+  return parts ? ranks : 1;
+}
+[[nodiscard]] inline int recv_chunks(const CollectiveCall& call, int ranks) {
+  const bool parts =
+      call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
+  return parts ? ranks : 1;
+}
 
 // Bytes of the buffers of a rank that sends, and of one that receives, in a call among `ranks`.
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);

@@ -46,16 +46,28 @@ struct alignas(64) Slot {
   static constexpr std::size_t kPayloadBytes = kStride - 48;
 
   std::atomic<std::uint32_t> number;  // of the operation; stored last
-  std::uint8_t collective, type, operation, content;
+  std::uint8_t collective, type, operation;
+  std::uint8_t memory;  // pack_memory()
   std::int32_t root;
   std::uint32_t send_serial;  // of the pages at the offsets below
   std::uint64_t count;
   std::uint64_t send_offset, recv_offset;  // in the rank's memory file
   std::uint32_t recv_serial;
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> slice;  // the rank is ready for; of an operation cut into slices
   std::byte payload[16];
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
+
+// What a slot tells of the rank's memory: what the source holds (device::Content), and which of the
+// buffers are stages.
+[[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_stage,
+                                                 bool recv_is_stage) {
+  return static_cast<std::uint8_t>(content | (send_is_stage ? 0x10 : 0) |
+                                   (recv_is_stage ? 0x20 : 0));
+}
+[[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x0f; }
+[[nodiscard]] constexpr bool send_is_stage(std::uint8_t memory) { return (memory & 0x10) != 0; }
+[[nodiscard]] constexpr bool recv_is_stage(std::uint8_t memory) { return (memory & 0x20) != 0; }
 
 // How many operations ahead of the one it is in a rank may bring what it has to bring.
 inline constexpr std::uint32_t kMostAhead = 15;

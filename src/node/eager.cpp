@@ -26,6 +26,7 @@ device::Content Engine::load(device::DeviceAddress address, std::uint64_t bytes,
 void Engine::run_eager(Operation& op) {
   Lane& lane = op.lane;
   if (!lane.brought(op.number)) {
+    if (op.staging != nullptr) op.staging->fill(op.slice());
     bring(op);
     ring_if_complete(op);
   }
@@ -40,6 +41,7 @@ void Engine::run_eager(Operation& op) {
     fault_.throw_error();
   }
   if (op.recv_bytes != 0) store_eager_result(op);
+  if (op.staging != nullptr) op.staging->drain(op.slice());
 }
 
 void Engine::store_eager_result(const Operation& op) {

@@ -30,9 +30,9 @@ std::string Engine::rank_text(int rank) const {
   return text("rank ", rank, " (pid ", peer.pid, ", host ", peer.host, ")");
 }
 
-void Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead) {
+void Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead, Staging* staging) {
   lane.attach();
-  Operation op(lane, call, rank_, size_, lane.number());
+  Operation op(lane, call, rank_, size_, lane.number(), staging);
   op.ahead = ahead;
   const Turn turn(lane, op.eager());
   // Peers may have completed, or be in, what this rank has brought its part to: that ends like any.

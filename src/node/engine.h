@@ -53,8 +53,9 @@ class Engine {
          const EngineOptions& options);
 
   // Runs one operation to its end, on a stream's turn. Throws Error if it failed. `ahead`, if any,
-  // tells the calls that follow on this lane.
-  void execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr);
+  // tells the calls that follow on this lane; `staging`, if any, carries this rank's host memory.
+  void execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr,
+               Staging* staging = nullptr);
 
   // Gives a call its number, and tells the peer that it was made, and on which stream: `lane` is
   // the ordinal of its lane plus one, or 0 if it has none yet. Calls of one direction with one peer
@@ -62,8 +63,10 @@ class Engine {
   void number(PointToPoint& call, std::uint32_t lane);
   // Runs sends and receives with other ranks, all at once, on a stream's turn. Throws Error if one
   // failed.
-  // `place` is that of the calls in their stream; `ahead` tells what follows them there.
-  void exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead);
+  // `place` is that of the calls in their stream; `ahead` tells what follows them there. `stage` is
+  // device memory of kExchangeStageBytes for calls on host memory, or 0 if there are none.
+  void exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead,
+                device::DeviceAddress stage = 0);
 
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);
@@ -97,16 +100,19 @@ class Engine {
   void store_eager_result(const Operation& op);
 
   void run_cooperative(Operation& op);
+  void run_slice(Operation& op);
+  bool next_slice(Operation& op);
+  void agree_on_slices(Operation& op);
   void open_operation(Operation& op);
   void work(Operation& op);
   std::optional<std::uint32_t> claim_tile(Operation& op) const;
   void run_tile(Operation& op, std::uint32_t number);
   void exchange_tile(Operation& op, const Tile& tile);
   [[nodiscard]] reduce::StorePolicy store_policy(const Operation& op) const;
-  const std::byte* source(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
+  const std::byte* source(const Operation& op, int rank, int chunk, const Tile& tile);
   const std::byte* readable(int rank, std::uint64_t at, std::uint64_t bytes,
                             device::Content content, bool mapped);
-  std::byte* destination(const Operation& op, int rank, std::uint64_t offset, std::uint64_t bytes);
+  std::byte* destination(const Operation& op, int rank, int chunk, const Tile& tile);
   template <class Visit>
   bool for_peer_buffers(const Operation& op, Visit visit);
   bool map_peers(Operation& op);
@@ -120,7 +126,7 @@ class Engine {
   [[nodiscard]] std::chrono::milliseconds note_attendance(const Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
   // Who holds the operation up, and how.
-  [[nodiscard]] std::string delay_text(const Lane& lane) const;
+  [[nodiscard]] std::string delay_text(const Operation& op) const;
 
   [[nodiscard]] bool descriptors_agree(const Operation& op) const;
   [[nodiscard]] std::string mismatch_text(const Operation& op) const;

@@ -42,14 +42,15 @@ void Engine::number(PointToPoint& call, std::uint32_t lane) {
 }
 
 void Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
-                      GroupsAhead& ahead) {
+                      GroupsAhead& ahead, device::DeviceAddress stage) {
   if (fault_.raised()) fault_.throw_error();
-  Exchange(*this, place, calls, ahead).run();
+  Exchange(*this, place, calls, ahead, stage).run();
 }
 
 Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
-                           std::span<const PointToPoint> calls, GroupsAhead& ahead)
-    : engine_(engine), place_(place), ahead_(ahead), left_(calls.size()) {
+                           std::span<const PointToPoint> calls, GroupsAhead& ahead,
+                           device::DeviceAddress stage)
+    : engine_(engine), place_(place), ahead_(ahead), stage_(stage), left_(calls.size()) {
   items_.reserve(calls.size());
   for (const PointToPoint& call : calls) {
     items_.push_back(item_of(call));
@@ -95,24 +96,43 @@ void Engine::Exchange::run() {
   }
 }
 
+// Only what is longer than a mailbox holds can be.
+bool Engine::Exchange::is_streamed(const Item& item) {
+  return item.message->content == Message::kStreamed && item.call->bytes() > Message::kPayloadBytes;
+}
+
 // Whether an item's peer has done what comes before its next step.
-bool Engine::Exchange::ready(const Item& item) {
+bool Engine::Exchange::ready(const Item& item) const {
   const std::uint64_t number = item.call->number;
   // Sequentially consistent, like offering and taking, and looking for sleepers after that.
   const std::uint64_t taken = item.message->taken.load(std::memory_order_seq_cst);
+  if (item.stage == Stage::draining)
+    return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
   if (item.call->direction == Direction::receive)
     return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
-  if (item.stage == Stage::offered) return taken > number;  // the next one here may be, too
+  if (item.stage == Stage::offered)  // the next one here may be taken, too
+    return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
 }
 
 void Engine::Exchange::advance(Item& item) {
-  if (item.call->direction == Direction::send && item.stage == Stage::begun) {
+  const bool sends = item.call->direction == Direction::send;
+  if (sends && item.stage == Stage::begun) {
     offer(item);
     item.stage = Stage::offered;
     return;
   }
-  if (item.call->direction == Direction::receive) take(item);
+  if (sends && can_fill(item)) return fill(item);
+  if (item.stage == Stage::draining) {
+    drain(item);
+    if (item.moved < item.call->bytes()) return;
+    finish(item);
+  } else if (!sends) {
+    check_match(item);
+    if (is_streamed(item)) return begin_draining(item);
+    take(item);
+  }
+  if (fills_ == &item) fills_ = nullptr;
   item.stage = Stage::done;
   --left_;
 }
@@ -122,7 +142,10 @@ void Engine::Exchange::offer(const Item& item) {
   Message& message = *item.message;
   message.type = call.type;
   message.count = call.count;
-  if (call.bytes() <= Message::kPayloadBytes) {
+  message.content = static_cast<std::uint8_t>(device::Content::data);
+  if (call.bytes() != 0 && !device::is_device_address(call.address)) {
+    load_from_host(call, message);
+  } else if (call.bytes() <= Message::kPayloadBytes) {
     if (call.bytes() != 0) engine_.load(call.address, call.bytes(), message.payload);
   } else {
     const device::Placement from = engine_.arena_.place(call.address);
@@ -134,60 +157,83 @@ void Engine::Exchange::offer(const Item& item) {
   record(call.peer).mail.ring();
 }
 
-void Engine::Exchange::take(const Item& item) {
+void Engine::Exchange::check_match(const Item& item) {
   const PointToPoint& call = *item.call;
-  Message& message = *item.message;
-  if (message.count != call.count || message.type != call.type) {
-    PointToPoint theirs = call;
-    theirs.direction = Direction::send;
-    theirs.peer = engine_.rank_;
-    theirs.count = message.count;
-    theirs.type = message.type;
-    engine_.fault_.raise(
-        hcclInvalidUsage,
-        text("message ", call.number, ": rank ", call.peer, ' ', describe(theirs), " but rank ",
-             engine_.rank_, ' ', describe(call), "; both must pass the same count and type"));
-    engine_.fault_.throw_error();
+  const Message& message = *item.message;
+  if (message.count == call.count && message.type == call.type) return;
+  PointToPoint theirs = call;
+  theirs.direction = Direction::send;
+  theirs.peer = engine_.rank_;
+  theirs.count = message.count;
+  theirs.type = message.type;
+  engine_.fault_.raise(
+      hcclInvalidUsage,
+      text("message ", call.number, ": rank ", call.peer, ' ', describe(theirs), " but rank ",
+           engine_.rank_, ' ', describe(call), "; both must pass the same count and type"));
+  engine_.fault_.throw_error();
+}
+
+// Finds the memory that a message goes to.
+void Engine::Exchange::begin_taking(Item& item) {
+  const PointToPoint& call = *item.call;
+  if (call.bytes() == 0 || !device::is_device_address(call.address)) return;
+  device::ArenaView& mine = *engine_.arena_.view();
+  item.to = engine_.arena_.place(call.address);
+  if (!mine.populated(item.to.file_offset, call.bytes()))
+    mine.populate(item.to.file_offset, call.bytes(), true);
+}
+
+void Engine::Exchange::take(Item& item) {
+  begin_taking(item);
+  const std::uint64_t bytes = item.call->bytes();
+  const Message& message = *item.message;
+  if (bytes > Message::kPayloadBytes) {
+    copy_piece(item, {0, bytes, message.offset, static_cast<device::Content>(message.content)});
+  } else if (bytes != 0) {
+    copy_short(item);
   }
-  if (call.bytes() != 0) copy(call, message);
+  finish(item);
+}
+
+void Engine::Exchange::finish(const Item& item) {
   // The sender's buffer is its program's again once the communicator has failed: what was copied
   // before that is whole.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (engine_.fault_.raised()) engine_.fault_.throw_error();
-  message.taken.store(call.number + 1, std::memory_order_seq_cst);
-  record(call.peer).mail.ring();
+  const PointToPoint& call = *item.call;
+  if (call.bytes() != 0 && device::is_device_address(call.address))
+    engine_.arena_.bring_after(call.address, item.to, call.bytes());
+  item.message->taken.store(item.call->number + 1, std::memory_order_seq_cst);
+  record(item.call->peer).mail.ring();
 }
 
-void Engine::Exchange::copy(const PointToPoint& call, const Message& message) {
-  const std::uint64_t bytes = call.bytes();
-  device::ArenaView& mine = *engine_.arena_.view();
-  const device::Placement to = engine_.arena_.place(call.address);
-  if (!mine.populated(to.file_offset, bytes)) mine.populate(to.file_offset, bytes, true);
-  if (bytes <= Message::kPayloadBytes) {
-    std::memcpy(mine.at(to.file_offset), message.payload, bytes);
-  } else {
-    copy_from_peer(call, message, to.file_offset);
-  }
-  engine_.arena_.bring_after(call.address, to, bytes);
+void Engine::Exchange::copy_short(const Item& item) {
+  if (!device::is_device_address(item.call->address)) return copy_short_to_host(item);
+  std::byte* const destination = engine_.arena_.view()->at(item.to.file_offset);
+  std::memcpy(destination, item.message->payload, item.call->bytes());
 }
 
-void Engine::Exchange::copy_from_peer(const PointToPoint& call, const Message& message,
-                                      std::uint64_t to) {
-  const std::uint64_t bytes = call.bytes();
-  const auto content = static_cast<device::Content>(message.content);
-  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(call.peer)].memory;
-  theirs.follow(message.offset, bytes, message.serial);
-  const bool mapped = theirs.populated(message.offset, bytes);
+void Engine::Exchange::copy_piece(const Item& item, const Piece& piece) {
+  if (!device::is_device_address(item.call->address)) return copy_to_host(item, piece);
+  copy_to_device(item, piece);
+}
+
+void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
+  const int peer = item.call->peer;
+  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(peer)].memory;
+  theirs.follow(piece.offset, piece.bytes, item.message->serial);
+  const bool mapped = theirs.populated(piece.offset, piece.bytes);
   const bool streaming =
-      2 * bytes * static_cast<std::uint64_t>(engine_.size_) > engine_.cache_bytes_ / 2 * 3;
+      2 * piece.bytes * static_cast<std::uint64_t>(engine_.size_) > engine_.cache_bytes_ / 2 * 3;
   const auto policy = streaming ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached;
-  for (std::uint64_t done = 0; done < bytes; done += TilePlan::kLongestTile) {
+  const std::uint64_t to = item.to.file_offset + piece.position;
+  for (std::uint64_t done = 0; done < piece.bytes; done += TilePlan::kLongestTile) {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
-    const std::uint64_t piece = std::min(TilePlan::kLongestTile, bytes - done);
+    const std::uint64_t bytes = std::min(TilePlan::kLongestTile, piece.bytes - done);
     std::byte* const destination = engine_.arena_.view()->at(to + done);
     const std::byte* const source =
-        engine_.readable(call.peer, message.offset + done, piece, content, mapped);
-    reduce::copy_tile(source, {&destination, 1}, piece, policy);
+        engine_.readable(peer, piece.offset + done, bytes, piece.content, mapped);
+    reduce::copy_tile(source, {&destination, 1}, bytes, policy);
   }
 }
 

@@ -14,7 +14,7 @@ namespace hccl::node {
 class Engine::Exchange {
  public:
   Exchange(Engine& engine, const StreamPlace& place, std::span<const PointToPoint> calls,
-           GroupsAhead& ahead);
+           GroupsAhead& ahead, device::DeviceAddress stage);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -23,21 +23,43 @@ class Engine::Exchange {
   void run();
 
  private:
-  enum class Stage { begun, offered, done };
+  enum class Stage { begun, offered, draining, done };
   struct Item {
     const PointToPoint* call;
     Mailbox* mailbox;
     Message* message;
     Stage stage;
+    std::uint64_t moved = 0;  // bytes of a streamed message
+    device::Placement to{};   // of a receive to device memory, from its first byte on
+  };
+  // Some bytes of a message in the sender's memory file.
+  struct Piece {
+    std::uint64_t position;
+    std::uint64_t bytes;
+    std::uint64_t offset;
+    device::Content content;
   };
 
   [[nodiscard]] Item item_of(const PointToPoint& call) const;
-  [[nodiscard]] static bool ready(const Item& item);
+  [[nodiscard]] bool ready(const Item& item) const;
   void advance(Item& item);
   void offer(const Item& item);
-  void take(const Item& item);
-  void copy(const PointToPoint& call, const Message& message);
-  void copy_from_peer(const PointToPoint& call, const Message& message, std::uint64_t to);
+  void check_match(const Item& item);
+  void begin_taking(Item& item);
+  void take(Item& item);
+  void finish(const Item& item);
+  void copy_short(const Item& item);
+  void copy_piece(const Item& item, const Piece& piece);
+  void copy_to_device(const Item& item, const Piece& piece);
+  void copy_to_host(const Item& item, const Piece& piece);
+  void copy_short_to_host(const Item& item);
+
+  [[nodiscard]] static bool is_streamed(const Item& item);
+  [[nodiscard]] bool can_fill(const Item& item) const;
+  void begin_draining(Item& item);
+  void load_from_host(const PointToPoint& call, Message& message);
+  void fill(Item& item);
+  void drain(Item& item);
 
   void look_ahead();
   [[nodiscard]] bool advance_ahead();
@@ -55,6 +77,8 @@ class Engine::Exchange {
   Engine& engine_;
   const StreamPlace place_;
   GroupsAhead& ahead_;
+  const device::DeviceAddress stage_;  // of this stream, for host memory; 0 if there is none
+  const Item* fills_ = nullptr;        // the send that has the stage
   std::vector<Item> items_;
   bool looked_ahead_ = false;
   std::vector<Item> items_ahead_;  // of the groups behind, as far as they can be begun

@@ -60,8 +60,9 @@ bool Engine::Exchange::advance_ahead() {
     const bool sends = item.call->direction == Direction::send;
     if (item.stage != Stage::begun || (!sends && !receives_in_order)) continue;
     // A mismatch is told in its turn.
-    const bool can_begin = ready(item) && (sends || (item.message->count == item.call->count &&
-                                                     item.message->type == item.call->type));
+    const bool can_begin =
+        ready(item) && (sends || (!is_streamed(item) && item.message->count == item.call->count &&
+                                  item.message->type == item.call->type));
     if (!can_begin) {
       receives_in_order = receives_in_order && sends;
       continue;

@@ -48,8 +48,8 @@ class Lane {
   void set_brought(std::uint32_t number) { brought_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // Of the next or current operation; `cooperative_number` counts those that went through the
-  // lane's state word.
+  // Of the next or current operation; `cooperative_number` counts what went through the
+  // lane's state word: slices of operations.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
@@ -66,6 +66,7 @@ class Lane {
     std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
     return std::exchange(entry, buffer) == buffer;
   }
+  void finish_slice() { ++cooperative_number_; }  // of several; the last ends with the operation
   void finish_eager() { ++number_; }
   void finish_cooperative() {
     ++number_;

@@ -10,6 +10,13 @@
 
 namespace hccl::node {
 
+// How far a message has come that goes through the sender's stage, in bytes.
+struct MessageStream {
+  std::atomic<std::uint32_t> wanted;  // set by the receiver when it is ready to take the pieces
+  std::atomic<std::uint64_t> filled;  // by the sender, which has named the stage before
+  std::atomic<std::uint64_t> drained;
+};
+
 // A message that is offered lies in the sender's memory, or here if it is short. The receiver
 // copies it. Numbers are those of the message, plus one, so that they never are zero.
 struct alignas(64) Message {
@@ -23,8 +30,13 @@ struct alignas(64) Message {
   std::uint64_t count;
   std::uint64_t offset;  // in the sender's memory file
   std::uint32_t serial;  // of the pages there
-  std::uint8_t type, content;
-  std::byte payload[kPayloadBytes];
+  std::uint8_t type;
+  std::uint8_t content;  // device::Content, or kStreamed
+  alignas(8) std::byte payload[kPayloadBytes];
+
+  // The sender's memory cannot be mapped by the receiver: it comes piece by piece through a stage.
+  static constexpr std::uint8_t kStreamed = 0xff;
+  [[nodiscard]] MessageStream& stream() { return *reinterpret_cast<MessageStream*>(payload); }
 };
 static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) <= 64);
 

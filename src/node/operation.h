@@ -4,6 +4,7 @@
 
 #include "base/deadline.h"
 #include "node/engine.h"
+#include "node/slicing.h"
 
 #include <optional>
 
@@ -11,19 +12,28 @@ namespace hccl::node {
 
 struct Engine::Operation {
   Operation(Lane& lane_in, const CollectiveCall& call_in, int rank, int ranks,
-            std::uint32_t number_in)
+            std::uint32_t number_in, Staging* staging_in = nullptr)
       : lane(lane_in),
         call(call_in),
         number(number_in),
-        part_bytes(node::send_bytes(call_in, ranks)),
-        send_bytes(sends(call_in, rank) ? part_bytes : 0),
-        recv_bytes(receives(call_in, rank) ? node::recv_bytes(call_in, ranks) : 0) {}
+        staging(staging_in),
+        slicing(call_in, ranks, staging_in != nullptr),
+        part_bytes(slicing.buffer_bytes(false, send_chunks(call_in, ranks))),
+        send_bytes(sends(call_in, rank)
+                       ? slicing.buffer_bytes(stages_send(), send_chunks(call_in, ranks))
+                       : 0),
+        recv_bytes(receives(call_in, rank)
+                       ? slicing.buffer_bytes(stages_recv(), recv_chunks(call_in, ranks))
+                       : 0) {}
 
   Lane& lane;
   const CollectiveCall& call;
   const std::uint32_t number;
+  Staging* const staging;          // null if this rank's buffers are device memory
+  Slicing slicing;                 // as this rank would have it, until all have arrived
+  std::uint32_t slice_number = 0;  // the slice it is in
   const std::uint64_t part_bytes;  // what a rank that sends brings
-  const std::uint64_t send_bytes;  // what this rank sends
+  const std::uint64_t send_bytes;  // of the memory that this rank shows its peers
   const std::uint64_t recv_bytes;
   device::Placement send;  // in this rank's memory file
   device::Placement recv;
@@ -40,6 +50,9 @@ struct Engine::Operation {
   Deadline report = Deadline::never();
 
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
+  [[nodiscard]] bool stages_send() const { return staging != nullptr && staging->stages_send(); }
+  [[nodiscard]] bool stages_recv() const { return staging != nullptr && staging->stages_recv(); }
+  [[nodiscard]] Slice slice() const { return slicing.slice(slice_number); }
 };
 
 // An operation's turn on its lane. However it ends, the next call has the next number: a peer may
@@ -62,20 +75,26 @@ class Turn {
   const bool eager_;
 };
 
-// Whether all ranks have brought their part of a lane's current operation; looks at each only until
-// it has.
+// Whether all ranks have brought their part of a slice of a lane's current operation; looks at each
+// only until it has.
 class Everybody {
  public:
-  Everybody(const Lane& lane, int ranks) : lane_(lane), ranks_(ranks) {}
+  Everybody(const Lane& lane, int ranks, std::uint32_t slice = 0)
+      : lane_(lane), ranks_(ranks), slice_(slice) {}
 
   [[nodiscard]] bool arrived() {
-    while (next_ < ranks_ && lane_.arrived(next_)) ++next_;
+    while (next_ < ranks_ && lane_.arrived(next_) && has_slice(lane_.slot(next_))) ++next_;
     return next_ == ranks_;
   }
 
  private:
+  [[nodiscard]] bool has_slice(const Slot& slot) const {
+    return slice_ == 0 || slot.slice.load(std::memory_order_seq_cst) >= slice_;
+  }
+
   const Lane& lane_;
   const int ranks_;
+  const std::uint32_t slice_;
   int next_ = 0;
 };
 

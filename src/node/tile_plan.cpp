@@ -2,8 +2,6 @@
 // Tile sizes and positions.
 #include "node/tile_plan.h"
 
-#include "reduce/reduce.h"
-
 #include <algorithm>
 
 namespace hccl::node {
@@ -17,12 +15,6 @@ std::uint64_t choose_tile_bytes(std::uint64_t bytes, int cores) {
   return std::clamp(share / kLine * kLine, TilePlan::kShortestTile, TilePlan::kLongestTile);
 }
 
-std::uint64_t bytes_of_chunk(const CollectiveCall& call, int ranks) {
-  const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
-  return call.collective == Collective::all_to_all ? bytes / static_cast<std::uint64_t>(ranks)
-                                                   : bytes;
-}
-
 std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows) {
   const auto count = static_cast<std::uint32_t>(ranks);
   if (collective == Collective::all_gather || collective == Collective::reduce_scatter)
@@ -33,11 +25,11 @@ std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows
 
 }  // namespace
 
-TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores)
+TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes)
     : collective_(call.collective),
       ranks_(ranks),
       root_(call.root),
-      chunk_bytes_(bytes_of_chunk(call, ranks)),
+      chunk_bytes_(chunk_bytes),
       whole_rows_(collective_ == Collective::all_to_all && chunk_bytes_ <= kShortestTile),
       chunks_(number_of_chunks(collective_, ranks, whole_rows_)),
       tile_bytes_(choose_tile_bytes(chunk_bytes_ * chunks_, cores)),

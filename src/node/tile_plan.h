@@ -27,12 +27,12 @@ class TilePlan {
   static constexpr std::uint64_t kLongestTile = 64 << 10;
   static constexpr std::uint64_t kShortestTile = 4 << 10;
 
-  // The same on all ranks for the same call and number of cores.
-  TilePlan(const CollectiveCall& call, int ranks, int cores);
+  // Of a slice of `chunk_bytes` of every chunk of the call, which may be all. The same on all ranks
+  // for the same call and number of cores.
+  TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes);
 
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }
   [[nodiscard]] Tile tile(std::uint32_t number) const;
-  [[nodiscard]] std::uint64_t chunk_bytes() const { return chunk_bytes_; }
 
   // Whether the tile's result goes to `rank`'s memory.
   [[nodiscard]] bool stores_to(std::uint32_t number, int rank) const;

@@ -28,7 +28,8 @@ std::vector<int> Engine::missing_ranks(const Lane& lane) const {
   return missing;
 }
 
-std::string Engine::delay_text(const Lane& lane) const {
+std::string Engine::delay_text(const Operation& op) const {
+  const Lane& lane = op.lane;
   const std::vector<int> missing = missing_ranks(lane);
   std::string described;
   const auto add = [&](int rank, const std::string& what) {
@@ -52,6 +53,8 @@ std::string Engine::delay_text(const Lane& lane) const {
       add(rank, text(" is in an operation of its stream ", elsewhere - 1, " of this communicator"));
     } else if (absent) {
       add(rank, " is about to arrive");
+    } else if (missing.empty() && lane.slot(rank).slice.load() < op.slice_number) {
+      add(rank, " is copying its host memory and gets no processor time");
     } else if (missing.empty() && lane.inside(rank).tile.load(std::memory_order_relaxed) != 0) {
       add(rank, " is computing its part and gets no processor time");
     }
@@ -90,13 +93,13 @@ void Engine::check_patience(Operation& op) {
   if (op.deadline.expired()) {
     fault_.raise(hcclSystemError,
                  text(doing(), ": rank ", rank_, " waited ", seconds(operation_timeout_),
-                      " s: ", delay_text(op.lane), "; raise HCCL_TIMEOUT if that is no fault"));
+                      " s: ", delay_text(op), "; raise HCCL_TIMEOUT if that is no fault"));
     return;
   }
   if (op.report.expired() && !hang_reported_.exchange(true)) {
     log_line(LogLevel::error, "hang",
              text("rank ", rank_, " has waited ", seconds(hang_report_), " s in ", doing(), ": ",
-                  delay_text(op.lane)));
+                  delay_text(op)));
   }
 }
 

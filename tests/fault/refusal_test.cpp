@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,10 +163,16 @@ void leaves_allocation(World& world) {
                                                  small.address(), HOST_TO_DRAM)),
                 static_cast<int>(synInvalidArgument), "a copy that leaves its allocation");
   expect_named(last_syn_message(), small);
-  const std::uint64_t nowhere = host_address(host.data());
-  require_equal(static_cast<int>(hcclAllReduce(device_pointer(nowhere), enough, 1, hcclFloat32,
-                                               hcclSum, group.handle, stream)),
-                static_cast<int>(hcclInvalidArgument), "a host address");
+  void* const gone = mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(static_cast<std::byte*>(gone) + 4096, 4096);
+  for (const void* nowhere :
+       {static_cast<const void*>(nullptr), static_cast<const void*>(device_pointer(4096)),
+        static_cast<const void*>(static_cast<std::byte*>(gone) + 4096 - 4)}) {
+    require_equal(static_cast<int>(hcclAllReduce(nowhere, enough, 2, hcclFloat32, hcclSum,
+                                                 group.handle, stream)),
+                  static_cast<int>(hcclInvalidArgument), "an address of nothing");
+    require(contains(last_hccl_message(), "sendbuff"), last_hccl_message());
+  }
 
   // Refused calls leave no trace: the ranks are still in step.
   world.board->barrier(0, world.size);

@@ -45,16 +45,23 @@ class MatrixBuilder {
  private:
   void add_counts(hcclDataType_t type, hcclRedOp_t reduction, bool in_place) {
     for (const std::size_t count : kSmallCounts) add(type, reduction, in_place, count);
+    const auto& counts = size_ < 5 ? kLargeCounts : kLargeCountsOfMany;
     if (test_scale() > 1) {
       for (const std::size_t count : kLargeCounts) add(type, reduction, in_place, count);
     } else {
-      const auto& counts = size_ < 5 ? kLargeCounts : kLargeCountsOfMany;
-      add(type, reduction, in_place, counts[turn_++ % counts.size()]);
+      add(type, reduction, in_place, counts[turn_ % counts.size()]);
     }
+    // Long enough for several slices, but for the turns of the narrow types.
+    const Placement placement = turn_ % 2 == 0 ? Placement::host : Placement::mixed;
+    add(type, reduction, in_place, kSmallCounts[turn_ % kSmallCounts.size()], placement);
+    add(type, reduction, in_place, counts[(turn_ + 1) % counts.size()], placement);
+    ++turn_;
   }
 
-  void add(hcclDataType_t type, hcclRedOp_t reduction, bool in_place, std::size_t count) {
+  void add(hcclDataType_t type, hcclRedOp_t reduction, bool in_place, std::size_t count,
+           Placement placement = Placement::device) {
     Operation operation;
+    operation.placement = placement;
     operation.collective = collective_;
     operation.type = type;
     operation.reduction = reduction;

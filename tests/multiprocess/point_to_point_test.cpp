@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::array<std::size_t, 9> kCounts{0, 1, 3, 255, 1024, 1025, 4099, 65'537, 300'001};
 
+constexpr std::array<Placement, 3> kPlacements{Placement::device, Placement::host,
+                                               Placement::mixed};
+
 int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
@@ -27,9 +30,9 @@ void ring(World& world) {
   std::uint64_t tag = 0;
   for (const hcclDataType_t type : kAllTypes) {
     for (const std::size_t count : kCounts) {
-      Messages messages(session, group);
+      Messages messages(session, group, kPlacements[++tag % 3]);
       succeed(hcclGroupStart());
-      succeed(messages.send(next_of(group), count, type, ++tag, stream));
+      succeed(messages.send(next_of(group), count, type, tag, stream));
       succeed(messages.receive(previous_of(group), count, type, tag, stream));
       succeed(hcclGroupEnd());
       succeed(synStreamSynchronize(stream));
@@ -55,7 +58,7 @@ void ping_pong(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  Messages messages(session, group);
+  Messages messages(session, group, Placement::mixed);
   const int peer = 1 - group.rank;
   for (std::uint64_t tag = 0; tag < 200; ++tag) {
     const std::size_t count = tag % 10 == 0 ? 50'000 : tag;
@@ -83,7 +86,7 @@ void everybody_with_everybody(World& world) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   for (std::uint64_t round = 0; round < 3; ++round) {
-    Messages messages(session, group);
+    Messages messages(session, group, kPlacements[round]);
     succeed(hcclGroupStart());
     for (int call = 0; call < 25 * group.size(); ++call) {
       const int peer = call % group.size();
@@ -112,17 +115,18 @@ RankFunction random_messages(unsigned long long seed) {
     const Group group = session.join_all();
     const std::array streams{session.make_stream(), session.make_stream()};
     std::mt19937_64 random(seed);
-    Messages messages(session, group);
+    Messages messages(session, group, kPlacements[seed % 3]);
     std::deque<OperationRun> collectives;
     for (std::uint64_t tag = 0; tag < 300; ++tag) {
       synStreamHandle stream = streams[random() % 2];
       const auto from = static_cast<int>(random() % static_cast<unsigned>(world.size));
       const auto to = static_cast<int>(random() % static_cast<unsigned>(world.size));
-      const std::size_t count = kCounts[random() % 7];
+      const std::size_t count = kCounts[random() % 8];
       if (random() % 8 == 0) {
         Operation operation;
         operation.count = count;
         operation.seed = tag;
+        operation.placement = kPlacements[random() % 3];
         succeed(collectives.emplace_back(session, group, operation).queue(stream));
       }
       const bool grouped = from == to || random() % 2 == 0;

@@ -40,22 +40,27 @@ Messages::Buffer& Messages::add(int peer, std::size_t bytes, bool received, std:
     fill(buffer.before, bytes, group_.rank, peer, tag);
     buffer.expected = buffer.before;
   }
+  const std::uint64_t mix = tag + 2 * static_cast<std::uint64_t>(group_.rank) + (received ? 1 : 0);
+  if (placement_ == Placement::host || (placement_ == Placement::mixed && mix % 3 != 0))
+    buffer.host = buffer.before;
   upload(stream, buffer.before, buffer.memory.address());
   return buffer;
 }
 
+void* Messages::Buffer::address() {
+  return host.empty() ? device_pointer(memory.address() + kGuard) : host.data() + kGuard;
+}
+
 hcclResult_t Messages::send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                             synStreamHandle stream) {
-  const Buffer& buffer = add(peer, count * size_of(type), false, tag, stream);
-  return hcclSend(device_pointer(buffer.memory.address() + kGuard), count, type, peer,
-                  group_.handle, stream);
+  Buffer& buffer = add(peer, count * size_of(type), false, tag, stream);
+  return hcclSend(buffer.address(), count, type, peer, group_.handle, stream);
 }
 
 hcclResult_t Messages::receive(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                                synStreamHandle stream) {
-  const Buffer& buffer = add(peer, count * size_of(type), true, tag, stream);
-  return hcclRecv(device_pointer(buffer.memory.address() + kGuard), count, type, peer,
-                  group_.handle, stream);
+  Buffer& buffer = add(peer, count * size_of(type), true, tag, stream);
+  return hcclRecv(buffer.address(), count, type, peer, group_.handle, stream);
 }
 
 void Messages::verify(synStreamHandle stream) { compare(stream, false); }
@@ -64,8 +69,9 @@ void Messages::verify_untouched(synStreamHandle stream) { compare(stream, true);
 
 void Messages::compare(synStreamHandle stream, bool untouched) {
   for (const Buffer& buffer : buffers_) {
-    std::vector<std::byte> after(buffer.before.size());
-    download(stream, buffer.memory.address(), after);
+    std::vector<std::byte> after(buffer.host.empty() ? std::vector<std::byte>(buffer.before.size())
+                                                     : buffer.host);
+    if (buffer.host.empty()) download(stream, buffer.memory.address(), after);
     succeed(synStreamSynchronize(stream));
     const auto& wanted = untouched ? buffer.before : buffer.expected;
     const auto [got, want] = std::mismatch(after.begin(), after.end(), wanted.begin());

@@ -2,6 +2,7 @@
 // Sends and receives with their buffers: poisoned, guarded, and compared byte by byte.
 #pragma once
 
+#include "operation.h"
 #include "session.h"
 
 #include <hccl.h>
@@ -17,7 +18,8 @@ namespace hccl::test {
 // that both sides know.
 class Messages {
  public:
-  Messages(const Session& session, const Group& group) : session_(session), group_(group) {}
+  Messages(const Session& session, const Group& group, Placement placement = Placement::device)
+      : session_(session), group_(group), placement_(placement) {}
 
   // Queues the upload of a buffer (at an odd place in its allocation) and the call, and returns
   // what the call returned.
@@ -36,6 +38,8 @@ class Messages {
     Buffer(synDeviceId device, std::size_t bytes, int peer_in, bool received_in);
     DeviceMemory memory;
     std::vector<std::byte> before, expected;
+    std::vector<std::byte> host;  // where the message is, or empty if it is in `memory`
+    [[nodiscard]] void* address();
     int peer;
     bool received;
   };
@@ -46,6 +50,7 @@ class Messages {
 
   const Session& session_;
   const Group& group_;
+  const Placement placement_;
   std::deque<Buffer> buffers_;
 };
 

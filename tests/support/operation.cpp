@@ -57,8 +57,11 @@ std::string describe(const Operation& operation) {
   return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
               reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",
               has_root(operation.collective) ? join(" root ", operation.root) : "",
-              operation.in_place ? " in place" : "", " at offset ", operation.offset, " (seed ",
-              operation.seed, ")");
+              operation.in_place ? " in place" : "",
+              operation.placement == Placement::device ? ""
+              : operation.placement == Placement::host ? " in host memory"
+                                                       : " in memory of both kinds",
+              " at offset ", operation.offset, " (seed ", operation.seed, ")");
 }
 
 OperationRun::OperationRun(const Session& session, const Group& group, const Operation& operation)
@@ -73,6 +76,8 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
                            operation.in_place ? 0 : receive_elements() * element_)),
       send_start_(send_.start),
       receive_start_(operation.in_place ? send_.start : receive_.start),
+      host_send_(on_host(0)),
+      host_receive_(on_host(operation.in_place ? 0 : 1)),
       send_memory_(session.device(), send_.before.size()),
       receive_memory_(session.device(), receive_.before.size()) {
   const std::size_t part = static_cast<std::size_t>(group.rank) * operation.count * element_;
@@ -84,6 +89,11 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
     store_word(operation.type, send_.before.data() + send_start_ + index * element_,
                input(group.rank, index));
   }
+}
+
+bool OperationRun::on_host(std::size_t buffer) const {
+  if (operation_.placement != Placement::mixed) return operation_.placement == Placement::host;
+  return (static_cast<std::size_t>(group_.rank) + buffer + operation_.seed / 1000) % 3 != 0;
 }
 
 Data OperationRun::data() const {
@@ -137,14 +147,25 @@ hcclResult_t OperationRun::queue(synStreamHandle stream) {
 }
 
 void OperationRun::queue_upload(synStreamHandle stream) {
-  upload(stream, send_.before, send_memory_.address());
-  upload(stream, receive_.before, receive_memory_.address());
+  send_.after = send_.before;
+  receive_.after = receive_.before;
+  if (!host_send_) upload(stream, send_.before, send_memory_.address());
+  if (!host_receive_) upload(stream, receive_.before, receive_memory_.address());
+}
+
+void* OperationRun::address(Region& region, const DeviceMemory& memory, bool host) const {
+  return host ? region.after.data() : device_pointer(memory.address());
 }
 
 hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
-  const DeviceMemory& target = operation_.in_place ? send_memory_ : receive_memory_;
-  const void* send = device_pointer(send_memory_.address() + send_start_);
-  void* receive = device_pointer(target.address() + receive_start_);
+  const auto at = [](void* base, std::size_t offset) {
+    return device_pointer(host_address(base) + offset);
+  };
+  void* const send_base = address(send_, send_memory_, host_send_);
+  void* const receive_base =
+      operation_.in_place ? send_base : address(receive_, receive_memory_, host_receive_);
+  const void* send = at(send_base, send_start_);
+  void* receive = at(receive_base, receive_start_);
   switch (operation_.collective) {
     case Collective::all_reduce:
       return hcclAllReduce(send, receive, operation_.count, operation_.type, operation_.reduction,
@@ -169,8 +190,8 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
 }
 
 void OperationRun::queue_download(synStreamHandle stream) {
-  download(stream, send_memory_.address(), send_.after);
-  download(stream, receive_memory_.address(), receive_.after);
+  if (!host_send_) download(stream, send_memory_.address(), send_.after);
+  if (!host_receive_) download(stream, receive_memory_.address(), receive_.after);
 }
 
 void OperationRun::verify() const {

@@ -20,6 +20,9 @@ enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter, reduc
 [[nodiscard]] bool reduces(Collective collective);
 [[nodiscard]] bool has_root(Collective collective);
 
+// Where a rank's buffers lie. Mixed: each buffer of each rank somewhere else.
+enum class Placement { device, host, mixed };
+
 struct Operation {
   Collective collective = Collective::all_reduce;
   hcclDataType_t type = hcclFloat32;
@@ -29,6 +32,7 @@ struct Operation {
   bool in_place = false;
   std::size_t offset = 0;  // elements between the guard and each buffer
   std::uint64_t seed = 1;
+  Placement placement = Placement::device;
 };
 [[nodiscard]] std::string describe(const Operation& operation);
 
@@ -58,6 +62,8 @@ class OperationRun {
 
  private:
   [[nodiscard]] Data data() const;
+  [[nodiscard]] bool on_host(std::size_t buffer) const;
+  [[nodiscard]] void* address(Region& region, const DeviceMemory& memory, bool host) const;
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
   [[nodiscard]] std::uint64_t input(int source, std::size_t index) const;
@@ -72,6 +78,8 @@ class OperationRun {
   Region receive_;
   std::size_t send_start_;     // of the call's send buffer within its allocation
   std::size_t receive_start_;  // and of its receive buffer
+  bool host_send_;             // the buffers are the regions' `after`, in host memory
+  bool host_receive_;
   DeviceMemory send_memory_;
   DeviceMemory receive_memory_;  // unused in place: then everything lies in `send_`
 };

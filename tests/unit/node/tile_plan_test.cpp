@@ -16,7 +16,7 @@ void expect_every_byte_once(Collective collective, std::uint64_t count, int rank
   call.collective = collective;
   call.type = hcclFloat32;
   call.count = count;
-  const TilePlan plan(call, ranks, 2);
+  const TilePlan plan(call, ranks, 2, chunk_bytes(call, ranks));
   const int chunks = collective == Collective::all_reduce ? 1 : ranks;
   std::vector<std::uint64_t> covered(static_cast<std::size_t>(chunks), 0);
   for (std::uint32_t number = 0; number < plan.tiles(); ++number) {
@@ -45,8 +45,8 @@ void expect_every_pair_once(std::uint64_t part, int ranks) {
   call.collective = Collective::all_to_all;
   call.type = hcclFloat32;
   call.count = part * static_cast<std::uint64_t>(ranks);
-  const TilePlan plan(call, ranks, 2);
-  EXPECT_EQ(plan.chunk_bytes(), part * 4);
+  const TilePlan plan(call, ranks, 2, chunk_bytes(call, ranks));
+  EXPECT_EQ(chunk_bytes(call, ranks), part * 4);
   std::map<std::pair<int, int>, std::uint64_t> covered;
   for (std::uint32_t number = 0; number < plan.tiles(); ++number) {
     const Tile tile = plan.tile(number);
@@ -78,8 +78,8 @@ TEST(TilePlan, ReduceStoresToItsRoot) {
   call.count = 100'000;
   call.collective = Collective::reduce;
   call.root = 2;
-  EXPECT_TRUE(TilePlan(call, 4, 2).stores_to(0, 2));
-  EXPECT_FALSE(TilePlan(call, 4, 2).stores_to(0, 1));
+  EXPECT_TRUE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 2));
+  EXPECT_FALSE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 1));
 }
 
 TEST(TilePlan, ReduceScatterStoresToTheChunksRank) {
@@ -87,12 +87,12 @@ TEST(TilePlan, ReduceScatterStoresToTheChunksRank) {
   call.type = hcclFloat32;
   call.count = 100'000;
   call.collective = Collective::reduce_scatter;
-  const TilePlan scatter(call, 4, 2);
+  const TilePlan scatter(call, 4, 2, chunk_bytes(call, 4));
   EXPECT_TRUE(scatter.stores_to(0, 0));
   EXPECT_FALSE(scatter.stores_to(0, 3));
   EXPECT_TRUE(scatter.stores_to(scatter.tiles() - 1, 3));
   call.collective = Collective::all_gather;
-  EXPECT_TRUE(TilePlan(call, 4, 2).stores_to(0, 3));
+  EXPECT_TRUE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 3));
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory is copied by the kernel, so that a bad address is an error and no crash.
+#include "comm/host_staging.h"
+
+#include "device/copy.h"
+
+namespace hccl::comm {
+namespace {
+
+bool sends_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
+  return !device::is_device_address(call.send) && node::sends(call, rank) &&
+         node::send_bytes(call, ranks) != 0;
+}
+
+bool receives_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
+  return !device::is_device_address(call.recv) && node::receives(call, rank) &&
+         node::recv_bytes(call, ranks) != 0;
+}
+
+}  // namespace
+
+bool uses_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
+  return sends_host_memory(call, rank, ranks) || receives_host_memory(call, rank, ranks);
+}
+
+bool uses_host_memory(const node::PointToPoint& call) {
+  return call.bytes() != 0 && !device::is_device_address(call.address);
+}
+
+HostStaging::HostStaging(device::Arena& arena, const Stage& stage, const node::CollectiveCall& call,
+                         int rank, int ranks)
+    : arena_(arena),
+      call_(call),
+      slicing_(call, ranks, true),
+      ranks_(ranks),
+      stages_send_(sends_host_memory(call, rank, ranks)),
+      stages_recv_(receives_host_memory(call, rank, ranks)),
+      staged_(call) {
+  if (stages_send_) staged_.send = stage.for_send();
+  // In place stays in place.
+  if (stages_recv_)
+    staged_.recv = stages_send_ && call.send == call.recv ? stage.for_send() : stage.for_recv();
+}
+
+void HostStaging::fill(const node::Slice& slice) {
+  if (!stages_send_) return;
+  for (int chunk = 0; chunk < node::send_chunks(call_, ranks_); ++chunk) {
+    const std::uint64_t from = call_.send + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
+    device::copy_to_device(arena_, staged_.send + slicing_.buffer_bytes(true, chunk),
+                           reinterpret_cast<const void*>(from), slice.bytes);
+  }
+}
+
+void HostStaging::drain(const node::Slice& slice) {
+  if (!stages_recv_) return;
+  for (int chunk = 0; chunk < node::recv_chunks(call_, ranks_); ++chunk) {
+    const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
+    device::copy_to_host(arena_, reinterpret_cast<void*>(to),
+                         staged_.recv + slicing_.buffer_bytes(true, chunk), slice.bytes);
+  }
+}
+
+void copy_anywhere(device::Arena& arena, const Stage* stage, std::uint64_t to, std::uint64_t from,
+                   std::uint64_t bytes) {
+  if (bytes == 0 || to == from) return;
+  const bool to_device = device::is_device_address(to);
+  const bool from_device = device::is_device_address(from);
+  if (to_device && from_device) return device::copy_on_device(arena, to, from, bytes);
+  if (to_device)
+    return device::copy_to_device(arena, to, reinterpret_cast<const void*>(from), bytes);
+  if (from_device) return device::copy_to_host(arena, reinterpret_cast<void*>(to), from, bytes);
+  for (std::uint64_t done = 0; done < bytes; done += node::kStageBytes) {
+    const std::uint64_t piece = std::min(node::kStageBytes, bytes - done);
+    device::copy_to_device(arena, stage->address(), reinterpret_cast<const void*>(from + done),
+                           piece);
+    device::copy_to_host(arena, reinterpret_cast<void*>(to + done), stage->address(), piece);
+  }
+}
+
+}  // namespace hccl::comm

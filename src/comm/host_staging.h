@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The copies between a call's host memory and its stream's stage.
+#pragma once
+
+#include "comm/stage.h"
+#include "node/collective_call.h"
+#include "node/point_to_point.h"
+#include "node/slicing.h"
+
+namespace hccl::comm {
+
+// Whether `rank` reads or writes host memory in the call.
+[[nodiscard]] bool uses_host_memory(const node::CollectiveCall& call, int rank, int ranks);
+[[nodiscard]] bool uses_host_memory(const node::PointToPoint& call);
+
+// Of one collective, while it runs.
+class HostStaging final : public node::Staging {
+ public:
+  HostStaging(device::Arena& arena, const Stage& stage, const node::CollectiveCall& call, int rank,
+              int ranks);
+
+  // The call on the stage.
+  [[nodiscard]] const node::CollectiveCall& staged_call() const { return staged_; }
+
+  [[nodiscard]] bool stages_send() const override { return stages_send_; }
+  [[nodiscard]] bool stages_recv() const override { return stages_recv_; }
+  void fill(const node::Slice& slice) override;
+  void drain(const node::Slice& slice) override;
+
+ private:
+  device::Arena& arena_;
+  const node::CollectiveCall& call_;
+  const node::Slicing slicing_;
+  const int ranks_;
+  const bool stages_send_;
+  const bool stages_recv_;
+  node::CollectiveCall staged_;
+};
+
+// Copies between device and host memory in any combination; `stage` may be null unless both are the
+// host's.
+void copy_anywhere(device::Arena& arena, const Stage* stage, std::uint64_t to, std::uint64_t from,
+                   std::uint64_t bytes);
+
+}  // namespace hccl::comm

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an operation is cut when the memory of a rank goes through its stage: into slices that fit
+// there, one after the other. Pure; the same on all ranks.
+#pragma once
+
+#include "node/collective_call.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hccl::node {
+
+// Of what a rank sends and of what it receives, each. Small enough that a slice stays in the cache
+// between the copies and the tiles.
+inline constexpr std::uint64_t kStageBytes = 512 << 10;
+// A stage: that twice, and a page for short messages.
+inline constexpr std::uint64_t kShortMessages = 2 * kStageBytes;
+inline constexpr std::uint64_t kExchangeStageBytes = kShortMessages + 4096;
+
+class Slicing {
+ public:
+  Slicing(const CollectiveCall& call, int ranks, bool staged)
+      : chunk_bytes_(node::chunk_bytes(call, ranks)), slice_bytes_(chunk_bytes_) {
+    if (!staged) return;
+    const auto chunks =
+        static_cast<std::uint64_t>(std::max(send_chunks(call, ranks), recv_chunks(call, ranks)));
+    slice_bytes_ = std::min(chunk_bytes_, kStageBytes / chunks / 64 * 64);
+  }
+
+  // At least one, also of nothing.
+  [[nodiscard]] std::uint32_t slices() const {
+    if (chunk_bytes_ == slice_bytes_) return 1;
+    return static_cast<std::uint32_t>((chunk_bytes_ + slice_bytes_ - 1) / slice_bytes_);
+  }
+  [[nodiscard]] Slice slice(std::uint32_t number) const {
+    const std::uint64_t first = number * slice_bytes_;
+    return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
+  }
+  // Of a buffer of so many chunks: a stage holds one slice of each.
+  [[nodiscard]] std::uint64_t buffer_bytes(bool stage, int chunks) const {
+    return (stage ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
+  }
+  // Where a slice's part of a chunk begins in such a buffer.
+  [[nodiscard]] std::uint64_t offset_in(bool stage, int chunk, std::uint32_t number) const {
+    return buffer_bytes(stage, chunk) + (stage ? 0 : slice(number).first_byte);
+  }
+
+ private:
+  std::uint64_t chunk_bytes_;
+  std::uint64_t slice_bytes_;
+};
+
+}  // namespace hccl::node

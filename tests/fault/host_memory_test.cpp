@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory in collectives and messages: what is wrong with it is told, and nobody waits for it
+// in vain.
+#include "faults.h"
+#include "messages.h"
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// Anonymous memory whose middle page nobody may read.
+class HolePages {
+ public:
+  explicit HolePages(std::size_t bytes)
+      : bytes_(bytes),
+        memory_(static_cast<std::byte*>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    munmap(memory_ + bytes / 2, 4096);
+  }
+  ~HolePages() {
+    munmap(memory_, bytes_ / 2);
+    munmap(memory_ + bytes_ / 2 + 4096, bytes_ / 2 - 4096);
+  }
+  HolePages(const HolePages&) = delete;
+  HolePages& operator=(const HolePages&) = delete;
+  [[nodiscard]] void* get() const { return memory_; }
+
+ private:
+  std::size_t bytes_;
+  std::byte* memory_;
+};
+
+// Rank 1's buffer has a page in its middle that is not mapped.
+RankFunction bad_page(bool receives) {
+  return [receives](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const DeviceMemory memory(session.device(), 4 * kMiB);
+    const HolePages bad(4 * kMiB);
+    void* const good = device_pointer(memory.address());
+    const bool odd = world.rank == 1;
+    succeed(hcclAllReduce(odd && !receives ? bad.get() : good, odd && receives ? bad.get() : good,
+                          kMiB, hcclFloat32, hcclSum, group.handle, stream));
+    require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                  "synchronising");
+    expect_failed(group, hcclInvalidArgument, 1);
+    const std::string text = hcclCommGetAsyncErrorMessage(group.handle);
+    require(contains(text, "host address"), text);
+    expect_usable_remains(session, group, stream, hcclInvalidArgument);
+    session.finish();
+  };
+}
+
+TEST(HostMemory, ThatIsNotMappedFailsWithItsAddress) {
+  EXPECT_EQ(failures(run_ranks(3, bad_page(false))), "");
+  EXPECT_EQ(failures(run_ranks(3, bad_page(true))), "");
+}
+
+void bad_page_in_message(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4 * kMiB);
+  const HolePages bad(4 * kMiB);
+  succeed(world.rank == 1 ? hcclSend(bad.get(), 4 * kMiB, hcclInt8, 0, group.handle, stream)
+                          : hcclRecv(device_pointer(memory.address()), 4 * kMiB, hcclInt8, 1,
+                                     group.handle, stream));
+  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                "synchronising");
+  expect_failed(group, hcclInvalidArgument, 1);
+  session.finish();
+}
+
+TEST(HostMemory, ThatIsNotMappedFailsAMessage) {
+  EXPECT_EQ(failures(run_ranks(2, bad_page_in_message)), "");
+}
+
+// Rank 0 sends to rank 1 and to rank 2 in one group, both from host memory. Rank 1 receives only
+// when rank 2 has what it got.
+void sends_in_other_order(World& world) {
+  constexpr std::size_t kBytes = 3 * kMiB + 5;
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  Messages messages(session, group, Placement::host);
+  if (world.rank == 0) {
+    succeed(hcclGroupStart());
+    succeed(messages.send(1, kBytes, hcclInt8, 1, stream));
+    succeed(messages.send(2, kBytes, hcclInt8, 2, stream));
+    succeed(hcclGroupEnd());
+  } else if (world.rank == 2) {
+    succeed(messages.receive(0, kBytes, hcclInt8, 2, stream));
+    succeed(messages.send(1, 1, hcclInt8, 3, stream));
+  } else {
+    succeed(messages.receive(2, 1, hcclInt8, 3, stream));
+    succeed(synStreamSynchronize(stream));
+    succeed(messages.receive(0, kBytes, hcclInt8, 1, stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  messages.verify(stream);
+  session.finish();
+}
+
+TEST(HostMemory, SendsOfAGroupDoNotBlockEachOther) {
+  EXPECT_EQ(failures(run_ranks(3, sends_in_other_order)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, sends_in_other_order)), "");
+}
+
+// The last rank dies while slices are under way.
+void dies_between_slices(World& world) {
+  constexpr std::size_t kCount = 4 * kMiB;
+  const int last = world.size - 1;
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  std::vector<float> buffer(kCount, 1.5F);
+  if (world.rank == last) {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      kill(getpid(), SIGKILL);
+    }).detach();
+  }
+  for (;;) {
+    const hcclResult_t result = hcclAllReduce(buffer.data(), buffer.data(), kCount, hcclFloat32,
+                                              hcclMax, group.handle, stream);
+    if (result == hcclSystemError) break;
+    succeed(result);
+    const synStatus status = synStreamSynchronize(stream);
+    if (status == synFailHccl) break;
+    succeed(status);
+  }
+  expect_failed(group, hcclSystemError, last);
+  session.finish();
+}
+
+TEST(HostMemory, OfADeadRankNamesIt) {
+  RankOptions options;
+  options.victim = 3;
+  EXPECT_EQ(failures(run_ranks(4, dies_between_slices, options), 3), "");
+}
+
+void strict(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  float value = 1;
+  require_equal(static_cast<int>(
+                    hcclAllReduce(&value, &value, 1, hcclFloat32, hcclSum, group.handle, stream)),
+                static_cast<int>(hcclInvalidArgument), "host memory");
+  require(contains(last_hccl_message(), "HCCL_STRICT"), last_hccl_message());
+  session.finish();
+}
+
+TEST(HostMemory, IsRefusedUnderStrict) {
+  RankOptions options;
+  options.environment = {{"HCCL_STRICT", "1"}};
+  EXPECT_EQ(failures(run_ranks(1, strict, options)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
