@@ -79,8 +79,11 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 // hcclSystemError or hcclSocketError: a rank has died or cannot be reached (the text names it).
 hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int rank);
 
-// Meant to make communicators for several devices of one process. A process drives one device:
-// always hcclInvalidUsage.
+// Makes a communicator of `ndev` devices that this process holds, devlist[i] (a synDeviceId) as
+// rank i, or device i if `devlist` is null, and stores their handles in comm[0] ... comm[ndev - 1];
+// blocks until they have joined. Beyond Gaudi's library, where it always is hcclInvalidUsage, as it
+// is here under HCCL_STRICT=1. hcclInvalidArgument: `comm` is null, `ndev` < 1, or a device that is
+// not held or named twice; else like hcclCommInitRank().
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 
 // Blocks until everything queued on the communicator, on any stream, has completed, or until it
@@ -186,8 +189,11 @@ hcclResult_t hcclGroupEnd(void);
 // ---- Device -----------------------------------------------------------------------------------
 
 // Exports the `size` bytes of device memory at `addr` as a dma-buf and stores its descriptor, then
-// owned by the caller, in `fd`. 0 on success, hcclInvalidArgument (positive) if `fd` is null,
-// negative if devices cannot do it.
+// owned by the caller, in `fd`. The dma-buf begins with the page of `addr`: the memory lies at
+// addr % 4096 in it. It keeps these pages, also when the memory is freed. 0 on success,
+// hcclInvalidArgument (positive) if `fd` is null, else the negative code: -hcclInvalidArgument for
+// a range that is not in one allocation, -hcclUnsupported where the system makes no dma-bufs (it
+// needs /dev/udmabuf).
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd);
 
 // Prepares the acquired device for communication, which acquiring it has already done. Both

@@ -252,11 +252,12 @@ synStatus SYN_API_CALL synErrorGetStatus(synErrorHandle errorHandle, synStatus* 
 synStatus SYN_API_CALL synErrorGetMessageLength(synErrorHandle errorHandle, size_t* length);
 synStatus SYN_API_CALL synErrorGetMessage(synErrorHandle errorHandle, char* message, size_t size);
 
-// Writes the state of the runtime to the log and ends the process.
+// Writes `msg` (may be null), the state of every stream and that of every communicator to the log,
+// and aborts the process. `flags` are ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
 
 // Tells the runtime how many bytes of device memory a framework's own allocator has in use, and
-// when.
+// when. Accepted and ignored.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t timestampSeconds);
 
 // ---- Profiler ---------------------------------------------------------------------------------
@@ -294,7 +295,7 @@ synStatus SYN_API_CALL synProfilerAddCustomEvent(const char* description, uint64
                                                  uint64_t nanoTimeEnd, const char** args,
                                                  size_t argsSize);
 
-// Number of kernel libraries, then their paths and versions.
+// Number of kernel libraries, which is 0 on emulated devices, then their paths and versions.
 synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t* size);
 synStatus SYN_API_CALL synTPCLibraryGetVersions(const char** libraryPaths, uint32_t* versions);
 

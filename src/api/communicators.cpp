@@ -4,11 +4,40 @@
 #include "api/handles.h"
 #include "base/config.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/create_all.h"
 
 #include <hccl.h>
 
+#include <algorithm>
+#include <vector>
+
 using namespace hccl;
 using namespace hccl::api;
+
+namespace {
+
+std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
+  const std::uint64_t handle = comm::communicators().insert(std::move(communicator));
+  if (handle == 0) throw Error(hcclOutOfMemory, "too many communicators; destroy some");
+  return handle;
+}
+
+// The devices of hcclCommInitAll, by rank.
+std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* ids) {
+  if (count < 1)
+    throw Error(hcclInvalidArgument, text("ndev is ", count, "; pass the number of devices"));
+  std::vector<std::shared_ptr<device::Device>> devices;
+  for (int rank = 0; rank < count; ++rank) {
+    const int id = ids == nullptr ? rank : ids[rank];
+    auto device = runtime().device(static_cast<std::uint32_t>(id));
+    if (std::ranges::find(devices, device) != devices.end())
+      throw Error(hcclInvalidArgument, text("devlist names device ", id, " twice"));
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+}  // namespace
 
 hcclResult_t hcclGetUniqueId(hcclUniqueId* uniqueId) {
   return guard([&] {
@@ -20,10 +49,28 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* uniqueId) {
 hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId, int rank) {
   return guard([&] {
     require_pointer(comm, "comm");
-    auto communicator = comm::Communicator::create(commId, nranks, rank);
-    const std::uint64_t handle = comm::communicators().insert(std::move(communicator));
-    if (handle == 0) throw Error(hcclOutOfMemory, "too many communicators; destroy some");
-    *comm = to_handle<hcclComm_t>(handle);
+    const auto device = runtime().current();
+    if (!device) {
+      throw Error(hcclInvalidUsage, "no device: call synInitialize and synDeviceAcquire first");
+    }
+    *comm =
+        to_handle<hcclComm_t>(hand_out(comm::Communicator::create(commId, nranks, rank, device)));
+  });
+}
+
+// Every device joins on a thread of its own, like processes do; if one cannot, none has joined.
+hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
+  return guard([&] {
+    require_pointer(comm, "comm");
+    if (strict_mode()) {
+      throw Error(hcclInvalidUsage,
+                  "HCCL_STRICT=1: hcclCommInitAll is not available: a process drives one device; "
+                  "start one process per device and call hcclCommInitRank in each");
+    }
+    const auto devices = devices_of(ndev, devlist);
+    const auto made = comm::create_all(bootstrap::create_unique_id(), devices);
+    for (std::size_t rank = 0; rank < made.size(); ++rank)
+      comm[rank] = to_handle<hcclComm_t>(hand_out(made[rank]));
   });
 }
 

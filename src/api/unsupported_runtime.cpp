@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtime functions that are exported but not available in this version: error objects, kernel
-// libraries.
+// Error objects, which only the graph compiler makes.
 #include "api/unsupported.h"
 
 #include <synapse_api.h>
@@ -18,19 +17,5 @@ synStatus SYN_API_CALL synErrorGetMessageLength(synErrorHandle, size_t*) {
 }
 
 synStatus SYN_API_CALL synErrorGetMessage(synErrorHandle, char*, size_t) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synDumpStateAndTerminate(const char*, uint64_t) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
-  return unsupported_syn(__func__);
-}
-
-synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t*) { return unsupported_syn(__func__); }
-
-synStatus SYN_API_CALL synTPCLibraryGetVersions(const char**, uint32_t*) {
   return unsupported_syn(__func__);
 }

@@ -8,7 +8,6 @@
 #include "comm/collective_task.h"
 #include "comm/host_staging.h"
 #include "comm/point_to_point_task.h"
-#include "device/runtime.h"
 #include "node/cache_size.h"
 
 #include <algorithm>
@@ -52,17 +51,14 @@ HandleTable<Communicator>& communicators() {
   return *table;
 }
 
-std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int size, int rank) {
+std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int size, int rank,
+                                                   std::shared_ptr<device::Device> device) {
   if (size < 1 || size > node::kMostRanks) {
     throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", node::kMostRanks));
   }
   if (rank < 0 || rank >= size) {
     throw Error(hcclInvalidArgument,
                 text("rank is ", rank, " of ", size, "; pass 0 to ", size - 1));
-  }
-  auto device = device::Runtime::instance().current();
-  if (!device) {
-    throw Error(hcclInvalidUsage, "no device: call synInitialize and synDeviceAcquire first");
   }
   const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
   std::shared_ptr<Communicator> communicator(

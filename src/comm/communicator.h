@@ -24,10 +24,10 @@ namespace hccl::comm {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  // Joins as `rank` of `size`, with the calling thread's device. Blocks until all have joined or
-  // throws Error.
+  // Joins as `rank` of `size`, with `device`. Blocks until all have joined or throws Error.
   [[nodiscard]] static std::shared_ptr<Communicator> create(const hcclUniqueId& id, int size,
-                                                            int rank);
+                                                            int rank,
+                                                            std::shared_ptr<device::Device> device);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -18,6 +18,11 @@ inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
   return kAddressBase + device * kAddressSpan;
 }
 
+// The id of the device that an address of its range belongs to.
+[[nodiscard]] constexpr std::uint32_t device_of(DeviceAddress address) {
+  return static_cast<std::uint32_t>((address - kAddressBase) / kAddressSpan);
+}
+
 // Every other address is the host's.
 [[nodiscard]] constexpr bool is_device_address(std::uint64_t address) {
   return address >= kAddressBase && address < kAddressBase + (std::uint64_t{1} << 52);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// hcclLookupDMABuff.
+#include "device/dma_buffer.h"
+
+#include "api/guard.h"
+#include "api/handles.h"
+
+#include <hccl.h>
+
+using namespace hccl;
+using namespace hccl::api;
+
+namespace {
+
+// The device whose addresses these are.
+std::shared_ptr<device::Device> device_of(std::uint64_t address) {
+  if (!device::is_device_address(address))
+    throw Error(hcclInvalidArgument, text("addr 0x", std::hex, address, " is no device address"));
+  return runtime().device(device::device_of(address));
+}
+
+}  // namespace
+
+// Returns int and not a result code: callers test for a negative value, and only a missing `fd` is
+// a positive one.
+int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd) {
+  if (fd == nullptr) {
+    return guard([] {
+      throw Error(hcclInvalidArgument, "hcclLookupDMABuff: fd is null; pass the address of an int");
+    });
+  }
+  return -guard(
+      [&] { *fd = device::export_dma_buffer(device_of(addr)->arena(), addr, size).release(); });
+}

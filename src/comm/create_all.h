@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator all of whose ranks are devices of this process.
+#pragma once
+
+#include "comm/communicator.h"
+
+#include <memory>
+#include <vector>
+
+namespace hccl::comm {
+
+// Joins with each device, devices[i] as rank i. Blocks until all have joined; throws the first
+// Error, and then none has.
+[[nodiscard]] std::vector<std::shared_ptr<Communicator>> create_all(
+    const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices);
+
+}  // namespace hccl::comm

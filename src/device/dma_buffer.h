@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory as a dma-buf, for drivers that import such.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "device/arena.h"
+
+namespace hccl::device {
+
+// A dma-buf of the pages that hold the range, from the first one on. It keeps these pages after the
+// memory is freed. Throws Error: hcclInvalidArgument if the range is not in one allocation,
+// hcclUnsupported if this system cannot make dma-bufs.
+[[nodiscard]] FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address,
+                                               std::uint64_t bytes);
+
+}  // namespace hccl::device

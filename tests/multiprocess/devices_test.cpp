@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several devices in one process: a communicator of all of them, their addresses, their dma-bufs.
+#include "check.h"
+
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kDevices = 4;
+constexpr std::size_t kCount = 100'003;
+
+// One thread drives all devices.
+class Devices : public testing::Test {
+ protected:
+  Devices() {
+    succeed(synInitialize());
+    for (Member& member : members_) {
+      succeed(synDeviceAcquire(&member.device, nullptr));
+      succeed(synStreamCreateGeneric(&member.stream, member.device, 0));
+      succeed(synDeviceMalloc(member.device, kCount * 4, 0, 0, &member.memory));
+    }
+  }
+  ~Devices() override { static_cast<void>(synDestroy()); }
+
+  struct Member {
+    synDeviceId device = SYN_INVALID_DEVICE_ID;
+    synStreamHandle stream = nullptr;
+    std::uint64_t memory = 0;
+  };
+
+  [[nodiscard]] std::vector<int> ids() const {
+    std::vector<int> all;
+    for (const Member& member : members_) all.push_back(static_cast<int>(member.device));
+    return all;
+  }
+  void expect_refused(int count, const std::vector<int>& devices) {
+    std::array<hcclComm_t, kDevices> comms{};
+    EXPECT_EQ(hcclCommInitAll(comms.data(), count, devices.data()), hcclInvalidArgument);
+    EXPECT_NE(hcclGetLastErrorMessage(), nullptr);
+    EXPECT_EQ(comms, (std::array<hcclComm_t, kDevices>{}));
+  }
+
+  std::array<Member, kDevices> members_;
+};
+
+void* device_pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
+}
+
+TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
+  std::array<hcclComm_t, kDevices> comms{};
+  std::vector<int> order = ids();
+  std::swap(order[0], order[3]);
+  ASSERT_EQ(hcclCommInitAll(comms.data(), kDevices, order.data()), hcclSuccess)
+      << hcclGetLastErrorMessage();
+  for (std::size_t rank = 0; rank < kDevices; ++rank) {
+    int value = -1;
+    EXPECT_EQ(hcclCommUserRank(comms[rank], &value), hcclSuccess);
+    EXPECT_EQ(value, static_cast<int>(rank));
+    EXPECT_EQ(hcclCommSynDevice(comms[rank], &value), hcclSuccess);
+    EXPECT_EQ(value, order[rank]);
+  }
+  const auto member_of = [&](std::size_t rank) -> Member& {
+    return *std::ranges::find(members_, static_cast<synDeviceId>(order[rank]), &Member::device);
+  };
+  for (std::size_t rank = 0; rank < kDevices; ++rank) {
+    const Member& member = member_of(rank);
+    ASSERT_EQ(synMemsetD32Async(member.memory, static_cast<std::uint32_t>(1U << rank), kCount,
+                                member.stream),
+              synSuccess);
+    ASSERT_EQ(hcclAllReduce(device_pointer(member.memory), device_pointer(member.memory), kCount,
+                            hcclInt32, hcclSum, comms[rank], member.stream),
+              hcclSuccess);
+  }
+  // Another device's stream, and another device's memory.
+  EXPECT_EQ(hcclAllReduce(device_pointer(member_of(0).memory), device_pointer(member_of(0).memory),
+                          kCount, hcclInt32, hcclSum, comms[0], member_of(1).stream),
+            hcclInvalidArgument);
+  EXPECT_EQ(hcclAllReduce(device_pointer(member_of(1).memory), device_pointer(member_of(1).memory),
+                          kCount, hcclInt32, hcclSum, comms[0], member_of(0).stream),
+            hcclInvalidArgument);
+  for (std::size_t rank = 0; rank < kDevices; ++rank) {
+    const Member& member = member_of(rank);
+    std::vector<std::uint32_t> result(kCount);
+    ASSERT_EQ(synMemCopyAsync(member.stream, member.memory, kCount * 4,
+                              reinterpret_cast<std::uint64_t>(result.data()), DRAM_TO_HOST),
+              synSuccess);
+    ASSERT_EQ(synStreamSynchronize(member.stream), synSuccess);
+    EXPECT_EQ(result, std::vector<std::uint32_t>(kCount, 0xF)) << "rank " << rank;
+  }
+  for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
+}
+
+TEST_F(Devices, AreThoseHeldIfNoListIsGiven) {
+  ASSERT_EQ(ids(), (std::vector<int>{0, 1, 2, 3}));
+  std::array<hcclComm_t, kDevices> comms{};
+  ASSERT_EQ(hcclCommInitAll(comms.data(), 2, nullptr), hcclSuccess);
+  EXPECT_EQ(hcclCommDestroy(comms[0]), hcclSuccess);
+  EXPECT_EQ(hcclCommDestroy(comms[1]), hcclSuccess);
+}
+
+TEST_F(Devices, ThatDoNotFitAreRefused) {
+  expect_refused(2, {0, 9});
+  expect_refused(2, {0, -1});
+  expect_refused(2, {1, 1});
+  expect_refused(0, {0});
+  EXPECT_EQ(hcclCommInitAll(nullptr, 1, nullptr), hcclInvalidArgument);
+}
+
+TEST(CommInitAll, IsRefusedUnderStrict) {
+  setenv("HCCL_STRICT", "1", 1);
+  succeed(synInitialize());
+  synDeviceId device = 0;
+  succeed(synDeviceAcquire(&device, nullptr));
+  hcclComm_t comm = nullptr;
+  EXPECT_EQ(hcclCommInitAll(&comm, 1, nullptr), hcclInvalidUsage);
+  succeed(synDestroy());
+  unsetenv("HCCL_STRICT");
+}
+
+TEST_F(Devices, RefuseDmaBuffersOfWhatIsNoMemory) {
+  int descriptor = -7;
+  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kCount * 4, nullptr), hcclInvalidArgument);
+  EXPECT_EQ(hcclLookupDMABuff(0, 1, &descriptor), -hcclInvalidArgument);
+  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kCount * 4 + 1, &descriptor),
+            -hcclInvalidArgument);
+  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, 0, &descriptor), -hcclInvalidArgument);
+  EXPECT_EQ(descriptor, -7);
+}
+
+TEST_F(Devices, ShowTheirMemoryInADmaBufferOrSayWhyNot) {
+  const std::uint64_t address = members_[1].memory + 400;
+  int descriptor = -7;
+  const int result = hcclLookupDMABuff(address, 4, &descriptor);
+  if (access("/dev/udmabuf", R_OK | W_OK) != 0) {
+    EXPECT_EQ(result, -hcclUnsupported);
+    EXPECT_NE(std::string(hcclGetLastErrorMessage()).find("/dev/udmabuf"), std::string::npos);
+    return;  // all there is to see on this system
+  }
+  ASSERT_EQ(result, 0) << hcclGetLastErrorMessage();
+  ASSERT_EQ(synMemsetD32Async(address, 0x12345678, 1, members_[1].stream), synSuccess);
+  ASSERT_EQ(synStreamSynchronize(members_[1].stream), synSuccess);
+  void* const bytes = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, descriptor, 0);
+  ASSERT_NE(bytes, MAP_FAILED);
+  std::uint32_t value = 0;
+  std::memcpy(&value, static_cast<std::byte*>(bytes) + address % 4096, sizeof value);
+  EXPECT_EQ(value, 0x12345678U);
+  munmap(bytes, 4096);
+  close(descriptor);
+}
+
+}  // namespace
+}  // namespace hccl::test
