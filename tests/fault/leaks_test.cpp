@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators that come and go take nothing with them: no memory, descriptor, thread or mapping
+// stays.
+#include "faults.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+namespace hccl::test {
+namespace {
+
+// What a process has of everything.
+struct Holdings {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+  std::size_t mappings = 0;
+  std::size_t heap_bytes = 0;      // 0 where a sanitizer has replaced the allocator
+  std::size_t resident_bytes = 0;  // not backed by files
+};
+
+std::size_t entries(const char* directory) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory),
+                                                std::filesystem::directory_iterator()));
+}
+
+Holdings holdings() {
+  Holdings now;
+  now.descriptors = entries("/proc/self/fd");
+  now.threads = entries("/proc/self/task");
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) ++now.mappings;
+  if (!sanitized()) now.heap_bytes = mallinfo2().uordblks;
+  std::ifstream status("/proc/self/status");
+  for (std::string key; status >> key;) {
+    if (key == "RssAnon:") status >> now.resident_bytes;
+  }
+  now.resident_bytes *= 1024;
+  return now;
+}
+
+// The next communicator's id comes through the first one.
+hcclUniqueId next_id(const Group& control, synStreamHandle stream) {
+  hcclUniqueId id{};
+  if (control.rank == 0) succeed(hcclGetUniqueId(&id));
+  succeed(hcclBroadcast(&id, &id, sizeof id, hcclUint8, 0, control.handle, stream));
+  succeed(synStreamSynchronize(stream));
+  return id;
+}
+
+// A communicator's whole life: messages and collectives, large and small, in both kinds of memory,
+// on a stream of its own.
+void live_and_die(const Session& session, const Group& control, synStreamHandle stream, int round) {
+  constexpr std::size_t kCount = 70'000;
+  hcclComm_t communicator = nullptr;
+  const hcclUniqueId id = next_id(control, stream);
+  succeed(hcclCommInitRank(&communicator, control.size(), id, control.rank));
+  synStreamHandle own = nullptr;
+  succeed(synStreamCreateGeneric(&own, session.device(), 0));
+  const DeviceMemory memory(session.device(), kCount * 4);
+  std::vector<float> host(kCount, 1);
+  void* const device = device_pointer(memory.address());
+  const int peer = (control.rank + 1) % control.size();
+  for (const std::size_t count : {std::size_t{3}, kCount}) {
+    succeed(hcclAllReduce(device, device, count, hcclFloat32, hcclMax, communicator, own));
+    succeed(
+        hcclAllReduce(host.data(), host.data(), count, hcclFloat32, hcclMax, communicator, own));
+    succeed(hcclGroupStart());
+    succeed(hcclSend(host.data(), count, hcclFloat32, peer, communicator, own));
+    succeed(hcclRecv(device, count, hcclFloat32,
+                     (control.rank + control.size() - 1) % control.size(), communicator, own));
+    succeed(hcclGroupEnd());
+  }
+  succeed(synStreamSynchronize(own));
+  // An abort fails what the peer has not yet completed.
+  succeed(hcclBarrier(control.handle, stream));
+  succeed(synStreamSynchronize(stream));
+  if (round % 2 == 0) succeed(synStreamDestroy(own));
+  succeed(round % 3 == 0 ? hcclCommAbort(communicator) : hcclCommDestroy(communicator));
+  if (round % 2 != 0) succeed(synStreamDestroy(own));
+}
+
+RankFunction come_and_go(int rounds) {
+  return [rounds](World& world) {
+    constexpr int kWarmUp = 30;
+    Session session(world);
+    const Group control = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    Holdings before;
+    for (int round = 0; round < rounds + kWarmUp; ++round) {
+      if (round == kWarmUp) before = holdings();
+      live_and_die(session, control, stream, round);
+    }
+    const Holdings after = holdings();
+    require(after.descriptors <= before.descriptors + 1,
+            join(before.descriptors, " descriptors became ", after.descriptors));
+    require(after.threads <= before.threads,
+            join(before.threads, " threads became ", after.threads));
+    require(after.mappings <= before.mappings + 8,
+            join(before.mappings, " mappings became ", after.mappings));
+    require(after.heap_bytes <= before.heap_bytes + (64U << 10),
+            join("the heap grew by ", after.heap_bytes - before.heap_bytes, " bytes"));
+    require(
+        sanitized() || after.resident_bytes <= before.resident_bytes + (1U << 20),
+        join("resident memory grew by ", after.resident_bytes - before.resident_bytes, " bytes"));
+    world.report(join("descriptors ", before.descriptors, " -> ", after.descriptors, ", threads ",
+                      before.threads, " -> ", after.threads, ", mappings ", before.mappings, " -> ",
+                      after.mappings, ", heap ", before.heap_bytes, " -> ", after.heap_bytes,
+                      ", resident ", before.resident_bytes, " -> ", after.resident_bytes));
+    session.finish();
+  };
+}
+
+TEST(Leaks, AreNoneWhenCommunicatorsComeAndGo) {
+  const int rounds = scaled(200);
+  RankOptions options;
+  options.seconds = 280;
+  const auto outcomes = run_ranks(2, come_and_go(rounds), options);
+  EXPECT_EQ(failures(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) {
+    for (const std::string& report : outcome.reports)
+      std::cout << rounds << " communicators: " << report << '\n';
+  }
+}
+
+}  // namespace
+}  // namespace hccl::test
