@@ -6,12 +6,17 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <memory_resource>
+#include <new>
 #include <utility>
 #include <vector>
 
 namespace hccl::comm {
 namespace {
+
+using Memory = std::pmr::memory_resource;
 
 struct CollectivePart {
   std::shared_ptr<Communicator> communicator;
@@ -25,30 +30,43 @@ struct MessagePart {
 };
 
 struct StreamCalls {
+  StreamCalls(const std::shared_ptr<device::Stream>& stream_in, Memory* memory)
+      : stream(stream_in), collectives(memory), messages(memory) {}
+
   std::shared_ptr<device::Stream> stream;
-  std::vector<CollectivePart> collectives;
-  std::vector<MessagePart> messages;  // one for each communicator
+  std::pmr::vector<CollectivePart> collectives;
+  std::pmr::vector<MessagePart> messages;  // one for each communicator
   std::size_t calls = 0;
 
-  void keep(std::shared_ptr<Communicator> communicator, const node::CollectiveCall& call) {
-    collectives.push_back({std::move(communicator), call});
+  void keep(const std::shared_ptr<Communicator>& communicator, const node::CollectiveCall& call) {
+    collectives.push_back({communicator, call});
   }
-  void keep(std::shared_ptr<Communicator> communicator, const node::PointToPoint& call) {
+  void keep(const std::shared_ptr<Communicator>& communicator, const node::PointToPoint& call) {
     auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
-    if (found == messages.end())
-      found = messages.insert(messages.end(), {std::move(communicator), {}, {}});
+    if (found == messages.end()) {
+      found = messages.insert(messages.end(), {communicator, {}, {}});
+      found->calls.reserve(2);
+    }
     found->calls.push_back(call);
   }
 };
 
-struct CollectedCalls {
-  std::uint64_t messages = 0;
-  std::vector<StreamCalls> streams;  // in the order of their first calls
-
+// The calls of a group. A few of them need no memory of the heap.
+class CollectedCalls {
+ public:
   StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {
-    const auto found = std::ranges::find(streams, stream, &StreamCalls::stream);
-    return found != streams.end() ? *found : streams.emplace_back(StreamCalls{stream, {}, {}, 0});
+    const auto found = std::ranges::find(streams_, stream, &StreamCalls::stream);
+    return found != streams_.end() ? *found : streams_.emplace_back(stream, &memory_);
   }
+  [[nodiscard]] std::pmr::vector<StreamCalls>& streams() { return streams_; }
+  [[nodiscard]] std::uint64_t next_order() { return messages_++; }
+  [[nodiscard]] Memory* memory() { return &memory_; }
+
+ private:
+  std::array<std::byte, 1024> buffer_;
+  std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
+  std::pmr::vector<StreamCalls> streams_{&memory_};  // in the order of their first calls
+  std::uint64_t messages_ = 0;
 };
 
 struct OpenGroup {
@@ -56,8 +74,10 @@ struct OpenGroup {
   CollectedCalls calls;
 };
 
-// A pointer, so that nothing is destroyed at the thread's end: static destructors may still call.
-thread_local OpenGroup* open_group = nullptr;
+// In plain storage, so that nothing is destroyed at the thread's end: static destructors may still
+// call.
+alignas(OpenGroup) constinit thread_local std::array<std::byte, sizeof(OpenGroup)> group_storage{};
+constinit thread_local OpenGroup* open_group = nullptr;
 
 // Queues one part of a group; what it throws is told when the others are queued.
 template <class Part>
@@ -77,8 +97,8 @@ void number_messages(CollectedCalls& collected, std::exception_ptr& first_error)
     device::Stream* stream;
     node::PointToPoint* call;
   };
-  std::vector<Numbered> all;
-  for (StreamCalls& calls : collected.streams) {
+  std::pmr::vector<Numbered> all(collected.memory());
+  for (StreamCalls& calls : collected.streams()) {
     std::erase_if(calls.messages, [&](MessagePart& part) {
       bool paired = false;
       attempt(
@@ -95,7 +115,8 @@ void number_messages(CollectedCalls& collected, std::exception_ptr& first_error)
         all.push_back({part.communicator.get(), calls.stream.get(), &call});
     }
   }
-  std::ranges::sort(all, {}, [](const Numbered& one) { return one.call->order; });
+  const auto order = [](const Numbered& one) { return one.call->order; };
+  if (!std::ranges::is_sorted(all, {}, order)) std::ranges::sort(all, {}, order);
   for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
 }
 
@@ -103,9 +124,9 @@ void number_messages(CollectedCalls& collected, std::exception_ptr& first_error)
 // together. Throws the first error, having queued the rest.
 void queue(CollectedCalls& collected) {
   std::exception_ptr first_error;
-  for (StreamCalls& calls : collected.streams) calls.stream->make_room();
+  for (StreamCalls& calls : collected.streams()) calls.stream->make_room();
   number_messages(collected, first_error);
-  for (StreamCalls& calls : collected.streams) {
+  for (StreamCalls& calls : collected.streams()) {
     for (const CollectivePart& part : calls.collectives)
       attempt([&] { part.communicator->enqueue(*calls.stream, part.call); }, first_error);
     for (MessagePart& part : calls.messages) {
@@ -136,7 +157,7 @@ void keep(const std::shared_ptr<Communicator>& communicator,
 }  // namespace
 
 void Group::start() {
-  if (open_group == nullptr) open_group = new OpenGroup;
+  if (open_group == nullptr) open_group = new (group_storage.data()) OpenGroup;
   ++open_group->depth;
 }
 
@@ -144,7 +165,8 @@ void Group::end() {
   if (open_group == nullptr)
     throw Error(hcclInvalidUsage, "hcclGroupEnd without hcclGroupStart on this thread");
   if (--open_group->depth > 0) return;
-  const std::unique_ptr<OpenGroup> group(std::exchange(open_group, nullptr));
+  const auto destroy = [](OpenGroup* group) { group->~OpenGroup(); };
+  const std::unique_ptr<OpenGroup, decltype(destroy)> group(std::exchange(open_group, nullptr));
   queue(group->calls);
 }
 
@@ -158,7 +180,7 @@ void Group::submit(const std::shared_ptr<Communicator>& communicator,
 void Group::submit(const std::shared_ptr<Communicator>& communicator,
                    const std::shared_ptr<device::Stream>& stream, node::PointToPoint call) {
   if (open_group != nullptr) {
-    call.order = open_group->calls.messages++;
+    call.order = open_group->calls.next_order();
     return keep(communicator, stream, call);
   }
   CollectedCalls alone;

@@ -26,19 +26,12 @@ std::string describe(const PointToPoint& call) {
 
 void Engine::number(PointToPoint& call, std::uint32_t lane) {
   const auto peer = static_cast<std::size_t>(call.peer);
-  if (call.direction == Direction::send) {
-    call.number = next_send_[peer]++;
-    Mailbox& mailbox = control_.mailbox(rank_, call.peer);
-    mailbox.message(call.number)
-        .sender_place.store(queued_on(call.number, lane), std::memory_order_relaxed);
-    mailbox.sends.store(call.number + 1, std::memory_order_release);
-  } else {
-    call.number = next_receive_[peer]++;
-    Mailbox& mailbox = control_.mailbox(call.peer, rank_);
-    mailbox.message(call.number)
-        .receiver_place.store(queued_on(call.number, lane), std::memory_order_relaxed);
-    mailbox.receives.store(call.number + 1, std::memory_order_release);
-  }
+  const bool sends = call.direction == Direction::send;
+  call.number = sends ? next_send_[peer]++ : next_receive_[peer]++;
+  QueuedCalls& queued = sends ? control_.mailbox(rank_, call.peer).sends
+                              : control_.mailbox(call.peer, rank_).receives;
+  queued.place(call.number).store(queued_on(call.number, lane), std::memory_order_relaxed);
+  queued.count.store(call.number + 1, std::memory_order_release);
 }
 
 void Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,

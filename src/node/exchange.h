@@ -5,6 +5,8 @@
 #include "base/deadline.h"
 #include "node/engine.h"
 
+#include <array>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,9 +81,13 @@ class Engine::Exchange {
   GroupsAhead& ahead_;
   const device::DeviceAddress stage_;  // of this stream, for host memory; 0 if there is none
   const Item* fills_ = nullptr;        // the send that has the stage
-  std::vector<Item> items_;
+  // A few calls need no memory of the heap.
+  std::array<std::byte, 1024> buffer_;
+  std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
+  std::pmr::vector<Item> items_{&memory_};
   bool looked_ahead_ = false;
-  std::vector<Item> items_ahead_;  // of the groups behind, as far as they can be begun
+  std::pmr::vector<Item> items_ahead_{
+      &memory_};  // of the groups behind, as far as they can be begun
   std::size_t left_;
   bool waiting_ = false;
   Deadline deadline_ = Deadline::never();

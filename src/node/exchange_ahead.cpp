@@ -14,7 +14,7 @@ constexpr std::size_t kMostItems = 32;
 
 AddressRange range_of(const PointToPoint& call) { return {call.address, call.bytes()}; }
 
-bool overlaps_any(const std::vector<AddressRange>& ranges, const PointToPoint& call) {
+bool overlaps_any(const std::pmr::vector<AddressRange>& ranges, const PointToPoint& call) {
   return std::ranges::any_of(
       ranges, [&](const AddressRange& range) { return range.overlaps(range_of(call)); });
 }
@@ -26,7 +26,9 @@ bool overlaps_any(const std::vector<AddressRange>& ranges, const PointToPoint& c
 // error.
 void Engine::Exchange::look_ahead() {
   looked_ahead_ = true;
-  std::vector<AddressRange> sources, destinations;
+  std::array<std::byte, 2048> buffer;
+  std::pmr::monotonic_buffer_resource memory_of_ranges(buffer.data(), buffer.size());
+  std::pmr::vector<AddressRange> sources(&memory_of_ranges), destinations(&memory_of_ranges);
   const auto note = [&](const PointToPoint& call) {
     (call.direction == Direction::send ? sources : destinations).push_back(range_of(call));
   };

@@ -69,11 +69,10 @@ const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
     const std::uint32_t lane = place_.ordinal + 1;
     if (peer.attended.load(std::memory_order_relaxed) != lane) continue;
     const bool sends = item.call->direction == Direction::send;
-    const auto& queued = sends ? item.mailbox->receives : item.mailbox->sends;
-    const auto& queued_at = sends ? item.message->receiver_place : item.message->sender_place;
-    const bool elsewhere =
-        queued.load(std::memory_order_acquire) > item.call->number &&
-        queued_at.load(std::memory_order_relaxed) != queued_on(item.call->number, lane);
+    QueuedCalls& queued = sends ? item.mailbox->receives : item.mailbox->sends;
+    const bool elsewhere = queued.count.load(std::memory_order_acquire) > item.call->number &&
+                           queued.place(item.call->number).load(std::memory_order_relaxed) !=
+                               queued_on(item.call->number, lane);
     if (elsewhere) continue;
     if (engine_.find_slot(place_, item.call->peer) != nullptr) return &item;
   }

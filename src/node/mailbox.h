@@ -25,8 +25,6 @@ struct alignas(64) Message {
 
   std::atomic<std::uint64_t> offered;
   std::atomic<std::uint64_t> taken;
-  // Where the last calls of this entry were queued: see queued_on().
-  std::atomic<std::uint64_t> sender_place, receiver_place;
   std::uint64_t count;
   std::uint64_t offset;  // in the sender's memory file
   std::uint32_t serial;  // of the pages there
@@ -45,11 +43,23 @@ static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) 
   return number << 32 | lane;
 }
 
-struct alignas(64) Mailbox {
-  static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most
+// What one of the two ranks has queued; written by it alone, and on cache lines of its own.
+struct alignas(64) QueuedCalls {
+  static constexpr std::size_t kPlaces = 16;
 
-  // How many calls the two ranks have queued.
-  std::atomic<std::uint64_t> sends, receives;
+  std::atomic<std::uint64_t> count;
+  std::array<std::atomic<std::uint64_t>, kPlaces> places;  // of the last ones: see queued_on()
+
+  [[nodiscard]] std::atomic<std::uint64_t>& place(std::uint64_t number) {
+    return places[number % kPlaces];
+  }
+};
+
+struct Mailbox {
+  static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most
+  static_assert(kMessages == QueuedCalls::kPlaces);
+
+  QueuedCalls sends, receives;
   std::array<Message, kMessages> messages;
 
   [[nodiscard]] Message& message(std::uint64_t number) { return messages[number % kMessages]; }

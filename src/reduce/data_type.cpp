@@ -4,28 +4,6 @@
 
 namespace hccl::reduce {
 
-std::size_t element_size(hcclDataType_t type) noexcept {
-  switch (type) {
-    case hcclInt8:
-    case hcclUint8:
-      return 1;
-    case hcclFloat16:
-    case hcclBfloat16:
-      return 2;
-    case hcclInt32:
-    case hcclUint32:
-    case hcclFloat32:
-      return 4;
-    case hcclInt64:
-    case hcclUint64:
-    case hcclFloat64:
-      return 8;
-    case hcclNumTypes:
-      break;
-  }
-  return 0;
-}
-
 const char* type_name(hcclDataType_t type) noexcept {
   switch (type) {
     case hcclInt8:
