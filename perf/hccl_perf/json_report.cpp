@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building and writing the JSON file.
+// Building the JSON file.
 #include "json_report.h"
 
-#include "text.h"
-
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <utility>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace hccl_perf {
 namespace {
@@ -43,7 +35,9 @@ Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
               {"slowest_rank", time.slowest_rank}}},
             {"algbw_gb_per_s", rate.algorithm},
             {"busbw_gb_per_s", rate.bus},
+            {"samples_ns", Json::array()},
             {"wrong", cell.wrong ? Json(*cell.wrong) : Json()}};
+  for (const double sample : cell.samples) json["samples_ns"].push_back(rounded(sample));
   if (cell.latency) json["latency_ns"] = latency_json(*cell.latency);
   return json;
 }
@@ -60,7 +54,6 @@ Json row_json(const Row& row, Averaging averaging) {
 }
 
 Json options_json(const Options& options) {
-  constexpr const char* kAveraging[] = {"rank0", "avg", "min", "max"};
   return {{"min_bytes", options.min_bytes},
           {"max_bytes", options.max_bytes},
           {"step_bytes", options.step_bytes},
@@ -70,12 +63,14 @@ Json options_json(const Options& options) {
           {"iterations", options.iterations},
           {"warmup_iterations", options.warmup},
           {"min_time_s", options.min_time},
+          {"repeats", options.repeats},
+          {"blocking", static_cast<int>(options.blocking)},
           {"cycles", options.cycles},
           {"checked_runs", options.checks},
           {"redop", options.reduction_name},
           {"type", options.type_name},
           {"root", options.all_roots ? Json("all") : Json(options.root)},
-          {"average", kAveraging[static_cast<int>(options.averaging)]},
+          {"average", averaging_name(options.averaging)},
           {"latency_iterations", options.latency_iterations},
           {"timeout_s", options.timeout}};
 }
@@ -88,82 +83,29 @@ Json rank_json(const RankFacts& rank) {
           {"device", rank.device}};
 }
 
-bool is_special(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-}
-
-// The file a link leads to, whether that exists or not, so that the link stays one.
-std::string target_of(const std::string& path) {
-  constexpr int kMostLinks = 40;
-  std::filesystem::path target = path;
-  std::error_code error;
-  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(target, error); ++i) {
-    target = target.parent_path() / std::filesystem::read_symlink(target, error);
-  }
-  return target.string();
-}
-
-// Beside the target, so that a rename is enough.
-std::string temporary_for(const std::string& target) { return text(target, ".tmp.", getpid()); }
-
 }  // namespace
 
-void require_writable(const std::string& path) {
-  const auto refuse = [&](const std::string& why) {
-    return UsageError(text("--json: cannot write ", path, ": ", why));
-  };
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw refuse("it is a directory");
-  if (is_special(path)) {
-    if (access(path.c_str(), W_OK) != 0) throw refuse(std::strerror(errno));
-    return;
-  }
-  const std::string temporary = temporary_for(target_of(path));
-  const std::ofstream file(temporary);
-  if (!file) throw refuse(std::strerror(errno));
-  unlink(temporary.c_str());
-}
-
-JsonReport::JsonReport(const Options& options, int library, std::vector<RankFacts> ranks)
-    : options_(options), library_(library), ranks_(std::move(ranks)), host_(host_facts()) {}
-
-std::string JsonReport::to_text(const Totals& totals) const {
-  Json json{{"program", "hccl-perf"},
-            {"version", HCCL_PERF_VERSION},
-            {"collective", options_.collective->name},
-            {"ranks", ranks_.size()},
-            {"hccl_headers", HCCL_VERSION_CODE},
-            {"hccl_library", library_},
-            {"host",
-             {{"name", host_.host},
-              {"kernel", host_.kernel},
-              {"cpu", host_.cpu},
-              {"cores", host_.cores}}},
-            {"options", options_json(options_)}};
+std::string json_text(const Results& results) {
+  const HostFacts& host = results.host;
+  Json json{
+      {"program", "hccl-perf"},
+      {"version", HCCL_PERF_VERSION},
+      {"started", utc_time(results.started)},
+      {"collective", results.options.collective->name},
+      {"ranks", results.ranks.size()},
+      {"hccl_headers", HCCL_VERSION_CODE},
+      {"hccl_library", results.library},
+      {"host",
+       {{"name", host.host}, {"kernel", host.kernel}, {"cpu", host.cpu}, {"cores", host.cores}}},
+      {"options", options_json(results.options)}};
   json["devices"] = Json::array();
-  for (const RankFacts& rank : ranks_) json["devices"].push_back(rank_json(rank));
+  for (const RankFacts& rank : results.ranks) json["devices"].push_back(rank_json(rank));
   json["rows"] = Json::array();
-  for (const Row& row : rows_) json["rows"].push_back(row_json(row, options_.averaging));
-  json["wrong"] = totals.wrong();
-  json["avg_busbw_gb_per_s"] = totals.average_bus_bandwidth();
+  for (const Row& row : results.rows)
+    json["rows"].push_back(row_json(row, results.options.averaging));
+  json["wrong"] = results.totals.wrong();
+  json["avg_busbw_gb_per_s"] = results.totals.average_bus_bandwidth();
   return json.dump(2) + "\n";
-}
-
-void JsonReport::write(const Totals& totals) const {
-  const bool direct = is_special(options_.json_path);
-  const std::string target = direct ? options_.json_path : target_of(options_.json_path);
-  const std::string written_to = direct ? target : temporary_for(target);
-  std::ofstream file(written_to);
-  file << to_text(totals);
-  file.close();
-  const bool complete =
-      !file.fail() && (direct || std::rename(written_to.c_str(), target.c_str()) == 0);
-  if (complete) return;
-  const std::string why = std::strerror(errno);
-  if (!direct) unlink(written_to.c_str());
-  throw RunError(text("--json: cannot write ", target, ": ", why));
 }
 
 }  // namespace hccl_perf

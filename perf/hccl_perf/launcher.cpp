@@ -67,6 +67,7 @@ class Supervisor {
   void check_timeout();
   void check_grace();
   void kill_running();
+  void note_status(int status);
   [[nodiscard]] std::vector<int> ranks_of(int process) const;
   [[nodiscard]] bool all_of(int process, std::atomic<bool> RankRecord::*flag) const;
   [[nodiscard]] std::string name_of(int process, pid_t pid) const;
@@ -163,7 +164,7 @@ void Supervisor::reap() {
 void Supervisor::handle_end(int process, pid_t pid, int status) {
   const bool finished = all_of(process, &RankRecord::finished);
   if (WIFEXITED(status) && finished) {
-    exit_status_ = std::max(exit_status_, WEXITSTATUS(status));
+    note_status(WEXITSTATUS(status));
     return;
   }
   if (WIFSIGNALED(status)) {
@@ -182,7 +183,7 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
 
 // Tells the others of the first failure, and lets `kGrace` begin.
 void Supervisor::fail(const std::string& failure, bool say) {
-  exit_status_ = std::max(exit_status_, 1);
+  note_status(EXIT_FAILURE);
   if (failed_) return;
   failed_ = true;
   failed_at_ = Clock::now();
@@ -219,6 +220,11 @@ void Supervisor::kill_running() {
     waitpid(pid, nullptr, 0);
   }
   running_.clear();
+}
+
+// A failure outranks whatever else a child has to say.
+void Supervisor::note_status(int status) {
+  if (exit_status_ != EXIT_FAILURE && status != 0) exit_status_ = status;
 }
 
 std::vector<int> Supervisor::ranks_of(int process) const {

@@ -25,8 +25,8 @@ struct ChildLinks {
 };
 
 // Runs `child` in each child process; its result is the child's exit status. Returns the exit
-// status for the whole run: 0 only if every child ended with 0. Throws RunError if children cannot
-// be started.
+// status for the whole run: 0 only if every child ended with 0, 1 if any failed. Throws RunError if
+// children cannot be started.
 [[nodiscard]] int launch(const LaunchPlan& plan, Board& board,
                          const std::function<int(const ChildLinks&)>& child);
 

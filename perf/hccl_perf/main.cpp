@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // hccl-perf: measures and checks the collectives of HCCL. Starts its own processes with -g, or is
 // one of those that a launcher started.
+#include "baseline.h"
 #include "board.h"
 #include "id_exchange.h"
 #include "id_once.h"
-#include "json_report.h"
 #include "launch_environment.h"
 #include "launcher.h"
 #include "options.h"
@@ -12,6 +12,7 @@
 #include "pmix_client.h"
 #include "rank_program.h"
 #include "report_error.h"
+#include "report_file.h"
 #include "text.h"
 
 #include <cstdio>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+constexpr int kSlower = 3;
 
 // The ranks of one process, and how they find the others.
 struct ProcessPlace {
@@ -34,19 +36,41 @@ struct ProcessPlace {
   bool supervised = false;  // by a parent of ours
   int notice = -1;
   double timeout = 0;
+  const Baseline* baseline = nullptr;
 };
+
+// What must be so before anything is measured. Throws UsageError.
+std::optional<Baseline> prepare_results(const Options& options, int ranks) {
+  if (!options.json_path.empty()) require_writable("--json", options.json_path);
+  if (!options.csv_path.empty()) require_writable("--csv", options.csv_path);
+  if (!options.plot_path.empty()) require_writable("--plot", options.plot_path);
+  if (options.baseline_path.empty()) return std::nullopt;
+  Baseline baseline = read_baseline(options.baseline_path);
+  require_comparable(baseline, options, ranks);
+  return baseline;
+}
+
+int exit_status(const std::vector<RankOutcome>& outcomes) {
+  int status = EXIT_SUCCESS;
+  for (const RankOutcome& outcome : outcomes) {
+    if (outcome.wrong > 0) return kFailed;
+    if (outcome.slower) status = kSlower;
+  }
+  return status;
+}
 
 // Runs this process's ranks, a thread each. Returns the exit status.
 int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
               const IdExchange& exchange) {
   PeerWatch watch(board, place.first_rank, options.threads, place.notice, place.timeout);
-  std::vector<std::uint64_t> wrong(static_cast<std::size_t>(options.threads));
+  std::vector<RankOutcome> outcomes(static_cast<std::size_t>(options.threads));
   IdOnce id(exchange, place.first_rank == 0);
   const auto run = [&](int index) {
     const int rank = place.first_rank + index;
     try {
-      const RankPlace mine{rank, place.ranks, place.first_local_rank + index, place.supervised};
-      wrong[static_cast<std::size_t>(index)] =
+      const RankPlace mine{rank, place.ranks, place.first_local_rank + index, place.supervised,
+                           place.baseline};
+      outcomes[static_cast<std::size_t>(index)] =
           run_rank(options, mine, board, [&id] { return id.get(); });
     } catch (const std::exception& error) {
       fail_rank(board, rank, place.supervised, error.what());
@@ -64,22 +88,20 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
   }
   for (int index = 0; index < options.threads; ++index)
     board.record(place.first_rank + index).finished = true;
-  for (const std::uint64_t elements : wrong) {
-    if (elements > 0) return kFailed;
-  }
-  return EXIT_SUCCESS;
+  return exit_status(outcomes);
 }
 
 // -g: children of this process.
 int run_here(const Options& options) {
   const int ranks = options.processes * options.threads;
   require_possible(options, ranks, ranks, true);
-  if (!options.json_path.empty()) require_writable(options.json_path);
+  const std::optional<Baseline> baseline = prepare_results(options, ranks);
   Board board(ranks, shared_expected_bytes(options));
   const LaunchPlan plan{options.processes, options.threads, options.timeout};
   return launch(plan, board, [&](const ChildLinks& links) {
     const int first = links.process * options.threads;
-    const ProcessPlace place{first, ranks, first, true, links.notice, 0};
+    const ProcessPlace place{
+        first, ranks, first, true, links.notice, 0, baseline ? &*baseline : nullptr};
     return run_ranks(options, place, board, exchange_by_pipe(*links.id, options.processes - 1));
   });
 }
@@ -96,10 +118,12 @@ int run_launched(const Options& options, LaunchEnvironment launch) {
   const int local = (launch.local_size > 0 ? launch.local_size : 1) * options.threads;
   const int first = launch.rank * options.threads;
   if (first == 0 || launch.local_size <= 0) require_possible(options, ranks, local, false);
-  if (first == 0 && !options.json_path.empty()) require_writable(options.json_path);
+  std::optional<Baseline> baseline;
+  if (first == 0) baseline = prepare_results(options, ranks);
   Board board(ranks, 0);
   const int local_rank = launch.local_rank >= 0 ? launch.local_rank : launch.rank;
-  const ProcessPlace place{first, ranks, local_rank * options.threads, false, -1, options.timeout};
+  const ProcessPlace place{first, ranks,           local_rank * options.threads,   false,
+                           -1,    options.timeout, baseline ? &*baseline : nullptr};
   return run_ranks(options, place, board, exchange_between_launched(launch, &std::getenv));
 }
 

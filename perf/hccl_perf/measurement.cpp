@@ -70,25 +70,45 @@ std::optional<std::uint64_t> Measurement::check(const Cell& cell) {
   return wrong;
 }
 
+// Nanoseconds that `iterations` calls take on this rank. Barriers between them do not count: ours
+// go through the communicator and would cost as much as a call.
+double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
+  double nanoseconds = 0;
+  Clock::time_point start = Clock::now();
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    session_.enqueue(cell.call);
+    if (options_.blocking == Blocking::none) continue;
+    session_.synchronize();
+    if (!options_.barrier_between_calls()) continue;
+    nanoseconds += nanoseconds_since(start);
+    exchange_.barrier();
+    start = Clock::now();
+  }
+  session_.synchronize();
+  return nanoseconds + nanoseconds_since(start);
+}
+
 AcrossRanks Measurement::time_iterations(const Cell& cell, std::uint64_t iterations) {
   exchange_.barrier();
-  const Clock::time_point start = Clock::now();
-  for (std::uint64_t i = 0; i < iterations; ++i) session_.enqueue(cell.call);
-  session_.synchronize();
-  const double each = nanoseconds_since(start) / static_cast<double>(iterations);
+  const double each = run_iterations(cell, iterations) / static_cast<double>(iterations);
   return across_ranks(exchange_.gather(each));
 }
 
 void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.iterations = options_.iterations;
-  result.nanoseconds = time_iterations(cell, result.iterations);
+  std::vector<AcrossRanks> passes{time_iterations(cell, result.iterations)};
+  const auto seconds = [&] {
+    return passes.front().maximum * static_cast<double>(result.iterations) / 1e9;
+  };
   // Every rank sees the same times, so all decide alike.
-  double seconds = result.nanoseconds.maximum * static_cast<double>(result.iterations) / 1e9;
-  while (seconds < options_.min_time) {
-    result.iterations = iterations_for(options_.min_time, result.iterations, seconds);
-    result.nanoseconds = time_iterations(cell, result.iterations);
-    seconds = result.nanoseconds.maximum * static_cast<double>(result.iterations) / 1e9;
+  while (seconds() < options_.min_time) {
+    result.iterations = iterations_for(options_.min_time, result.iterations, seconds());
+    passes.front() = time_iterations(cell, result.iterations);
   }
+  while (passes.size() < options_.repeats)
+    passes.push_back(time_iterations(cell, result.iterations));
+  for (const AcrossRanks& pass : passes) result.samples.push_back(pass.by(options_.averaging));
+  result.nanoseconds = passes[median_position(result.samples)];
 }
 
 Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_call) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace hccl_perf {
 
@@ -27,7 +28,8 @@ struct Latency {
 
 struct CellResult {
   std::uint64_t iterations = 0;  // of the timed pass
-  AcrossRanks nanoseconds{};     // time per iteration
+  AcrossRanks nanoseconds{};     // time per iteration, of the pass that `samples` has the median of
+  std::vector<double> samples;   // nanoseconds per iteration of each timed pass, by -a over ranks
   std::optional<Latency> latency;
   std::optional<std::uint64_t>
       wrong;  // elements on all ranks and checked runs; none if nothing was checked
@@ -47,6 +49,7 @@ class Measurement {
 
  private:
   [[nodiscard]] std::optional<std::uint64_t> check(const Cell& cell);
+  [[nodiscard]] double run_iterations(const Cell& cell, std::uint64_t iterations);
   [[nodiscard]] AcrossRanks time_iterations(const Cell& cell, std::uint64_t iterations);
   void time_cell(const Cell& cell, CellResult& result);
   [[nodiscard]] Latency measure_latency(const Cell& cell, double nanoseconds_per_call);

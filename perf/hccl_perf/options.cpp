@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command line parsing with CLI11.
+// From the words of the command line to options that agree with each other.
 #include "options.h"
 
+#include "baseline.h"
 #include "quantities.h"
 #include "text.h"
+#include "written_options.h"
 
 #include <algorithm>
-#include <functional>
-
-#include <CLI/CLI.hpp>
+#include <numeric>
+#include <utility>
 
 namespace hccl_perf {
 namespace {
@@ -17,182 +18,12 @@ constexpr const char* kExamples = R"(Examples:
   hccl-perf all_reduce -g 8 -b 8 -e 64M -f 2       8 processes on this machine, no launcher
   hccl-perf reduce_scatter -g 4 -d all -o all      every type and reduction at 32 MiB
   hccl-perf broadcast -g 8 -r all --json out.json  every root; nanoseconds into a file
+  hccl-perf all_reduce -g 8 --compare out.json     slower than that earlier run?
   mpirun -np 4 hccl-perf all_reduce -b 1K -e 1M    one rank per launched process
   all_reduce_perf -g 2 -t 4                        the names of nccl-tests; 2 processes x 4 threads
 
-Exit status: 0 all data right, 1 wrong data or a failed rank, 2 bad arguments.)";
-
-// An option of nccl-tests that only makes sense here with its neutral value, which scripts pass
-// habitually.
-struct NeutralOption {
-  const char* names;
-  const char* meaning;
-  int neutral;
-};
-
-constexpr NeutralOption kNeutralOptions[] = {
-    {"-m,--agg_iters", "aggregated operations", 1},
-    {"-z,--blocking", "blocking collectives", 0},
-    {"-G,--cudagraph", "graph replays", 0},
-    {"-C,--report_cputime", "CPU time", 0},
-    {"-R,--local_register", "buffer registration", 0},
-    {"-S,--report_timestamps", "time stamps", 0},
-    {"-u,--unalign", "misaligned buffers", 0},
-    {"-M,--memory_report", "memory report", 0},
-};
-
-// Values as written; turned into Options once all are known.
-struct Written {
-  std::string collective;
-  std::string root = "0";
-  bool min_given = false;
-  bool max_given = false;
-  bool step_given = false;
-  int averaging = 1;
-  int parallel_init = 0;
-  int latency = 0;
-};
-
-// CLI11's range check without its text in the help.
-template <class Number>
-CLI::Validator range(Number least, Number most) {
-  return CLI::Range(least, most).description("");
-}
-
-// An option that takes a size such as 64M.
-CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t& value,
-                      const std::string& description) {
-  return app
-      .add_option_function<std::string>(
-          names,
-          [names, &value](const std::string& written) {
-            try {
-              value = parse_bytes(written);
-            } catch (const UsageError& error) {
-              throw CLI::ValidationError(names, error.what());
-            }
-          },
-          description)
-      ->type_name("SIZE");
-}
-
-void add_size_options(CLI::App& app, Options& options) {
-  const char* group = "Sizes";
-  add_size(app, "-b,--minbytes", options.min_bytes, "first size (32M)")->group(group);
-  add_size(app, "-e,--maxbytes", options.max_bytes, "last size (32M)")->group(group);
-  add_size(app, "-i,--stepbytes", options.step_bytes, "added from size to size (1M)")->group(group);
-  app.add_option("-f,--stepfactor", options.step_factor, "multiplied from size to size instead")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, std::uint64_t{1} << 40))
-      ->group(group);
-}
-
-void add_rank_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Ranks";
-  app.add_option("-g,--ngpus", options.processes,
-                 "processes to start on this machine; the i-th is rank i (1)")
-      ->type_name("N")
-      ->check(range(1, 1024))
-      ->group(group);
-  app.add_option("-t,--nthreads", options.threads,
-                 "ranks per process, a thread and a device each (1)")
-      ->type_name("N")
-      ->check(range(1, 64))
-      ->group(group);
-  app.add_flag("--standalone", options.standalone, "do not look for a launcher's variables")
-      ->group(group);
-  app.add_option("-p,--parallel_init", written.parallel_init,
-                 "accepted; ranks always start in parallel")
-      ->check(range(0, 1))
-      ->group("");
-}
-
-void add_operation_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Operation";
-  app.add_option(
-         "-d,--datatype", options.type_name,
-         "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all (float)")
-      ->type_name("TYPE")
-      ->group(group);
-  app.add_option("-o,--op", options.reduction_name, "sum, prod, min, max, avg or all (sum)")
-      ->type_name("OP")
-      ->group(group);
-  app.add_option("-r,--root", written.root, "root rank, or all (0)")
-      ->type_name("RANK")
-      ->group(group);
-}
-
-void add_measurement_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Measurement";
-  const std::uint64_t most = std::uint64_t{1} << 32;
-  app.add_option("-n,--iters", options.iterations, "timed iterations, queued back to back (20)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, most))
-      ->group(group);
-  app.add_option("-w,--warmup_iters", options.warmup, "iterations before the clock starts (1)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{0}, most))
-      ->group(group);
-  app.add_option("--min-time", options.min_time,
-                 "time each cell for at least so long (0: -n alone decides)")
-      ->type_name("SECONDS")
-      ->check(range(0.0, 3600.0))
-      ->group(group);
-  app.add_option("-N,--run_cycles", options.cycles, "repeat the whole sweep; 0: for ever (1)")
-      ->type_name("N")
-      ->group(group);
-  app.add_option("-a,--average", written.averaging,
-                 "time shown: 0 rank 0, 1 mean, 2 min, 3 max of the ranks (1)")
-      ->type_name("0-3")
-      ->check(range(0, 3))
-      ->group(group);
-  app.add_option("-c,--check", options.checks, "checked runs per cell; 0: none (1)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{0}, most))
-      ->group(group);
-  app.add_flag("--latency", options.latency,
-               "after each row: latency of call + synchronise, with percentiles")
-      ->group(group);
-  app.add_option("-I", written.latency, "1: the same as --latency")->check(range(0, 1))->group("");
-  app.add_option("--latency-iters", options.latency_iterations,
-                 "calls of the latency pass at most (100)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, std::uint64_t{1} << 20))
-      ->group(group);
-}
-
-void add_run_options(CLI::App& app, Options& options) {
-  const char* group = "Run";
-  app.add_option("-J,--json", options.json_path, "write results in nanoseconds to this file")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("-T,--timeout", options.timeout,
-                 "end the run after so long, naming the ranks not done (0: never)")
-      ->type_name("SECONDS")
-      ->check(range(0.0, 1.0e7))
-      ->group(group);
-  app.get_help_ptr()->group(group)->description("show this and exit");
-  app.set_version_flag("--version", text("hccl-perf ", HCCL_PERF_VERSION))
-      ->group(group)
-      ->description("show the version and exit");
-}
-
-// Accepts the neutral values of options that are otherwise not supported, and names the option in
-// the error.
-void add_neutral_options(CLI::App& app) {
-  for (const NeutralOption& option : kNeutralOptions) {
-    app.add_option_function<int>(option.names,
-                                 [&option](const int& value) {
-                                   if (value == option.neutral) return;
-                                   const std::string letter(option.names, 2);
-                                   throw CLI::ValidationError(
-                                       letter,
-                                       text(option.meaning, " of nccl-tests: not supported; leave ",
-                                            letter, " out or give ", option.neutral));
-                                 })
-        ->group("");
-  }
-}
+Exit status: 0 all data right, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
+--compare allows.)";
 
 // The first thing on the line that nothing claimed.
 void refuse_leftovers(const std::vector<std::string>& leftovers) {
@@ -274,6 +105,40 @@ void choose_root(Options& options, const std::string& written) {
   options.root = std::stoi(written);
 }
 
+void choose_repeats(Options& options, const Written& written) {
+  constexpr std::uint64_t kForComparison = 7;
+  const bool compared_some_day = !(options.json_path.empty() && options.baseline_path.empty());
+  options.repeats = compared_some_day ? kForComparison : 1;
+  if (written.repeats != 0) options.repeats = written.repeats;
+  const std::uint64_t samples = options.repeats * options.cycles;
+  if (!options.baseline_path.empty() && samples < kFewestSamples) {
+    throw UsageError(text("--compare needs at least ", kFewestSamples,
+                          " timed passes per cell; --repeats ", options.repeats, " -N ",
+                          options.cycles, " makes ", samples));
+  }
+}
+
+// Files that can be written, each under a name of its own.
+void check_results(const Options& options) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"--json", options.json_path}, {"--csv", options.csv_path}, {"--plot", options.plot_path}};
+  for (const auto& [option, path] : files) {
+    if (path.empty()) continue;
+    for (const auto& [other, other_path] : files) {
+      if (option != other && path == other_path)
+        throw UsageError(text(option, " and ", other, " both name ", path));
+    }
+    if (options.cycles == 0) {
+      throw UsageError(text("-N 0 runs for ever, so ", option,
+                            " FILE would never be written; give a number of cycles"));
+    }
+  }
+  if (options.cycles == 0 && !options.baseline_path.empty())
+    throw UsageError("-N 0 runs for ever, so --compare would never judge; give a number of cycles");
+  if (!options.plot_path.empty() && !options.collective->moves_data())
+    throw UsageError(text("--plot: ", options.collective->name, " has no sizes to draw over"));
+}
+
 void finish(Options& options, const Written& written) {
   check_ranks(options);
   choose_sizes(options, written);
@@ -284,11 +149,11 @@ void finish(Options& options, const Written& written) {
                                                    : std::vector<Reduction>{kNoReduction};
   if (!options.collective->reduces) options.reduction_name = kNoReduction.name;
   options.averaging = static_cast<Averaging>(written.averaging);
+  options.blocking = static_cast<Blocking>(written.blocking);
   options.latency = options.latency || written.latency == 1;
-  if (options.cycles == 0 && !options.json_path.empty()) {
-    throw UsageError(
-        "-N 0 runs for ever, so --json FILE would never be written; give a number of cycles");
-  }
+  if (!written.timeout.empty()) options.timeout = parse_seconds(written.timeout);
+  choose_repeats(options, written);
+  check_results(options);
 }
 
 }  // namespace
@@ -296,6 +161,14 @@ void finish(Options& options, const Written& written) {
 std::vector<std::uint64_t> Options::sizes() const {
   if (!collective->moves_data()) return {0};
   return size_sweep(min_bytes, max_bytes, step_bytes, step_factor);
+}
+
+std::vector<int> Options::roots(int ranks) const {
+  if (!collective->has_root) return {-1};
+  if (!all_roots) return {root};
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
@@ -306,17 +179,12 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
       "Collectives: " +
           collective_names() + ".",
       "hccl-perf");
-  app.add_option("collective", written.collective,
-                 "what to run, unless the program's name says it");
-  add_size_options(app, options);
-  add_rank_options(app, options, written);
-  add_operation_options(app, options, written);
-  add_measurement_options(app, options, written);
-  add_run_options(app, options);
-  add_neutral_options(app);
+  add_options(app, options, written);
+  add_demo_options(app, written);
   app.footer(kExamples);
   app.get_formatter()->column_width(30);
   app.allow_extras();
+  refuse_demo_options(std::vector<std::string>(argv + 1, argv + argc));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -331,6 +199,7 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
   written.max_given = app.count("--maxbytes") > 0;
   written.step_given = app.count("--stepbytes") + app.count("--stepfactor") > 0;
   options.processes_given = app.count("--ngpus") > 0;
+  apply_demo_options(app, options, written);
   choose_collective(options, argv[0], written.collective);
   finish(options, written);
   return options;

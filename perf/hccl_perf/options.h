@@ -14,6 +14,14 @@
 
 namespace hccl_perf {
 
+// What follows each call of a timed pass (nccl-tests -z).
+enum class Blocking {
+  none = 0,          // the calls are queued back to back
+  wait_barrier = 1,  // the host waits, then all ranks meet
+  wait = 2,          // the host waits
+  outer = 3          // as 1 after each aggregate of -m calls: with one call in each, the same as 1
+};
+
 struct Options {
   const Collective* collective = nullptr;
   std::uint64_t min_bytes = 32ULL << 20;
@@ -25,7 +33,9 @@ struct Options {
   int threads = 1;  // -t: ranks per process, a thread and a device each
   std::uint64_t iterations = 20;
   std::uint64_t warmup = 1;
-  double min_time = 0;       // seconds a timed cell lasts at least; 0: exactly `iterations`
+  double min_time = 0;  // seconds the first timed pass lasts at least; 0: exactly `iterations`
+  std::uint64_t repeats = 1;  // timed passes per cell; the median one counts
+  Blocking blocking = Blocking::none;
   std::uint64_t cycles = 1;  // 0: for ever
   std::uint64_t checks = 1;  // checked runs per placement; 0: none
   std::vector<Reduction> reductions;
@@ -39,10 +49,23 @@ struct Options {
   std::uint64_t latency_iterations = 100;
   double timeout = 0;  // seconds for the whole run; 0: none
   std::string json_path;
-  bool standalone = false;  // ignore the launcher's variables
+  std::string csv_path;
+  std::string plot_path;
+  std::string baseline_path;      // a JSON file of an earlier run, to compare with
+  double compare_threshold = 10;  // percent that a time must change to count
+  bool standalone = false;        // ignore the launcher's variables
 
   [[nodiscard]] bool wants_latency() const { return latency || !json_path.empty(); }
+  // What is known only at the end of the run is asked for.
+  [[nodiscard]] bool wants_results() const {
+    return !(json_path.empty() && csv_path.empty() && plot_path.empty() && baseline_path.empty());
+  }
+  [[nodiscard]] bool barrier_between_calls() const {
+    return blocking == Blocking::wait_barrier || blocking == Blocking::outer;
+  }
   [[nodiscard]] std::vector<std::uint64_t> sizes() const;
+  // Of a run of `ranks` ranks; -1 alone for a collective without a root.
+  [[nodiscard]] std::vector<int> roots(int ranks) const;
 };
 
 // What --help or --version asked to be printed.
@@ -50,7 +73,8 @@ struct Text {
   std::string text;
 };
 
-// Parses the command line. Throws UsageError.
+// Parses the command line: what is written, with the defaults that follow from it. Throws
+// UsageError.
 [[nodiscard]] std::variant<Options, Text> parse_options(int argc, const char* const* argv);
 
 }  // namespace hccl_perf

@@ -5,9 +5,10 @@
 #include "text.h"
 
 #include <cctype>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <iomanip>
+#include <optional>
 
 namespace hccl_perf {
 namespace {
@@ -20,35 +21,64 @@ UsageError malformed(const std::string& written) {
       text("'", written, "' is not a size; write bytes with an optional K, M, G or T, like 64M"));
 }
 
-// 1024^k for the suffix at `position`, 1 if there is none. Accepts "K", "KB" and "KiB".
-double suffix_factor(const std::string& written, std::size_t position) {
-  if (position == written.size()) return 1.0;
-  const char letter =
-      static_cast<char>(std::toupper(static_cast<unsigned char>(written[position])));
-  const std::string rest = written.substr(position + 1);
-  if (letter == 'B' && rest.empty()) return 1.0;
-  const std::size_t power = std::string(kSuffixes).find(letter);
-  if (power == std::string::npos || !(rest.empty() || rest == "B" || rest == "iB")) {
+// 1024^k for the suffix. Accepts "K", "KB" and "KiB" in either case.
+double suffix_factor(const std::string& written, std::string suffix) {
+  for (char& letter : suffix)
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  if (suffix.empty() || suffix == "B") return 1.0;
+  const std::string rest = suffix.substr(1);
+  const std::size_t power = std::string(kSuffixes).find(suffix[0]);
+  if (power == std::string::npos || !(rest.empty() || rest == "B" || rest == "IB")) {
     throw malformed(written);
   }
   return std::pow(1024.0, static_cast<double>(power + 1));
 }
 
+struct Parsed {
+  double number = 0;
+  std::string suffix;
+};
+
+// Splits "1.5M" where the number ends; nothing if there is none.
+std::optional<Parsed> split_number(const std::string& written) {
+  if (written.empty() || std::isdigit(static_cast<unsigned char>(written[0])) == 0)
+    return std::nullopt;
+  const std::size_t digits_end = written.find_first_not_of("0123456789.");
+  const std::size_t length = digits_end == std::string::npos ? written.size() : digits_end;
+  Parsed parsed;
+  const char* const end = written.data() + length;
+  const auto [stopped, error] =
+      std::from_chars(written.data(), end, parsed.number, std::chars_format::fixed);
+  if (stopped != end || error != std::errc()) return std::nullopt;
+  parsed.suffix = written.substr(length);
+  return parsed;
+}
+
 }  // namespace
 
 std::uint64_t parse_bytes(const std::string& written) {
-  if (written.empty() || std::isdigit(static_cast<unsigned char>(written[0])) == 0) {
-    throw malformed(written);
-  }
-  const std::size_t digits_end = written.find_first_not_of("0123456789.");
-  const std::size_t end = digits_end == std::string::npos ? written.size() : digits_end;
-  const std::string digits = written.substr(0, end);
-  char* parsed_end = nullptr;
-  const double number = std::strtod(digits.c_str(), &parsed_end);
-  if (*parsed_end != '\0') throw malformed(written);
-  const double bytes = number * suffix_factor(written, end);
+  const std::optional<Parsed> parsed = split_number(written);
+  if (!parsed) throw malformed(written);
+  const double bytes = parsed->number * suffix_factor(written, parsed->suffix);
   if (bytes > kLargest) throw UsageError(text("'", written, "' is larger than any memory"));
   return static_cast<std::uint64_t>(bytes);
+}
+
+double parse_seconds(const std::string& written) {
+  const std::optional<Parsed> parsed = split_number(written);
+  const std::string units = "smh";
+  constexpr double kMost = 1.0e7;
+  const std::size_t power =
+      parsed && parsed->suffix.size() == 1 ? units.find(parsed->suffix) : std::string::npos;
+  if (!parsed || (power == std::string::npos && !parsed->suffix.empty())) {
+    throw UsageError(
+        text("--timeout: '", written, "' is not a time; write seconds, or 30s, 5m, 2h"));
+  }
+  const double seconds =
+      parsed->number * (parsed->suffix.empty() ? 1.0 : std::pow(60.0, static_cast<double>(power)));
+  if (seconds > kMost)
+    throw UsageError(text("--timeout: '", written, "' is longer than ", kMost, " s"));
+  return seconds;
 }
 
 std::string format_bytes(std::uint64_t bytes) {
@@ -57,6 +87,7 @@ std::string format_bytes(std::uint64_t bytes) {
   std::size_t power = 0;
   for (; value >= 1024.0 && power < 3; ++power) value /= 1024.0;
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   const bool whole = value == std::floor(value);
   out << std::fixed << std::setprecision(whole ? 0 : 1) << value << ' ' << kSuffixes[power] << "iB";
   return out.str();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes as people write them (64M), as people read them (64 MiB), and the sweep of sizes of a run.
+// Sizes as people write them (64M), as people read them (64 MiB), the sweep of sizes of a run, and
+// times as people write them (5m).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,12 @@
 
 namespace hccl_perf {
 
-// Bytes from "8", "32K", "1.5M", "2G" or "1T" (powers of 1024, case does not matter). Throws
-// UsageError.
+// Bytes from "8", "32K", "1.5M", "2G" or "1T" (powers of 1024, case does not matter), with "B" or
+// "iB" behind or not. Throws UsageError.
 [[nodiscard]] std::uint64_t parse_bytes(const std::string& written);
+
+// Seconds from "30", "30s", "1.5m" or "2h". Throws UsageError.
+[[nodiscard]] double parse_seconds(const std::string& written);
 
 // "8 B", "32 KiB", "1.5 MiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);

@@ -3,58 +3,19 @@
 #include "rank_program.h"
 
 #include "host_facts.h"
-#include "json_report.h"
 #include "measurement.h"
-#include "progress.h"
 #include "quantities.h"
-#include "table.h"
+#include "reporter.h"
 #include "text.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 
 #include <unistd.h>
 
 namespace hccl_perf {
 namespace {
-
-// What rank 0 tells the world.
-class Reporter {
- public:
-  Reporter(const Options& options, const std::vector<RankFacts>& ranks) : options_(options) {
-    const int library = library_version();
-    print(table_header(options, library, ranks));
-    if (!options.json_path.empty()) json_.emplace(options, library, ranks);
-  }
-
-  void announce(Phase phase, std::uint64_t bytes) {
-    progress_.show(text(phase_name(phase), " ", format_bytes(bytes), " ..."));
-  }
-  void row(const Row& row) {
-    totals_.add(row, options_.averaging);
-    print(table_row(row, options_));
-    if (json_) json_->add(row);
-  }
-  void finish() {
-    print(table_footer(totals_));
-    if (json_) json_->write(totals_);
-  }
-
- private:
-  void print(const std::string& lines) {
-    progress_.clear();
-    std::fwrite(lines.data(), 1, lines.size(), stdout);
-    if (std::fflush(stdout) != 0)
-      throw RunError(text("cannot write the table: ", std::strerror(errno)));
-  }
-
-  const Options& options_;
-  Progress progress_;
-  Totals totals_;
-  std::optional<JsonReport> json_;
-};
 
 RankFacts facts_of(const Session& session) {
   RankFacts facts;
@@ -64,15 +25,6 @@ RankFacts facts_of(const Session& session) {
   std::snprintf(facts.host, sizeof facts.host, "%s", host_facts().host.c_str());
   std::snprintf(facts.device, sizeof facts.device, "%s", session.device_name().c_str());
   return facts;
-}
-
-std::vector<int> roots(const Options& options, int ranks) {
-  if (!options.collective->has_root) return {-1};
-  if (!options.all_roots) return {options.root};
-  std::vector<int> all;
-  all.reserve(static_cast<std::size_t>(ranks));
-  for (int root = 0; root < ranks; ++root) all.push_back(root);
-  return all;
 }
 
 class Sweep {
@@ -88,7 +40,7 @@ class Sweep {
         measurement_(options, session, exchange_, verification_,
                      [this](Phase phase) { announce(phase); }) {
     const std::vector<RankFacts> ranks = exchange_.gather(facts_of(session));
-    if (place.rank == 0) reporter_.emplace(options, ranks);
+    if (place.rank == 0) reporter_.emplace(options, place.baseline, ranks);
   }
 
   void run() {
@@ -99,13 +51,15 @@ class Sweep {
     if (reporter_) reporter_->finish();
   }
 
-  [[nodiscard]] std::uint64_t wrong() const { return std::max(wrong_, measurement_.own_wrong()); }
+  [[nodiscard]] RankOutcome outcome() const {
+    return {std::max(wrong_, measurement_.own_wrong()), reporter_ && reporter_->slower()};
+  }
 
  private:
   void run_cycle() {
     for (const DataType& type : options_.types) {
       for (const Reduction& reduction : options_.reductions) {
-        for (const int root : roots(options_, place_.ranks)) {
+        for (const int root : options_.roots(place_.ranks)) {
           for (const std::uint64_t bytes : options_.sizes()) run_row(bytes, type, reduction, root);
         }
       }
@@ -152,20 +106,20 @@ class Sweep {
 
 }  // namespace
 
-std::uint64_t run_rank(const Options& options, const RankPlace& place, Board& board,
-                       const Session::GetId& get_id) {
+RankOutcome run_rank(const Options& options, const RankPlace& place, Board& board,
+                     const Session::GetId& get_id) {
   RankRecord& line = board.record(place.rank);
   line.pid = getpid();
   line.phase = Phase::initialising;
   Session session(place.rank, place.ranks, place.local_rank, get_id, line.calls);
-  std::uint64_t wrong = 0;
+  RankOutcome outcome;
   {
     Sweep sweep(options, place, board, session);
     sweep.run();
-    wrong = sweep.wrong();
+    outcome = sweep.outcome();
   }
   session.finish();
-  return wrong;
+  return outcome;
 }
 
 std::uint64_t shared_expected_bytes(const Options& options) {

@@ -2,6 +2,7 @@
 // What one rank does from joining to leaving: the sweep over types, reductions, roots and sizes.
 #pragma once
 
+#include "baseline.h"
 #include "board.h"
 #include "options.h"
 #include "session.h"
@@ -14,14 +15,19 @@ struct RankPlace {
   int rank = 0;
   int ranks = 1;
   int local_rank = 0;
-  bool board_shared_by_all = false;  // every rank of the run sees the same board
+  bool board_shared_by_all = false;    // every rank of the run sees the same board
+  const Baseline* baseline = nullptr;  // for rank 0, with --compare
 };
 
-// Runs the rank to its end. Rank 0 prints the table and writes the JSON file. Returns the wrong
-// elements of the run, and at least those this rank saw itself. Throws RunError, and UsageError for
-// options that only the number of ranks makes wrong.
-[[nodiscard]] std::uint64_t run_rank(const Options& options, const RankPlace& place, Board& board,
-                                     const Session::GetId& get_id);
+struct RankOutcome {
+  std::uint64_t wrong = 0;  // elements of the run, and at least those this rank saw itself
+  bool slower = false;      // than the baseline; known to rank 0 alone
+};
+
+// Runs the rank to its end. Rank 0 prints the table and writes the files. Throws RunError, and
+// UsageError for options that only the number of ranks makes wrong.
+[[nodiscard]] RankOutcome run_rank(const Options& options, const RankPlace& place, Board& board,
+                                   const Session::GetId& get_id);
 
 // Refuses roots that do not exist, and sizes for which `local_ranks` ranks have no memory on this
 // machine. Throws UsageError.

@@ -21,6 +21,11 @@ double mean(const std::vector<double>& values) {
 
 }  // namespace
 
+const char* averaging_name(Averaging averaging) {
+  constexpr const char* kNames[] = {"rank0", "avg", "min", "max"};
+  return kNames[static_cast<int>(averaging)];
+}
+
 double AcrossRanks::by(Averaging averaging) const {
   switch (averaging) {
     case Averaging::rank0:
@@ -47,6 +52,31 @@ Percentiles percentiles(std::vector<double> samples) {
   return {samples.front(),           mean(samples),
           nearest_rank(samples, 50), nearest_rank(samples, 95),
           nearest_rank(samples, 99), samples.back()};
+}
+
+std::size_t median_position(const std::vector<double>& samples) {
+  std::vector<std::size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((samples.size() - 1) / 2);
+  std::nth_element(order.begin(), middle, order.end(), [&](std::size_t one, std::size_t other) {
+    return samples[one] < samples[other];
+  });
+  return *middle;
+}
+
+double median(std::vector<double> samples) {
+  if (samples.empty()) return 0;
+  std::sort(samples.begin(), samples.end());
+  const std::size_t half = samples.size() / 2;
+  return samples.size() % 2 == 1 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
+}
+
+double median_deviation(const std::vector<double>& samples) {
+  const double middle = median(samples);
+  std::vector<double> deviations;
+  deviations.reserve(samples.size());
+  for (const double sample : samples) deviations.push_back(std::abs(sample - middle));
+  return median(deviations);
 }
 
 }  // namespace hccl_perf

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds messages from parts, and the two kinds of error hccl-perf ends with.
+// Builds text from parts, the same in every locale, and the two kinds of error hccl-perf ends with.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@ namespace hccl_perf {
 template <class... Parts>
 [[nodiscard]] std::string text(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << parts);
   return out.str();
 }

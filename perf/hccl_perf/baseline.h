@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// An earlier run to compare with, as its --json file tells it.
+#pragma once
+
+#include "host_facts.h"
+#include "options.h"
+#include "row.h"
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+// With fewer timed passes of a cell nothing can be said about its noise.
+inline constexpr std::uint64_t kFewestSamples = 5;
+
+// What makes two cells of runs of the same collective comparable.
+struct CellKey {
+  std::string type;
+  std::string redop;
+  int root = -1;
+  std::uint64_t size_bytes = 0;
+  Placement placement = Placement::out_of_place;
+
+  [[nodiscard]] auto operator<=>(const CellKey&) const = default;
+};
+
+// The timed passes of each cell, in nanoseconds. Rows of the same cell (-N) are taken together.
+struct CellSamples {
+  std::vector<CellKey> keys;  // in the order they came
+  std::map<CellKey, std::vector<double>> samples;
+
+  void add(const CellKey& key, const std::vector<double>& more);
+};
+
+[[nodiscard]] CellSamples cell_samples(const std::vector<Row>& rows);
+
+struct Baseline {
+  std::string path;
+  std::string collective;
+  int ranks = 0;
+  std::string averaging;  // averaging_name()
+  int blocking = 0;
+  std::string started;
+  HostFacts host;
+  CellSamples cells;
+};
+
+// Throws UsageError for a file that is missing, no JSON, or not written by hccl-perf with enough
+// timed passes.
+[[nodiscard]] Baseline read_baseline(const std::string& path);
+
+// Throws UsageError if a run with these options on `ranks` ranks would have no cell in common with
+// the baseline, or measures something else.
+void require_comparable(const Baseline& baseline, const Options& options, int ranks);
+
+}  // namespace hccl_perf

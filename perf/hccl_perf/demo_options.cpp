@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of hccl_demo: those with a meaning here become options of nccl-tests, the others are
+// refused with what to use instead.
+#include "quantities.h"
+#include "text.h"
+#include "written_options.h"
+
+#include <algorithm>
+
+namespace hccl_perf {
+namespace {
+
+constexpr const char* kGroup = "As in hccl_demo";
+
+struct RefusedOption {
+  const char* name;
+  const char* instead;
+};
+
+constexpr RefusedOption kRefused[] = {
+    {"-mpi", "start hccl-perf with mpirun -np N"},
+    {"--mpi", "start hccl-perf with mpirun -np N"},
+    {"--custom_comm", "the communicator has all ranks; start fewer with -g"},
+    {"--ranks_list", "sendrecv passes on from each rank to the next one"},
+    {"--data_csv", "every element is compared here; -c N repeats that with other data"},
+    {"--scaleup_group_size", "sendrecv passes on from each rank to the next one"},
+    {"--scaleout_bw", "compare with an earlier run by --compare FILE"},
+    {"--clean", "hccl-perf does not build itself"},
+    {"--list_tests", "hccl-perf --help lists the collectives"},
+    {"--doc", "hccl-perf --help lists the options"},
+    {"--ignore_mpi_errors", "a rank that fails ends the run"},
+};
+
+void refuse_both(const CLI::App& app, const char* one, const char* other) {
+  if (app.count(one) > 0 && app.count(other) > 0)
+    throw UsageError(text(one, " and ", other, " say the same thing twice; leave one out"));
+}
+
+void apply_test(Written& written) {
+  if (written.test.empty()) return;
+  if (!written.collective.empty() && written.collective != written.test) {
+    throw UsageError(text("--test ", written.test, ", but the collective is given as '",
+                          written.collective, "'; leave one out"));
+  }
+  written.collective = written.test;
+}
+
+void apply_sizes(const CLI::App& app, Options& options, Written& written) {
+  for (const char* ours : {"--minbytes", "--maxbytes"}) {
+    refuse_both(app, "--size", ours);
+    refuse_both(app, "--size_range", ours);
+  }
+  refuse_both(app, "--size", "--size_range");
+  if (app.count("--size") > 0) {
+    options.min_bytes = options.max_bytes = written.size;
+    written.min_given = written.max_given = true;
+  }
+  if (app.count("--size_range") == 0) {
+    if (app.count("--size_range_inc") > 0)
+      throw UsageError("--size_range_inc goes with --size_range A B");
+    return;
+  }
+  for (const char* ours : {"--stepfactor", "--stepbytes"}) refuse_both(app, "--size_range", ours);
+  options.min_bytes = parse_bytes(written.size_range.front());
+  options.max_bytes = parse_bytes(written.size_range.back());
+  options.step_factor = std::uint64_t{1} << written.size_range_increment;
+  written.min_given = written.max_given = written.step_given = true;
+}
+
+void apply_measure(Options& options, const Written& written) {
+  if (written.no_correctness) options.checks = 0;
+  if (written.measure.empty() || written.measure == "bw") return;
+  if (written.measure != "latency")
+    throw UsageError(text("--measure: '", written.measure, "' is neither bw nor latency"));
+  options.latency = true;
+}
+
+// All ranks are on this machine, or a launcher starts them.
+void apply_ranks(const CLI::App& app, Options& options, const Written& written) {
+  if (app.count("--nranks") + app.count("--node_id") + app.count("--ranks_per_node") == 0) return;
+  refuse_both(app, "--nranks", "--ngpus");
+  const int here = app.count("--ranks_per_node") > 0 ? written.ranks_per_node : written.ranks;
+  const int ranks = app.count("--nranks") > 0 ? written.ranks : here;
+  if (ranks == 0) {
+    throw UsageError("--node_id needs --nranks N, the number of ranks");
+  }
+  if (written.node != 0 || here < ranks) {
+    throw UsageError(text("--nranks ", ranks, " --ranks_per_node ", here, " --node_id ",
+                          written.node,
+                          ": several nodes are not started this way; use a launcher, such as "
+                          "mpirun -np ",
+                          ranks, " hccl-perf"));
+  }
+  options.processes = ranks;
+  options.processes_given = true;
+}
+
+}  // namespace
+
+void add_demo_options(CLI::App& app, Written& written) {
+  app.add_option("--test", written.test, "the collective")->type_name("NAME")->group(kGroup);
+  add_size(app, "--size", written.size, "the only size")->group(kGroup);
+  app.add_option("--size_range", written.size_range, "first and last size")
+      ->type_name("SIZE")
+      ->expected(2)
+      ->group(kGroup);
+  app.add_option("--size_range_inc", written.size_range_increment,
+                 "sizes grow by this power of two (1: they double)")
+      ->type_name("N")
+      ->check(range(1, 40))
+      ->group(kGroup);
+  app.add_flag("--no_correctness", written.no_correctness, "the same as -c 0")->group(kGroup);
+  app.add_option("--measure", written.measure, "bw, or latency as with --latency")
+      ->type_name("WHAT")
+      ->group(kGroup);
+  app.add_option("--nranks", written.ranks, "the same as -g")
+      ->type_name("N")
+      ->check(range(1, 1024))
+      ->group(kGroup);
+  app.add_option("--ranks_per_node", written.ranks_per_node, "no less than --nranks")
+      ->type_name("N")
+      ->check(range(1, 1024))
+      ->group(kGroup);
+  app.add_option("--node_id", written.node, "0: all ranks are started here")
+      ->type_name("N")
+      ->check(range(0, 1 << 20))
+      ->group(kGroup);
+  const auto nothing = [](std::int64_t /*times*/) {};
+  app.add_flag("--same_buffers", nothing, "accepted; a cell always uses the same buffers")
+      ->group("");
+  app.add_flag("--no_color", nothing, "accepted; the table has no colours")->group("");
+}
+
+void refuse_demo_options(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto* const refused =
+        std::find_if(std::begin(kRefused), std::end(kRefused),
+                     [&](const RefusedOption& option) { return name == option.name; });
+    if (refused == std::end(kRefused)) continue;
+    throw UsageError(text(refused->name, " of hccl_demo: not supported; ", refused->instead));
+  }
+}
+
+void apply_demo_options(const CLI::App& app, Options& options, Written& written) {
+  apply_test(written);
+  if (written.collective == "scale_validation") {
+    throw UsageError(
+        "scale_validation of hccl_demo: not supported; use sendrecv, and --compare FILE for the "
+        "expected bandwidth");
+  }
+  const bool digits_only = !written.timeout.empty() &&
+                           written.timeout.find_first_not_of("0123456789.") == std::string::npos;
+  if (!written.test.empty() && digits_only) {
+    throw UsageError(text("--timeout ", written.timeout,
+                          ": hccl_demo counts minutes, nccl-tests seconds; with --test, write ",
+                          written.timeout, "m or ", written.timeout, "s"));
+  }
+  apply_sizes(app, options, written);
+  apply_measure(options, written);
+  apply_ranks(app, options, written);
+}
+
+}  // namespace hccl_perf

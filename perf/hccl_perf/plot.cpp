@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drawing a plot. Coordinates are CSS pixels from the upper left corner.
+#include "plot.h"
+
+#include "results.h"
+#include "text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hccl_perf {
+namespace {
+
+constexpr double kWidth = 1080;
+constexpr double kMargin = 28;
+constexpr double kPanelTop = 112;
+constexpr double kPanelHeight = 330;
+constexpr double kTickLabels = 58;  // room left of a panel
+constexpr double kGap = 30;         // between panels
+constexpr double kLegendTop = kPanelTop + kPanelHeight + 74;
+constexpr double kLegendLine = 22;
+constexpr double kLegendSample = 34;
+constexpr double kLetter = 7.2;           // about, at 13 px
+constexpr std::size_t kMostMarkers = 64;  // on a line
+
+constexpr const char* kInk = "#1f2933";
+constexpr const char* kSoftInk = "#52606d";
+constexpr const char* kGrid = "#e4e7eb";
+constexpr const char* kFrame = "#9aa5b1";
+
+std::string px(double value) { return decimal(value, 1); }
+
+std::string escaped(const std::string& written) {
+  std::string safe;
+  for (const char letter : written) {
+    switch (letter) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;  // XML has no others
+    }
+  }
+  return safe;
+}
+
+struct Lettering {
+  double size = 12;
+  const char* anchor = "start";
+  const char* colour = kSoftInk;
+  bool bold = false;
+};
+
+std::string words(double x, double y, const Lettering& look, const std::string& written) {
+  return text("<text x=\"", px(x), "\" y=\"", px(y), "\" font-size=\"", px(look.size),
+              "\" text-anchor=\"", look.anchor, "\" fill=\"", look.colour, "\"",
+              look.bold ? " font-weight=\"600\"" : "", ">", escaped(written), "</text>\n");
+}
+
+std::string straight(double x1, double y1, double x2, double y2, const char* colour) {
+  return text("<line x1=\"", px(x1), "\" y1=\"", px(y1), "\" x2=\"", px(x2), "\" y2=\"", px(y2),
+              "\" stroke=\"", colour, "\"/>\n");
+}
+
+std::string marker(double x, double y, const LineStyle& style) {
+  const std::string paint = text(" fill=\"", style.dashed ? "#ffffff" : style.colour,
+                                 "\" stroke=\"", style.colour, "\" stroke-width=\"1.6\"/>\n");
+  constexpr double r = 3.4;
+  switch (style.marker % kMarkers) {
+    case 1:
+      return text("<rect x=\"", px(x - r), "\" y=\"", px(y - r), "\" width=\"", px(2 * r),
+                  "\" height=\"", px(2 * r), "\"", paint);
+    case 2:
+      return text("<path d=\"M", px(x), " ", px(y - 1.3 * r), "L", px(x + 1.2 * r), " ", px(y + r),
+                  "L", px(x - 1.2 * r), " ", px(y + r), "Z\"", paint);
+    case 3:
+      return text("<path d=\"M", px(x), " ", px(y - 1.4 * r), "L", px(x + 1.4 * r), " ", px(y), "L",
+                  px(x), " ", px(y + 1.4 * r), "L", px(x - 1.4 * r), " ", px(y), "Z\"", paint);
+    default:
+      return text("<circle cx=\"", px(x), "\" cy=\"", px(y), "\" r=\"", px(r), "\"", paint);
+  }
+}
+
+std::string stroke(const LineStyle& style) {
+  return text(" fill=\"none\" stroke=\"", style.colour, "\" stroke-width=\"2\"",
+              style.dashed ? " stroke-dasharray=\"6 4\"" : "", "/>\n");
+}
+
+// From values to pixels.
+struct Scale {
+  double first, last;  // of the values
+  double from, to;     // of the pixels
+  bool logarithmic;
+
+  [[nodiscard]] double operator()(double value) const {
+    const double part = logarithmic ? std::log(value / first) / std::log(last / first)
+                                    : (value - first) / (last - first);
+    return from + part * (to - from);
+  }
+};
+
+class PanelDrawing {
+ public:
+  PanelDrawing(const Plot& plot, const PlotPanel& panel, double left, double right)
+      : plot_(plot), panel_(panel), left_(left), right_(right) {}
+
+  [[nodiscard]] std::string draw() const {
+    std::string svg = words(left_, kPanelTop - 14, {13, "start", kInk, true}, panel_.title);
+    std::vector<double> xs;
+    std::vector<double> ys;
+    for (const PlotLine& line : panel_.lines) {
+      for (const PlotPoint& point : line.points) {
+        if (!drawable(point)) continue;
+        xs.push_back(point.x);
+        ys.push_back(point.y);
+      }
+    }
+    if (xs.empty())
+      return svg + frame() + words(middle(), bottom() / 2 + 60, {13, "middle"}, "no data");
+    const auto [x_least, x_most] = std::minmax_element(xs.begin(), xs.end());
+    const auto [y_least, y_most] = std::minmax_element(ys.begin(), ys.end());
+    const Ticks x = binary_ticks(*x_least, *x_most);
+    const Ticks y = panel_.logarithmic ? decade_ticks(*y_least, *y_most) : linear_ticks(*y_most);
+    constexpr double kInset = 12;  // keeps markers off the frame
+    const Scale across{x.first, x.last, left_ + kInset, right_ - kInset, true};
+    const Scale up{y.first, y.last, bottom(), kPanelTop + kInset, panel_.logarithmic};
+    svg += grid(x, y, across, up) + frame();
+    svg += words(middle(), bottom() + 42, {12, "middle"}, plot_.x_title);
+    for (const PlotLine& line : panel_.lines) svg += curve(line, across, up);
+    return svg;
+  }
+
+ private:
+  [[nodiscard]] static double bottom() { return kPanelTop + kPanelHeight; }
+  [[nodiscard]] double middle() const { return (left_ + right_) / 2; }
+  [[nodiscard]] bool drawable(const PlotPoint& point) const {
+    return point.x > 0 && (point.y > 0 || !panel_.logarithmic);
+  }
+
+  [[nodiscard]] std::string frame() const {
+    return straight(left_, kPanelTop, left_, bottom(), kFrame) +
+           straight(left_, bottom(), right_, bottom(), kFrame);
+  }
+
+  [[nodiscard]] std::string grid(const Ticks& x, const Ticks& y, const Scale& across,
+                                 const Scale& up) const {
+    std::string svg;
+    for (const double at : x.at) {
+      svg += straight(across(at), kPanelTop, across(at), bottom(), kGrid);
+      svg += words(across(at), bottom() + 20, {12, "middle"}, plot_.x_label(at));
+    }
+    for (const double at : y.at) {
+      svg += straight(left_, up(at), right_, up(at), kGrid);
+      svg += words(left_ - 8, up(at) + 4, {12, "end"}, panel_.y_label(at, y.step));
+    }
+    return svg;
+  }
+
+  [[nodiscard]] std::string curve(const PlotLine& line, const Scale& across,
+                                  const Scale& up) const {
+    std::string path;
+    std::string markers;
+    for (const PlotPoint& point : line.points) {
+      if (!drawable(point)) continue;
+      const double x = across(point.x);
+      const double y = up(point.y);
+      path += text(path.empty() ? "" : " ", px(x), ",", px(y));
+      if (line.points.size() <= kMostMarkers) markers += marker(x, y, line.style);
+    }
+    return text("<polyline points=\"", path, "\" stroke-linejoin=\"round\"", stroke(line.style),
+                markers);
+  }
+
+  const Plot& plot_;
+  const PlotPanel& panel_;
+  double left_;
+  double right_;
+};
+
+// In columns as wide as the longest label.
+std::string legend(const std::vector<LegendEntry>& entries, std::size_t columns, double width) {
+  std::string svg;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const double x = kMargin + kTickLabels + static_cast<double>(i % columns) * width;
+    const double y = kLegendTop + static_cast<double>(i / columns) * kLegendLine;
+    svg += text("<path d=\"M", px(x), " ", px(y), "H", px(x + kLegendSample), "\"",
+                stroke(entries[i].style));
+    svg += marker(x + kLegendSample / 2, y, entries[i].style);
+    svg += words(x + kLegendSample + 8, y + 4.5, {13, "start", kInk}, entries[i].label);
+  }
+  return svg;
+}
+
+}  // namespace
+
+std::string svg_text(const Plot& plot) {
+  std::size_t letters = 0;
+  for (const LegendEntry& entry : plot.legend) letters = std::max(letters, entry.label.size());
+  const double entry_width = kLegendSample + 36 + static_cast<double>(letters) * kLetter;
+  const double room = kWidth - 2 * kMargin - kTickLabels;
+  const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor(room / entry_width)));
+  const std::size_t lines = (plot.legend.size() + columns - 1) / columns;
+  const double height = kLegendTop + static_cast<double>(lines) * kLegendLine + 6;
+
+  std::string svg = text(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+      "width=\"",
+      px(kWidth), "\" height=\"", px(height), "\" viewBox=\"0 0 ", px(kWidth), " ", px(height),
+      "\" font-family=\"system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif\">\n",
+      "<title>", escaped(plot.title), "</title>\n<rect width=\"100%\" height=\"100%\" ",
+      "fill=\"#ffffff\"/>\n");
+  svg += words(kMargin, 42, {21, "start", kInk, true}, plot.title);
+  svg += words(kMargin, 66, {13}, plot.subtitle);
+  const auto panels = static_cast<double>(std::max<std::size_t>(plot.panels.size(), 1));
+  const double each = (kWidth - 2 * kMargin - (panels - 1) * kGap) / panels;
+  double left = kMargin;
+  for (const PlotPanel& panel : plot.panels) {
+    svg += PanelDrawing(plot, panel, left + kTickLabels, left + each).draw();
+    left += each + kGap;
+  }
+  return svg + legend(plot.legend, columns, entry_width) + "</svg>\n";
+}
+
+}  // namespace hccl_perf

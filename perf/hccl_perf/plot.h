@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Line charts as SVG: panels side by side over one logarithmic size axis, with a legend below. One
+// self-contained file, with a background of its own.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+struct LineStyle {
+  std::string colour;  // as CSS writes it
+  bool dashed = false;
+  std::size_t marker = 0;  // a number below kMarkers; filled on solid lines
+};
+inline constexpr std::size_t kMarkers = 4;
+
+struct PlotPoint {
+  double x = 0;  // above 0
+  double y = 0;  // above 0 on a logarithmic axis; others are left out
+};
+
+struct PlotLine {
+  LineStyle style;
+  std::vector<PlotPoint> points;  // by rising x
+};
+
+struct PlotPanel {
+  std::string title;
+  bool logarithmic = false;                                 // y
+  std::string (*y_label)(double y, double step) = nullptr;  // `step`: between ticks, 0 if uneven
+  std::vector<PlotLine> lines;
+};
+
+struct LegendEntry {
+  LineStyle style;
+  std::string label;
+};
+
+struct Plot {
+  std::string title;
+  std::string subtitle;
+  std::string x_title;
+  std::string (*x_label)(double x) = nullptr;
+  std::vector<PlotPanel> panels;
+  std::vector<LegendEntry> legend;
+};
+
+[[nodiscard]] std::string svg_text(const Plot& plot);
+
+// Where ticks go: few, even and round. The axis is [first, last], which encloses [least, most].
+struct Ticks {
+  double first = 0;
+  double last = 1;
+  double step = 0;  // 0 if uneven
+  std::vector<double> at;
+};
+
+[[nodiscard]] Ticks linear_ticks(double most);                // from 0
+[[nodiscard]] Ticks decade_ticks(double least, double most);  // 1, 10, 100 or 1, 2, 5, 10
+[[nodiscard]] Ticks binary_ticks(double least, double most);  // powers of two; ends as they are
+
+}  // namespace hccl_perf

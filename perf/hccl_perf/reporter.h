@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rank 0 tells the world: the table as it grows, and at the end the files and the comparison.
+#pragma once
+
+#include "baseline.h"
+#include "board.h"
+#include "progress.h"
+#include "results.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+class Reporter {
+ public:
+  // Prints the table's header. `baseline` may be null. Both outlive the reporter.
+  Reporter(const Options& options, const Baseline* baseline, const std::vector<RankFacts>& ranks);
+
+  void announce(Phase phase, std::uint64_t bytes);
+  void row(const Row& row);
+  // Prints the footer and writes the files. Throws RunError.
+  void finish();
+
+  // Once finished: whether anything is slower than the baseline.
+  [[nodiscard]] bool slower() const { return slower_; }
+
+ private:
+  void print(const std::string& lines);
+
+  const Options& options_;
+  const Baseline* baseline_;
+  Progress progress_;
+  Results results_;
+  bool slower_ = false;
+};
+
+}  // namespace hccl_perf

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that a run measured and where it ran: what the files of results are made from.
+#pragma once
+
+#include "host_facts.h"
+#include "options.h"
+#include "row.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace hccl_perf {
+
+struct Results {
+  const Options& options;
+  int library;  // version of the library in use
+  std::vector<RankFacts> ranks;
+  HostFacts host;
+  std::chrono::system_clock::time_point started;
+  std::vector<Row> rows;
+  Totals totals;
+};
+
+// "out_of_place" and "in_place", as all files of results call them.
+[[nodiscard]] constexpr const char* placement_name(Placement placement) {
+  return placement == Placement::in_place ? "in_place" : "out_of_place";
+}
+
+// "2026-05-01T12:34:56Z".
+[[nodiscard]] std::string utc_time(std::chrono::system_clock::time_point time);
+
+// With `digits` after the point, which is a point in every locale.
+[[nodiscard]] std::string decimal(double value, int digits);
+
+}  // namespace hccl_perf

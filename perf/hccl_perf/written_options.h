@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line's options as CLI11 gets them. Values that depend on each other are kept as
+// written, and become Options once all are known.
+#pragma once
+
+#include "options.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace hccl_perf {
+
+struct Written {
+  std::string collective;
+  std::string root = "0";
+  bool min_given = false;
+  bool max_given = false;
+  bool step_given = false;
+  int averaging = 1;
+  int blocking = 0;
+  int parallel_init = 0;
+  int latency = 0;
+  std::uint64_t repeats = 0;  // 0: not given
+  std::string timeout;
+  // In the manner of hccl_demo.
+  std::string test;
+  std::uint64_t size = 0;
+  std::vector<std::string> size_range;
+  int size_range_increment = 1;  // powers of two
+  bool no_correctness = false;
+  std::string measure;
+  int ranks = 0;
+  int node = 0;
+  int ranks_per_node = 0;
+};
+
+// Options of nccl-tests and our own.
+void add_options(CLI::App& app, Options& options, Written& written);
+
+// hccl_demo's, where they have a name of their own. The others are second names of options above.
+void add_demo_options(CLI::App& app, Written& written);
+
+// Refuses those of hccl_demo's options that hccl-perf does not have, naming what to use instead.
+// Throws UsageError.
+void refuse_demo_options(const std::vector<std::string>& words);
+
+// Turns hccl_demo's options into those of nccl-tests. Throws UsageError.
+void apply_demo_options(const CLI::App& app, Options& options, Written& written);
+
+// CLI11's range check without its text in the help.
+template <class Number>
+CLI::Validator range(Number least, Number most) {
+  return CLI::Range(least, most).description("");
+}
+
+// An option that takes a size such as 64M.
+CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t& value,
+                      const std::string& description);
+
+}  // namespace hccl_perf
