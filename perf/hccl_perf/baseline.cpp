@@ -68,11 +68,11 @@ void CellSamples::add(const CellKey& key, const std::vector<double>& more) {
   found->second.insert(found->second.end(), more.begin(), more.end());
 }
 
-CellSamples cell_samples(const std::vector<Row>& rows) {
+CellSamples cell_samples(const std::vector<Row>& rows, Averaging averaging) {
   CellSamples cells;
   for (const Row& row : rows) {
-    cells.add(key_of(row, Placement::out_of_place), row.out_of_place.samples);
-    if (row.in_place) cells.add(key_of(row, Placement::in_place), row.in_place->samples);
+    cells.add(key_of(row, Placement::out_of_place), row.out_of_place.samples(averaging));
+    if (row.in_place) cells.add(key_of(row, Placement::in_place), row.in_place->samples(averaging));
   }
   return cells;
 }
@@ -110,17 +110,10 @@ void require_comparable(const Baseline& baseline, const Options& options, int ra
     refuse(text("-a ", baseline.averaging), averaging_name(options.averaging));
   if (baseline.blocking != static_cast<int>(options.blocking))
     refuse(text("-z ", baseline.blocking), static_cast<int>(options.blocking));
-  for (const DataType& type : options.types) {
-    for (const Reduction& reduction : options.reductions) {
-      for (const int root : options.roots(ranks)) {
-        for (const std::uint64_t bytes : options.sizes()) {
-          const Counts counts = options.collective->counts(bytes, type, ranks);
-          const CellKey key{type.name, reduction.name, root, counts.shown_bytes,
-                            Placement::out_of_place};
-          if (baseline.cells.samples.contains(key)) return;
-        }
-      }
-    }
+  for (const auto& [type, reduction, root, bytes] : options.cases(ranks)) {
+    const Counts counts = options.collective->counts(bytes, type, ranks);
+    const CellKey key{type.name, reduction.name, root, counts.shown_bytes, Placement::out_of_place};
+    if (baseline.cells.samples.contains(key)) return;
   }
   throw UsageError(text("--compare ", baseline.path,
                         ": it has none of this run's sizes, types, reductions and roots"));

@@ -36,7 +36,7 @@ struct CellSamples {
   void add(const CellKey& key, const std::vector<double>& more);
 };
 
-[[nodiscard]] CellSamples cell_samples(const std::vector<Row>& rows);
+[[nodiscard]] CellSamples cell_samples(const std::vector<Row>& rows, Averaging averaging);
 
 struct Baseline {
   std::string path;

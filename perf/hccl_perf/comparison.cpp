@@ -18,6 +18,10 @@ double median_error(const std::vector<double>& samples) {
   return 1.2533 * deviation / std::sqrt(static_cast<double>(samples.size()));
 }
 
+double least(const std::vector<double>& samples) {
+  return *std::min_element(samples.begin(), samples.end());
+}
+
 const char* name_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::same:
@@ -73,20 +77,20 @@ Judgement judge(const std::vector<double>& before, const std::vector<double>& no
   judged.change = judged.now / judged.before - 1;
   judged.noise = kErrors * std::hypot(median_error(before), median_error(now)) / judged.before;
   const double threshold = threshold_percent / 100;
-  const bool counts = std::abs(judged.change) > threshold;
-  if (judged.noise >= std::max(std::abs(judged.change), threshold)) {
-    judged.verdict = Verdict::noise;
-  } else if (counts) {
-    judged.verdict = judged.change > 0 ? Verdict::slower : Verdict::faster;
-  } else {
+  if (judged.noise >= std::max(std::abs(judged.change), threshold)) return judged;
+  if (std::abs(judged.change) <= threshold) {
     judged.verdict = Verdict::same;
+  } else if (judged.change > 0 && least(now) > judged.before) {
+    judged.verdict = Verdict::slower;
+  } else if (judged.change < 0 && least(before) > judged.now) {
+    judged.verdict = Verdict::faster;
   }
   return judged;
 }
 
 Comparison::Comparison(const Baseline& baseline, const Results& results)
     : heading_(heading(baseline, results)) {
-  const CellSamples now = cell_samples(results.rows);
+  const CellSamples now = cell_samples(results.rows, results.options.averaging);
   for (const CellKey& key : now.keys) {
     const auto before = baseline.cells.samples.find(key);
     if (before == baseline.cells.samples.end()) {

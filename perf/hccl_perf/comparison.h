@@ -21,9 +21,10 @@ struct Judgement {
   Verdict verdict = Verdict::noise;
 };
 
-// A change counts if it is above the threshold and above the noise; no change counts as `same` if
-// the noise is below the threshold; all else is `noise`. Both samples are nanoseconds, and not
-// empty.
+// A change counts if it is above the threshold and above the noise, and if even the fastest pass of
+// the slower run took longer than the median of the other: what disturbs a machine for a while
+// makes some passes slower, never all of them faster. No change above the threshold is `same` if
+// the noise is below it. All else is `noise`. Both samples are nanoseconds, and not empty.
 [[nodiscard]] Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                               double threshold_percent);
 

@@ -149,9 +149,9 @@ void apply_demo_options(const CLI::App& app, Options& options, Written& written)
         "scale_validation of hccl_demo: not supported; use sendrecv, and --compare FILE for the "
         "expected bandwidth");
   }
-  const bool digits_only = !written.timeout.empty() &&
-                           written.timeout.find_first_not_of("0123456789.") == std::string::npos;
-  if (!written.test.empty() && digits_only) {
+  const bool without_unit = app.count("--timeout") > 0 &&
+                            written.timeout.find_first_not_of("0123456789.") == std::string::npos;
+  if (!written.test.empty() && without_unit) {
     throw UsageError(text("--timeout ", written.timeout,
                           ": hccl_demo counts minutes, nccl-tests seconds; with --test, write ",
                           written.timeout, "m or ", written.timeout, "s"));

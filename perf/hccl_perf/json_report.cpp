@@ -37,7 +37,7 @@ Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
             {"busbw_gb_per_s", rate.bus},
             {"samples_ns", Json::array()},
             {"wrong", cell.wrong ? Json(*cell.wrong) : Json()}};
-  for (const double sample : cell.samples) json["samples_ns"].push_back(rounded(sample));
+  for (const double sample : cell.samples(averaging)) json["samples_ns"].push_back(rounded(sample));
   if (cell.latency) json["latency_ns"] = latency_json(*cell.latency);
   return json;
 }

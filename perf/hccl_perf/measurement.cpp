@@ -31,6 +31,13 @@ std::uint64_t iterations_for(double min_time, std::uint64_t iterations, double s
   return std::max(iterations + 1, static_cast<std::uint64_t>(wanted));
 }
 
+std::vector<double> CellResult::samples(Averaging averaging) const {
+  std::vector<double> times;
+  times.reserve(passes.size());
+  for (const AcrossRanks& pass : passes) times.push_back(pass.by(averaging));
+  return times;
+}
+
 Measurement::Measurement(const Options& options, Session& session, RankExchange& exchange,
                          Verification& verification, std::function<void(Phase)> announce)
     : options_(options),
@@ -39,19 +46,28 @@ Measurement::Measurement(const Options& options, Session& session, RankExchange&
       verification_(verification),
       announce_(std::move(announce)) {}
 
-CellResult Measurement::measure(const Cell& cell) {
-  CellResult result;
-  result.wrong = check(cell);
-  announce_(Phase::warming_up);
-  for (std::uint64_t i = 0; i < options_.warmup; ++i) session_.enqueue(cell.call);
-  session_.synchronize();
-  announce_(Phase::timing);
+void Measurement::add_pass(const Cell& cell, CellResult& result) {
+  announce_(Phase::filling);
+  verification_.prepare(cell, ++run_);
+  warm_up(cell);
   time_cell(cell, result);
+}
+
+void Measurement::complete(const Cell& cell, CellResult& result) {
+  result.wrong = check(cell);
+  warm_up(cell);
+  time_cell(cell, result);
+  result.nanoseconds = result.passes[median_position(result.samples(options_.averaging))];
   if (options_.wants_latency()) {
     announce_(Phase::latency);
     result.latency = measure_latency(cell, result.nanoseconds.maximum);
   }
-  return result;
+}
+
+void Measurement::warm_up(const Cell& cell) {
+  announce_(Phase::warming_up);
+  for (std::uint64_t i = 0; i < options_.warmup; ++i) session_.enqueue(cell.call);
+  session_.synchronize();
 }
 
 std::optional<std::uint64_t> Measurement::check(const Cell& cell) {
@@ -95,20 +111,16 @@ AcrossRanks Measurement::time_iterations(const Cell& cell, std::uint64_t iterati
 }
 
 void Measurement::time_cell(const Cell& cell, CellResult& result) {
-  result.iterations = options_.iterations;
-  std::vector<AcrossRanks> passes{time_iterations(cell, result.iterations)};
-  const auto seconds = [&] {
-    return passes.front().maximum * static_cast<double>(result.iterations) / 1e9;
-  };
+  announce_(Phase::timing);
+  result.iterations = std::max(options_.iterations, result.iterations);
+  AcrossRanks pass = time_iterations(cell, result.iterations);
+  const auto seconds = [&] { return pass.maximum * static_cast<double>(result.iterations) / 1e9; };
   // Every rank sees the same times, so all decide alike.
   while (seconds() < options_.min_time) {
     result.iterations = iterations_for(options_.min_time, result.iterations, seconds());
-    passes.front() = time_iterations(cell, result.iterations);
+    pass = time_iterations(cell, result.iterations);
   }
-  while (passes.size() < options_.repeats)
-    passes.push_back(time_iterations(cell, result.iterations));
-  for (const AcrossRanks& pass : passes) result.samples.push_back(pass.by(options_.averaging));
-  result.nanoseconds = passes[median_position(result.samples)];
+  result.passes.push_back(pass);
 }
 
 Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_call) {

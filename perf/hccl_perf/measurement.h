@@ -27,12 +27,15 @@ struct Latency {
 };
 
 struct CellResult {
-  std::uint64_t iterations = 0;  // of the timed pass
-  AcrossRanks nanoseconds{};     // time per iteration, of the pass that `samples` has the median of
-  std::vector<double> samples;   // nanoseconds per iteration of each timed pass, by -a over ranks
+  std::uint64_t iterations = 0;     // of the last timed pass
+  std::vector<AcrossRanks> passes;  // nanoseconds per iteration of each timed pass
+  AcrossRanks nanoseconds{};        // those of the median pass
   std::optional<Latency> latency;
   std::optional<std::uint64_t>
       wrong;  // elements on all ranks and checked runs; none if nothing was checked
+
+  // Nanoseconds per iteration of each timed pass.
+  [[nodiscard]] std::vector<double> samples(Averaging averaging) const;
 };
 
 class Measurement {
@@ -41,8 +44,10 @@ class Measurement {
   Measurement(const Options& options, Session& session, RankExchange& exchange,
               Verification& verification, std::function<void(Phase)> announce);
 
-  // Every rank calls it for the same cell; all get the same result.
-  [[nodiscard]] CellResult measure(const Cell& cell);
+  // Every rank calls these for the same cells; all get the same results. One timed pass:
+  void add_pass(const Cell& cell, CellResult& result);
+  // The last timed pass and all else.
+  void complete(const Cell& cell, CellResult& result);
 
   // Wrong elements this rank has seen itself so far, whatever became of the sum over ranks.
   [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
@@ -51,6 +56,7 @@ class Measurement {
   [[nodiscard]] std::optional<std::uint64_t> check(const Cell& cell);
   [[nodiscard]] double run_iterations(const Cell& cell, std::uint64_t iterations);
   [[nodiscard]] AcrossRanks time_iterations(const Cell& cell, std::uint64_t iterations);
+  void warm_up(const Cell& cell);
   void time_cell(const Cell& cell, CellResult& result);
   [[nodiscard]] Latency measure_latency(const Cell& cell, double nanoseconds_per_call);
 

@@ -151,7 +151,7 @@ void finish(Options& options, const Written& written) {
   options.averaging = static_cast<Averaging>(written.averaging);
   options.blocking = static_cast<Blocking>(written.blocking);
   options.latency = options.latency || written.latency == 1;
-  if (!written.timeout.empty()) options.timeout = parse_seconds(written.timeout);
+  options.timeout = parse_seconds(written.timeout);
   choose_repeats(options, written);
   check_results(options);
 }
@@ -168,6 +168,18 @@ std::vector<int> Options::roots(int ranks) const {
   if (!all_roots) return {root};
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<RowCase> Options::cases(int ranks) const {
+  std::vector<RowCase> all;
+  for (const DataType& type : types) {
+    for (const Reduction& reduction : reductions) {
+      for (const int each : roots(ranks)) {
+        for (const std::uint64_t bytes : sizes()) all.push_back({type, reduction, each, bytes});
+      }
+    }
+  }
   return all;
 }
 

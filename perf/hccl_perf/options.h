@@ -22,6 +22,13 @@ enum class Blocking {
   outer = 3          // as 1 after each aggregate of -m calls: with one call in each, the same as 1
 };
 
+struct RowCase {
+  DataType type{};
+  Reduction reduction{};
+  int root = -1;  // for a collective without a root too
+  std::uint64_t bytes = 0;
+};
+
 struct Options {
   const Collective* collective = nullptr;
   std::uint64_t min_bytes = 32ULL << 20;
@@ -64,7 +71,10 @@ struct Options {
     return blocking == Blocking::wait_barrier || blocking == Blocking::outer;
   }
   [[nodiscard]] std::vector<std::uint64_t> sizes() const;
-  // Of a run of `ranks` ranks; -1 alone for a collective without a root.
+  // What a run of `ranks` ranks has a row for, in the order of the table.
+  [[nodiscard]] std::vector<RowCase> cases(int ranks) const;
+
+ private:
   [[nodiscard]] std::vector<int> roots(int ranks) const;
 };
 

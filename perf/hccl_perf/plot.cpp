@@ -21,6 +21,7 @@ constexpr double kLegendTop = kPanelTop + kPanelHeight + 74;
 constexpr double kLegendLine = 22;
 constexpr double kLegendSample = 34;
 constexpr double kLetter = 7.2;           // about, at 13 px
+constexpr std::size_t kManyLines = 24;    // are drawn thinner
 constexpr std::size_t kMostMarkers = 64;  // on a line
 
 constexpr const char* kInk = "#1f2933";
@@ -71,10 +72,11 @@ std::string straight(double x1, double y1, double x2, double y2, const char* col
               "\" stroke=\"", colour, "\"/>\n");
 }
 
-std::string marker(double x, double y, const LineStyle& style) {
-  const std::string paint = text(" fill=\"", style.dashed ? "#ffffff" : style.colour,
-                                 "\" stroke=\"", style.colour, "\" stroke-width=\"1.6\"/>\n");
-  constexpr double r = 3.4;
+std::string marker(double x, double y, const LineStyle& style, double weight) {
+  const std::string paint =
+      text(" fill=\"", style.dashed ? "#ffffff" : style.colour, "\" stroke=\"", style.colour,
+           "\" stroke-width=\"", px(1.6 * weight), "\"/>\n");
+  const double r = 3.4 * weight;
   switch (style.marker % kMarkers) {
     case 1:
       return text("<rect x=\"", px(x - r), "\" y=\"", px(y - r), "\" width=\"", px(2 * r),
@@ -90,8 +92,8 @@ std::string marker(double x, double y, const LineStyle& style) {
   }
 }
 
-std::string stroke(const LineStyle& style) {
-  return text(" fill=\"none\" stroke=\"", style.colour, "\" stroke-width=\"2\"",
+std::string stroke(const LineStyle& style, double weight) {
+  return text(" fill=\"none\" stroke=\"", style.colour, "\" stroke-width=\"", px(2 * weight), "\"",
               style.dashed ? " stroke-dasharray=\"6 4\"" : "", "/>\n");
 }
 
@@ -111,7 +113,11 @@ struct Scale {
 class PanelDrawing {
  public:
   PanelDrawing(const Plot& plot, const PlotPanel& panel, double left, double right)
-      : plot_(plot), panel_(panel), left_(left), right_(right) {}
+      : plot_(plot),
+        panel_(panel),
+        left_(left),
+        right_(right),
+        weight_(panel.lines.size() > kManyLines ? 0.65 : 1) {}
 
   [[nodiscard]] std::string draw() const {
     std::string svg = words(left_, kPanelTop - 14, {13, "start", kInk, true}, panel_.title);
@@ -174,43 +180,72 @@ class PanelDrawing {
       const double x = across(point.x);
       const double y = up(point.y);
       path += text(path.empty() ? "" : " ", px(x), ",", px(y));
-      if (line.points.size() <= kMostMarkers) markers += marker(x, y, line.style);
+      if (line.points.size() <= kMostMarkers) markers += marker(x, y, line.style, weight_);
     }
-    return text("<polyline points=\"", path, "\" stroke-linejoin=\"round\"", stroke(line.style),
-                markers);
+    return text("<polyline points=\"", path, "\" stroke-linejoin=\"round\"",
+                stroke(line.style, weight_), markers);
   }
 
   const Plot& plot_;
   const PlotPanel& panel_;
   double left_;
   double right_;
+  double weight_;  // of lines and markers
 };
 
 // In columns as wide as the longest label.
-std::string legend(const std::vector<LegendEntry>& entries, std::size_t columns, double width) {
-  std::string svg;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const double x = kMargin + kTickLabels + static_cast<double>(i % columns) * width;
-    const double y = kLegendTop + static_cast<double>(i / columns) * kLegendLine;
-    svg += text("<path d=\"M", px(x), " ", px(y), "H", px(x + kLegendSample), "\"",
-                stroke(entries[i].style));
-    svg += marker(x + kLegendSample / 2, y, entries[i].style);
-    svg += words(x + kLegendSample + 8, y + 4.5, {13, "start", kInk}, entries[i].label);
+class Legend {
+ public:
+  explicit Legend(const Plot& plot) : plot_(plot) {
+    std::size_t letters = 0;
+    for (const auto& group : plot.legend) {
+      for (const LegendEntry& entry : group) letters = std::max(letters, entry.label.size());
+    }
+    width_ = kLegendSample + 36 + static_cast<double>(letters) * kLetter;
+    const double room = kWidth - 2 * kMargin - kTickLabels;
+    columns_ = static_cast<std::size_t>(std::max(1.0, std::floor(room / width_)));
   }
-  return svg;
-}
+
+  [[nodiscard]] double height() const {
+    std::size_t lines = 0;
+    for (const auto& group : plot_.legend) lines += lines_of(group);
+    return static_cast<double>(lines) * kLegendLine;
+  }
+
+  [[nodiscard]] std::string draw() const {
+    std::string svg;
+    std::size_t line = 0;
+    for (const auto& group : plot_.legend) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        svg += entry(group[i], kMargin + kTickLabels + static_cast<double>(i % columns_) * width_,
+                     kLegendTop + static_cast<double>(line + i / columns_) * kLegendLine);
+      }
+      line += lines_of(group);
+    }
+    return svg;
+  }
+
+ private:
+  [[nodiscard]] std::size_t lines_of(const std::vector<LegendEntry>& group) const {
+    return (group.size() + columns_ - 1) / columns_;
+  }
+
+  [[nodiscard]] static std::string entry(const LegendEntry& entry, double x, double y) {
+    return text("<path d=\"M", px(x), " ", px(y), "H", px(x + kLegendSample), "\"",
+                stroke(entry.style, 1), marker(x + kLegendSample / 2, y, entry.style, 1),
+                words(x + kLegendSample + 8, y + 4.5, {13, "start", kInk}, entry.label));
+  }
+
+  const Plot& plot_;
+  double width_ = 0;
+  std::size_t columns_ = 1;
+};
 
 }  // namespace
 
 std::string svg_text(const Plot& plot) {
-  std::size_t letters = 0;
-  for (const LegendEntry& entry : plot.legend) letters = std::max(letters, entry.label.size());
-  const double entry_width = kLegendSample + 36 + static_cast<double>(letters) * kLetter;
-  const double room = kWidth - 2 * kMargin - kTickLabels;
-  const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor(room / entry_width)));
-  const std::size_t lines = (plot.legend.size() + columns - 1) / columns;
-  const double height = kLegendTop + static_cast<double>(lines) * kLegendLine + 6;
-
+  const Legend legend(plot);
+  const double height = kLegendTop + legend.height() + 6;
   std::string svg = text(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
       "width=\"",
@@ -227,7 +262,7 @@ std::string svg_text(const Plot& plot) {
     svg += PanelDrawing(plot, panel, left + kTickLabels, left + each).draw();
     left += each + kGap;
   }
-  return svg + legend(plot.legend, columns, entry_width) + "</svg>\n";
+  return svg + legend.draw() + "</svg>\n";
 }
 
 }  // namespace hccl_perf

@@ -44,7 +44,7 @@ struct Plot {
   std::string x_title;
   std::string (*x_label)(double x) = nullptr;
   std::vector<PlotPanel> panels;
-  std::vector<LegendEntry> legend;
+  std::vector<std::vector<LegendEntry>> legend;  // groups, each begins a line
 };
 
 [[nodiscard]] std::string svg_text(const Plot& plot);

@@ -142,25 +142,24 @@ std::string plot_text(const Results& results) {
   plot.x_label = size_label;
   PlotPanel bandwidths{"Bus bandwidth (GB/s)", false, bandwidth_label, {}};
   PlotPanel times{"Time per call", true, time_label, {}};
+  std::vector<LegendEntry> cases;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    const auto& [key, placements] = curves[i];
+    const auto& [key, by_placement] = curves[i];
     for (const bool in_place : {false, true}) {
       if (in_place && !has_in_place) continue;
-      const Curve& curve = placements[in_place ? 1 : 0];
+      const Curve& curve = by_placement[in_place ? 1 : 0];
       const LineStyle style = style_of(i, in_place, alone);
       bandwidths.lines.push_back({style, points(curve.bandwidth)});
       times.lines.push_back({style, points(curve.nanoseconds)});
     }
-    if (!alone) plot.legend.push_back({style_of(i, false, alone), name_of(key, varies)});
+    if (!alone) cases.push_back({style_of(i, false, alone), name_of(key, varies)});
   }
   const std::string grey = "#52606d";
-  if (has_in_place || alone) {
-    plot.legend.push_back(
-        {alone ? style_of(0, false, true) : LineStyle{grey, false, 0}, "out of place"});
-  }
-  if (has_in_place) {
-    plot.legend.push_back({alone ? style_of(0, true, true) : LineStyle{grey, true, 0}, "in place"});
-  }
+  std::vector<LegendEntry> placements{
+      {alone ? style_of(0, false, true) : LineStyle{grey, false, 0}, "out of place"}};
+  if (has_in_place)
+    placements.push_back({alone ? style_of(0, true, true) : LineStyle{grey, true, 0}, "in place"});
+  plot.legend = {cases, placements};
   plot.panels = {bandwidths, times};
   return svg_text(plot);
 }

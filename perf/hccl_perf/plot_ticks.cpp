@@ -37,19 +37,23 @@ double round_above(double value) {
 Ticks linear_ticks(double most) {
   constexpr double kAbout = 6;  // ticks
   Ticks ticks;
-  ticks.step = round_above((most > 0 ? most : 1) / kAbout);
-  const double steps = std::max(1.0, std::ceil(most / ticks.step * (1 - 1e-9)));
+  const double top = most > 0 ? most : 1;
+  ticks.step = round_above(top / kAbout);
+  const double steps = std::ceil(top / ticks.step * (1 - 1e-9));
   ticks.last = steps * ticks.step;
   for (double i = 0; i <= steps; ++i) ticks.at.push_back(i * ticks.step);
   return ticks;
 }
 
 Ticks decade_ticks(double least, double most) {
-  constexpr double kMostUneven = 2.2;  // decades with ticks at 2 and 5
+  constexpr double kMostUneven = 3.1;  // decades with ticks at 2 and 5
   Ticks ticks;
   ticks.first = round_below(least);
   ticks.last = round_above(most);
-  if (ticks.last <= ticks.first * 1.5) ticks.last = round_above(ticks.first * 1.5);
+  if (ticks.last < ticks.first * 5) {
+    ticks.first = round_below(ticks.first / 2);
+    ticks.last = round_above(ticks.last * 2);
+  }
   const bool uneven = std::log10(ticks.last / ticks.first) <= kMostUneven;
   const int lowest = static_cast<int>(std::floor(std::log10(ticks.first) + 1e-9));
   const int highest = static_cast<int>(std::floor(std::log10(ticks.last) + 1e-9));

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include <unistd.h>
 
@@ -56,35 +57,49 @@ class Sweep {
   }
 
  private:
+  // Timed passes of the same cell are as far apart as the sweep is long, so that what disturbs the
+  // machine for a moment does not disturb all of them. A row is shown when its last pass is done.
   void run_cycle() {
-    for (const DataType& type : options_.types) {
-      for (const Reduction& reduction : options_.reductions) {
-        for (const int root : options_.roots(place_.ranks)) {
-          for (const std::uint64_t bytes : options_.sizes()) run_row(bytes, type, reduction, root);
-        }
-      }
+    const std::vector<RowCase> cases = options_.cases(place_.ranks);
+    std::vector<Row> rows;
+    if (options_.repeats > 1) {
+      for (const RowCase& each : cases) rows.push_back(row_of(each));
+    }
+    for (std::uint64_t pass = 1; pass < options_.repeats; ++pass) {
+      for (std::size_t i = 0; i < cases.size(); ++i)
+        run_cells(cases[i], rows[i], &Measurement::add_pass);
+    }
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      Row row = rows.empty() ? row_of(cases[i]) : std::move(rows[i]);
+      run_cells(cases[i], row, &Measurement::complete);
+      wrong_ += row.wrong();
+      if (reporter_) reporter_->row(row);
     }
   }
 
-  void run_row(std::uint64_t bytes, const DataType& type, const Reduction& reduction, int root) {
-    const Cell out_of_place = workload_.cell(Placement::out_of_place, bytes, type, reduction, root);
-    line_.row_bytes = out_of_place.counts.shown_bytes;
-    Row row{options_.collective,
-            place_.ranks,
-            out_of_place.counts,
-            type,
-            reduction,
-            root,
-            algorithm_name(),
-            {},
-            {}};
-    row.out_of_place = measurement_.measure(out_of_place);
-    if (options_.collective->can_be_in_place()) {
-      row.in_place =
-          measurement_.measure(workload_.cell(Placement::in_place, bytes, type, reduction, root));
-    }
-    wrong_ += row.wrong();
-    if (reporter_) reporter_->row(row);
+  [[nodiscard]] Row row_of(const RowCase& each) const {
+    Row row;
+    row.collective = options_.collective;
+    row.ranks = place_.ranks;
+    row.counts = options_.collective->counts(each.bytes, each.type, place_.ranks);
+    row.type = each.type;
+    row.reduction = each.reduction;
+    row.root = each.root;
+    row.algorithm = algorithm_name();
+    if (options_.collective->can_be_in_place()) row.in_place.emplace();
+    return row;
+  }
+
+  // Both placements.
+  void run_cells(const RowCase& each, Row& row,
+                 void (Measurement::*measure)(const Cell&, CellResult&)) {
+    line_.row_bytes = row.counts.shown_bytes;
+    const auto run = [&](Placement placement, CellResult& result) {
+      (measurement_.*measure)(
+          workload_.cell(placement, each.bytes, each.type, each.reduction, each.root), result);
+    };
+    run(Placement::out_of_place, row.out_of_place);
+    if (row.in_place) run(Placement::in_place, *row.in_place);
   }
 
   void announce(Phase phase) {

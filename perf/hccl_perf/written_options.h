@@ -24,7 +24,7 @@ struct Written {
   int parallel_init = 0;
   int latency = 0;
   std::uint64_t repeats = 0;  // 0: not given
-  std::string timeout;
+  std::string timeout = "0";
   // In the manner of hccl_demo.
   std::string test;
   std::uint64_t size = 0;

@@ -1,42 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line: letters and defaults of nccl-tests, and errors that name what is wrong.
-#include "options.h"
-
-#include "text.h"
-
-#include <vector>
-
-#include <gtest/gtest.h>
+#include "parse_words.h"
 
 namespace hccl_perf {
 namespace {
-
-std::variant<Options, Text> parse_all(const std::vector<const char*>& words) {
-  return parse_options(static_cast<int>(words.size()), words.data());
-}
-
-Options parse(const std::vector<const char*>& words) {
-  std::vector<const char*> all = {"hccl-perf"};
-  for (const char* word : words) all.push_back(word);
-  return std::get<Options>(parse_all(all));
-}
-
-// The message of the error these arguments make.
-std::string error_of(const std::vector<const char*>& words) {
-  try {
-    static_cast<void>(parse(words));
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-void expect_error(const std::vector<const char*>& words, const std::string& named) {
-  const std::string message = error_of(words);
-  EXPECT_NE(message.find(named), std::string::npos)
-      << "'" << message << "' does not name '" << named << "'";
-  EXPECT_EQ(message.find('\n'), std::string::npos) << "more than one line: " << message;
-}
 
 TEST(Options, DefaultsAreThoseOfNcclTests) {
   const Options options = parse({"all_reduce"});
@@ -118,12 +85,47 @@ TEST(Options, BarrierHasOneRow) {
 
 TEST(Options, AcceptNeutralValuesOfUnsupportedLetters) {
   EXPECT_NO_THROW(
-      static_cast<void>(parse({"all_reduce", "-z", "0", "-G", "0", "-m", "1", "-p", "1"})));
+      static_cast<void>(parse({"all_reduce", "-R", "0", "-G", "0", "-m", "1", "-p", "1"})));
+}
+
+TEST(Options, TakeTheWaysToBlock) {
+  EXPECT_EQ(parse({"all_reduce"}).blocking, Blocking::none);
+  EXPECT_EQ(parse({"all_reduce", "-z", "1"}).blocking, Blocking::wait_barrier);
+  EXPECT_TRUE(parse({"all_reduce", "-z", "1"}).barrier_between_calls());
+  EXPECT_EQ(parse({"all_reduce", "--blocking", "2"}).blocking, Blocking::wait);
+  EXPECT_FALSE(parse({"all_reduce", "-z", "2"}).barrier_between_calls());
+  EXPECT_TRUE(parse({"all_reduce", "-z", "3"}).barrier_between_calls());
+  expect_error({"all_reduce", "-z", "4"}, "blocking");
+}
+
+TEST(Options, TimeCellsSeveralTimesWhereRunsAreCompared) {
+  EXPECT_EQ(parse({"all_reduce"}).repeats, 1U);
+  EXPECT_EQ(parse({"all_reduce", "--csv", "x"}).repeats, 1U);
+  EXPECT_EQ(parse({"all_reduce", "--json", "x"}).repeats, 7U);
+  EXPECT_EQ(parse({"all_reduce", "--compare", "x"}).repeats, 7U);
+  EXPECT_EQ(parse({"all_reduce", "--compare", "x", "--repeats", "9"}).repeats, 9U);
+  EXPECT_EQ(parse({"all_reduce", "--compare", "x"}).compare_threshold, 10);
+  EXPECT_EQ(parse({"all_reduce", "--compare", "x", "--compare-threshold", "2.5"}).compare_threshold,
+            2.5);
+  EXPECT_NO_THROW(
+      static_cast<void>(parse({"all_reduce", "--compare", "x", "--repeats", "2", "-N", "3"})));
+  expect_error({"all_reduce", "--compare", "x", "--repeats", "2", "-N", "2"}, "--repeats 2 -N 2");
+  expect_error({"all_reduce", "--compare-threshold", "-1"}, "compare-threshold");
+}
+
+TEST(Options, TakeUnitsInTimeouts) {
+  EXPECT_EQ(parse({"all_reduce", "--timeout", "1.5"}).timeout, 1.5);
+  EXPECT_EQ(parse({"all_reduce", "-T", "30s"}).timeout, 30);
+  EXPECT_EQ(parse({"all_reduce", "--timeout", "5m"}).timeout, 300);
+  EXPECT_EQ(parse({"all_reduce", "--timeout", "2h"}).timeout, 7200);
+  for (const char* wrong : {"", "-1", "5x", "m", "1.2.3", "5 m", "99999999"})
+    expect_error({"all_reduce", "--timeout", wrong}, "timeout");
 }
 
 TEST(Options, NameUnsupportedAndUnknownLetters) {
   expect_error({"all_reduce", "-G", "5"}, "-G");
   expect_error({"all_reduce", "-m", "4"}, "-m");
+  expect_error({"all_reduce", "-mpi"}, "mpirun");
   expect_error({"all_reduce", "-D", "4"}, "-D");
   expect_error({"-D", "4", "all_reduce"}, "-D");
   expect_error({"all_reduce", "--frobnicate"}, "--frobnicate");
@@ -143,7 +145,10 @@ TEST(Options, NameWhatIsWrongWithAValue) {
   expect_error({"all_reduce", "-a", "4"}, "average");
   expect_error({"all_reduce", "-b", "1", "-e", "2", "-i", "0"}, "-i 0");
   expect_error({"all_reduce", "-b", "1", "-e", "64M", "-i", "1"}, "-i 1");
-  expect_error({"all_reduce", "-N", "0", "--json", "x"}, "-N 0");
+  for (const char* file : {"--json", "--csv", "--plot", "--compare"})
+    expect_error({"all_reduce", "-N", "0", file, "x"}, "-N 0");
+  expect_error({"all_reduce", "--csv", "x", "--json", "x"}, "both name x");
+  expect_error({"barrier", "--plot", "x"}, "barrier has no sizes");
   expect_error({"all_produce"}, "all_produce");
   expect_error({}, "no collective");
 }

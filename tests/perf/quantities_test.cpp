@@ -18,6 +18,9 @@ TEST(ParseBytes, TakesSuffixesOfPowersOf1024InEitherCase) {
   EXPECT_EQ(parse_bytes("64M"), 64U << 20);
   EXPECT_EQ(parse_bytes("64MB"), 64U << 20);
   EXPECT_EQ(parse_bytes("64MiB"), 64U << 20);
+  EXPECT_EQ(parse_bytes("32b"), 32U);
+  EXPECT_EQ(parse_bytes("64mb"), 64U << 20);
+  EXPECT_EQ(parse_bytes("2gib"), 2ULL << 30);
   EXPECT_EQ(parse_bytes("2G"), 2ULL << 30);
   EXPECT_EQ(parse_bytes("1T"), 1ULL << 40);
   EXPECT_EQ(parse_bytes("1.5M"), 3ULL << 19);

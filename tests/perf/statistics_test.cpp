@@ -40,5 +40,19 @@ TEST(Percentiles, OfOneSampleAreThatSample) {
 
 TEST(Percentiles, OfNothingAreZero) { EXPECT_EQ(percentiles({}).maximum, 0.0); }
 
+TEST(Median, IsInTheMiddleWhateverTheOrder) {
+  EXPECT_EQ(median({9, 1, 5}), 5);
+  EXPECT_EQ(median({9, 1, 5, 7}), 6);
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median_position({9, 1, 5}), 2U);
+  EXPECT_EQ(median_position({9, 1, 5, 7}), 2U) << "the lower one";
+  EXPECT_EQ(median_position({4}), 0U);
+}
+
+TEST(MedianDeviation, IgnoresAnOutlier) {
+  EXPECT_EQ(median_deviation({10, 11, 9, 10, 12, 8, 1000}), 1);
+  EXPECT_EQ(median_deviation({5, 5, 5}), 0);
+}
+
 }  // namespace
 }  // namespace hccl_perf

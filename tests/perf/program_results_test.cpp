@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// hccl-perf's files of results, the comparison with an earlier run, and the options of hccl_demo,
+// from end to end.
+#include "run_program.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace hccl_perf {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+class HcclPerfResults : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) / ("hccl-perf-results." + std::to_string(getpid()));
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  [[nodiscard]] std::string path(const char* name) const { return (directory_ / name).string(); }
+
+  [[nodiscard]] static std::vector<std::string> lines(const std::string& path) {
+    std::ifstream file(path);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(file, line);) all.push_back(line);
+    return all;
+  }
+
+  // A run of two sizes, and its JSON file with every timed pass `factor` as long as the median.
+  void record_baseline(double factor) {
+    Words arguments = kRun;
+    arguments.insert(arguments.end(), {"--json", path("base.json")});
+    ASSERT_EQ(run_hccl_perf(arguments).status, 0);
+    auto json = nlohmann::json::parse(std::ifstream(path("base.json")));
+    for (auto& row : json["rows"]) {
+      for (const char* placement : {"out_of_place", "in_place"}) {
+        for (auto& sample : row[placement]["samples_ns"])
+          sample = row[placement]["time_ns"].get<double>() * factor;
+      }
+    }
+    std::ofstream(path("base.json")) << json;
+  }
+  [[nodiscard]] Outcome compare(const Words& more = {}) const {
+    Words arguments = kRun;
+    arguments.insert(arguments.end(), {"--compare", path("base.json")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_hccl_perf(arguments);
+  }
+
+  const Words kRun{"all_reduce", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4", "-n", "5"};
+  fs::path directory_;
+};
+
+TEST_F(HcclPerfResults, AreWrittenAsCsvForEveryTypeReductionAndRoot) {
+  const Outcome outcome =
+      run_hccl_perf({"reduce", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4", "-n", "2", "-r", "all",
+                     "-d", "all", "-o", "all", "--csv", path("out.csv")});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto written = lines(path("out.csv"));
+  ASSERT_EQ(written.size(), 1U + 2 * table_rows(outcome.out).size());
+  EXPECT_EQ(table_rows(outcome.out).size(), 10U * 5 * 2 * 2);
+  const auto columns = std::count(written[0].begin(), written[0].end(), ',');
+  for (const std::string& line : written)
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;
+  EXPECT_EQ(written[2].rfind("reduce,2,1024,1024,int8,sum,0,node,in_place,2,", 0), 0U)
+      << written[2];
+}
+
+TEST_F(HcclPerfResults, ArePlottedForEveryRoot) {
+  for (const char* collective : {"broadcast", "reduce"}) {
+    const Outcome outcome = run_hccl_perf({collective, "-g", "3", "-b", "1K", "-e", "4K", "-f", "4",
+                                           "-n", "2", "-r", "-1", "--plot", path("out.svg")});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::string svg;
+    for (const std::string& line : lines(path("out.svg"))) svg += line + "\n";
+    EXPECT_EQ(svg.rfind("<?xml", 0), 0U);
+    EXPECT_TRUE(svg.ends_with("</svg>\n"));
+    for (const char* words : {">root 0<", ">root 1<", ">root 2<", ", 3 ranks<"})
+      EXPECT_NE(svg.find(words), std::string::npos) << words;
+  }
+}
+
+TEST_F(HcclPerfResults, HoldEveryTimedPass) {
+  const Outcome outcome = run_hccl_perf({"broadcast", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4",
+                                         "-n", "2", "--repeats", "6", "--json", path("out.json")});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(table_rows(outcome.out).size(), 2U);
+  const auto json = nlohmann::json::parse(std::ifstream(path("out.json")));
+  ASSERT_EQ(json["rows"].size(), 2U);
+  for (const auto& row : json["rows"]) {
+    auto samples = row["out_of_place"]["samples_ns"].get<std::vector<double>>();
+    ASSERT_EQ(samples.size(), 6U);
+    std::sort(samples.begin(), samples.end());
+    EXPECT_EQ(row["out_of_place"]["time_ns"], samples[2]) << "the lower median";
+  }
+}
+
+TEST_F(HcclPerfResults, ComparedWithAMuchSlowerRunAreFaster) {
+  record_baseline(1e6);
+  const Outcome outcome = compare();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(table_rows(outcome.out).size(), 2U) << "the comparison is comments";
+  EXPECT_NE(outcome.out.find("# Compared            : 0 slower, 4 faster, 0 same, 0 noise\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSayThatInTheExitStatus) {
+  record_baseline(1e-6);
+  // Tests beside this one may make single cells noisy; not all of them.
+  const Outcome outcome = compare({"--repeats", "25"});
+  EXPECT_EQ(outcome.status, 3) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_NE(outcome.out.find("  slower\n"), std::string::npos) << outcome.out;
+}
+
+TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
+  record_baseline(1e-6);
+  Words arguments = kRun;
+  arguments.insert(arguments.end(), {"--compare", path("base.json")});
+  const Outcome outcome = run_hccl_perf(
+      arguments, {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});
+  EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
+}
+
+TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
+  const auto expect_refused = [&](const Words& more, const std::string& named) {
+    const Outcome outcome = compare(more);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
+  };
+  expect_refused({}, "No such file");
+  std::ofstream(path("base.json")) << "{";
+  expect_refused({}, "not JSON");
+  record_baseline(1);
+  expect_refused({"-t", "2"}, "of 2 ranks, this run of 4");
+  expect_refused({"-d", "int8"}, "none of this run's");
+  expect_refused({"--csv", "/nonexistent/out.csv"}, "--csv: cannot write");
+  expect_refused({"--plot", "/nonexistent/out.svg"}, "--plot: cannot write");
+}
+
+TEST_F(HcclPerfResults, AreRightHoweverCallsBlock) {
+  for (const char* blocking : {"0", "1", "2", "3"}) {
+    const Outcome outcome =
+        run_hccl_perf({"all_reduce", "-g", "3", "-b", "8", "-e", "64K", "-f", "16", "-n", "4", "-z",
+                       blocking, "--json", path("out.json")});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(std::ifstream(path("out.json")));
+    EXPECT_EQ(json["options"]["blocking"], std::stoi(blocking));
+    EXPECT_EQ(json["wrong"], 0);
+  }
+}
+
+TEST_F(HcclPerfResults, ComeFromTheOptionsOfHcclDemoToo) {
+  const Outcome outcome = run_hccl_perf({"--test",
+                                         "all2all",
+                                         "--nranks",
+                                         "4",
+                                         "--node_id",
+                                         "0",
+                                         "--ranks_per_node",
+                                         "4",
+                                         "--loop",
+                                         "3",
+                                         "--data_type",
+                                         "bfloat16",
+                                         "--size_range",
+                                         "1k",
+                                         "4K",
+                                         "--measure",
+                                         "latency",
+                                         "--timeout",
+                                         "1m",
+                                         "--result_csv",
+                                         path("out.csv")});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 3U) << outcome.out;
+  EXPECT_EQ(rows[2][0], "4096");
+  EXPECT_EQ(rows[2][2], "bfloat16");
+  EXPECT_NE(outcome.out.find("#   latency out-of-place min "), std::string::npos) << outcome.out;
+  EXPECT_EQ(lines(path("out.csv")).size(), 7U);
+}
+
+}  // namespace
+}  // namespace hccl_perf

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of results appear whole or not at all.
+#include "report_file.h"
+
+#include "sample_results.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace hccl_perf {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReportFile : public TemporaryDirectory {};
+
+std::string contents(const std::string& path) {
+  std::ostringstream all;
+  all << std::ifstream(path).rdbuf();
+  return all.str();
+}
+
+TEST_F(ReportFile, ReplacesWhatWasThereAndLeavesNothingBesideIt) {
+  write_report("--csv", path("out"), "first, and longer\n");
+  write_report("--csv", path("out"), "second\n");
+  EXPECT_EQ(contents(path("out")), "second\n");
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(ReportFile, KeepsTheOldFileWhereTheNewOneCannotBeMade) {
+  write_report("--csv", path("out"), "old\n");
+  fs::create_directory(path(text("out.tmp.", getpid())));  // in the way of the temporary file
+  try {
+    write_report("--csv", path("out"), "new\n");
+    ADD_FAILURE() << "written";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("--csv: cannot write " + path("out")),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(contents(path("out")), "old\n");
+}
+
+TEST_F(ReportFile, IsWrittenThroughALink) {
+  fs::create_symlink(path("target"), path("link"));
+  write_report("--json", path("link"), "{}\n");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_TRUE(fs::is_regular_file(path("target")));
+}
+
+TEST_F(ReportFile, DoesNotReplaceADevice) {
+  fs::create_symlink("/dev/null", path("null"));
+  require_writable("--json", path("null"));
+  write_report("--json", path("null"), "{}\n");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(ReportFile, IsRefusedBeforehandWhereItCannotBeWritten) {
+  EXPECT_THROW(require_writable("--json", directory_.string()), UsageError);
+  EXPECT_THROW(require_writable("--json", path("missing/out.json")), UsageError);
+  EXPECT_THROW(require_writable("--json", "/proc/out.json"), UsageError);
+  require_writable("--json", path("out.json"));
+  EXPECT_EQ(files(), 0U);
+}
+
+}  // namespace
+}  // namespace hccl_perf
