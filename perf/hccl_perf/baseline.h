@@ -6,10 +6,10 @@
 #include "options.h"
 #include "row.h"
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace hccl_perf {
@@ -25,7 +25,10 @@ struct CellKey {
   std::uint64_t size_bytes = 0;
   Placement placement = Placement::out_of_place;
 
-  [[nodiscard]] auto operator<=>(const CellKey&) const = default;
+  [[nodiscard]] bool operator<(const CellKey& other) const {
+    return std::tie(type, redop, root, size_bytes, placement) <
+           std::tie(other.type, other.redop, other.root, other.size_bytes, other.placement);
+  }
 };
 
 // The timed passes of each cell, in nanoseconds. Rows of the same cell (-N) are taken together.

@@ -55,9 +55,9 @@ std::string padded(const std::string& word, std::size_t width) {
 }
 
 std::string line(const std::vector<std::string>& words) {
-  constexpr std::size_t kWidths[] = {12, 9, 7, 6, 14, 12, 12, 9, 8, 8};
+  constexpr std::size_t kWidths[] = {11, 8, 6, 5, 13, 11, 11, 8, 7, 7};
   std::string written = "#";
-  for (std::size_t i = 0; i < words.size(); ++i) written += padded(words[i], kWidths[i]);
+  for (std::size_t i = 0; i < words.size(); ++i) written += ' ' + padded(words[i], kWidths[i]);
   return written + "\n";
 }
 

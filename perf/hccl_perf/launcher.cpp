@@ -229,6 +229,7 @@ void Supervisor::note_status(int status) {
 
 std::vector<int> Supervisor::ranks_of(int process) const {
   std::vector<int> ranks;
+  ranks.reserve(static_cast<std::size_t>(plan_.threads));
   for (int i = 0; i < plan_.threads; ++i) ranks.push_back(process * plan_.threads + i);
   return ranks;
 }

@@ -140,8 +140,10 @@ Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_ca
 
   std::vector<double> combined;
   std::vector<double> means;
+  means.reserve(by_rank.size());
   for (std::uint64_t i = 0; i < iterations; ++i) {
     std::vector<double> one;
+    one.reserve(by_rank.size());
     for (const auto& samples : by_rank) one.push_back(samples[i]);
     combined.push_back(across_ranks(one).by(options_.averaging));
   }

@@ -217,8 +217,9 @@ class Legend {
     std::size_t line = 0;
     for (const auto& group : plot_.legend) {
       for (std::size_t i = 0; i < group.size(); ++i) {
+        const std::size_t row = line + i / columns_;
         svg += entry(group[i], kMargin + kTickLabels + static_cast<double>(i % columns_) * width_,
-                     kLegendTop + static_cast<double>(line + i / columns_) * kLegendLine);
+                     kLegendTop + static_cast<double>(row) * kLegendLine);
       }
       line += lines_of(group);
     }

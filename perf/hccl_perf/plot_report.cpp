@@ -54,6 +54,7 @@ Curves curves_of(const Results& results) {
 
 std::vector<PlotPoint> points(const std::map<std::uint64_t, std::vector<double>>& values) {
   std::vector<PlotPoint> found;
+  found.reserve(values.size());
   for (const auto& [size, measured] : values)
     found.push_back({static_cast<double>(size), median(measured)});
   return found;

@@ -39,9 +39,9 @@ Ticks linear_ticks(double most) {
   Ticks ticks;
   const double top = most > 0 ? most : 1;
   ticks.step = round_above(top / kAbout);
-  const double steps = std::ceil(top / ticks.step * (1 - 1e-9));
+  const int steps = static_cast<int>(std::ceil(top / ticks.step * (1 - 1e-9)));
   ticks.last = steps * ticks.step;
-  for (double i = 0; i <= steps; ++i) ticks.at.push_back(i * ticks.step);
+  for (int i = 0; i <= steps; ++i) ticks.at.push_back(i * ticks.step);
   return ticks;
 }
 
@@ -68,7 +68,7 @@ Ticks decade_ticks(double least, double most) {
 }
 
 Ticks binary_ticks(double least, double most) {
-  constexpr double kMost = 8;  // ticks
+  constexpr int kMost = 8;  // ticks
   Ticks ticks;
   ticks.first = least;
   ticks.last = most;
@@ -76,10 +76,10 @@ Ticks binary_ticks(double least, double most) {
     ticks.first = least / 2;
     ticks.last = most * 2;
   }
-  const double lowest = std::ceil(std::log2(ticks.first));
-  const double highest = std::floor(std::log2(ticks.last));
-  const double stride = std::max(1.0, std::ceil((highest - lowest) / kMost));
-  for (double exponent = lowest; exponent <= highest; exponent += stride)
+  const int lowest = static_cast<int>(std::ceil(std::log2(ticks.first)));
+  const int highest = static_cast<int>(std::floor(std::log2(ticks.last)));
+  const int stride = std::max(1, (highest - lowest + kMost - 1) / kMost);
+  for (int exponent = lowest; exponent <= highest; exponent += stride)
     ticks.at.push_back(std::exp2(exponent));
   return ticks;
 }
