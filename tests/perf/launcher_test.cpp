@@ -58,6 +58,23 @@ TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
   EXPECT_EQ(board.failure(), "");
 }
 
+TEST(Launch, ReportsAFailureBeforeAnotherStatus) {
+  for (const int slower : {0, 1}) {  // ends first or last
+    Board board(2, 0);
+    const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) {
+      if (links.process == 1) std::this_thread::sleep_for(50ms);
+      return finish(board, links.process, links.process == slower ? 3 : 1);
+    });
+    EXPECT_EQ(status, 1);
+  }
+  Board board(2, 0);
+  EXPECT_EQ(launch({2, 1, 0}, board,
+                   [&](const ChildLinks& links) {
+                     return finish(board, links.process, links.process == 0 ? 3 : 0);
+                   }),
+            3);
+}
+
 TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
   Board board(4, 0);
   CapturedStderr captured;
