@@ -3,18 +3,21 @@
 #include "parse_words.h"
 
 #include <fstream>
-#include <regex>
 #include <set>
+#include <sstream>
 
 namespace hccl_perf {
 namespace {
 
-// The options named in `written`: -b, --minbytes.
-void add_names(std::set<std::string>& names, const std::string& written) {
-  static const std::regex option("(^|[\\s,`])(-{1,2}[A-Za-z][\\w-]*)");
-  for (std::sregex_iterator found(written.begin(), written.end(), option), end; found != end;
-       ++found)
-    names.insert((*found)[2]);
+// The words of `written` that begin with a dash, less what is no part of a name.
+void add_names(std::set<std::string>& names, std::string written) {
+  for (char& letter : written) {
+    if (letter == ',' || letter == '`' || letter == '|') letter = ' ';
+  }
+  std::istringstream words(written);
+  for (std::string word; words >> word;) {
+    if (word.starts_with('-')) names.insert(word);
+  }
 }
 
 std::set<std::string> names_in_help() {
