@@ -39,7 +39,7 @@ void check_count(const CollectiveCall& call, int size) {
   const std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t element =
       reduce::element_size(call.data_type()) * static_cast<std::uint64_t>(size);
-  if (call.count > largest / element)
+  if (element == 0 || call.count > largest / element)
     throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
 }
 

@@ -24,7 +24,7 @@ constexpr std::size_t kCount = 100'003;
 // One thread drives all devices.
 class Devices : public testing::Test {
  protected:
-  Devices() {
+  void SetUp() override {
     succeed(synInitialize());
     for (Member& member : members_) {
       succeed(synDeviceAcquire(&member.device, nullptr));
@@ -32,7 +32,7 @@ class Devices : public testing::Test {
       succeed(synDeviceMalloc(member.device, kCount * 4, 0, 0, &member.memory));
     }
   }
-  ~Devices() override { static_cast<void>(synDestroy()); }
+  void TearDown() override { EXPECT_EQ(synDestroy(), synSuccess); }
 
   struct Member {
     synDeviceId device = SYN_INVALID_DEVICE_ID;
