@@ -3,12 +3,14 @@
 // close-on-exec.
 #include "bootstrap/acceptor.h"
 
+#include "base/deadline.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
 
 #include <cerrno>
+#include <optional>
 
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
@@ -18,7 +20,10 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
+// Ranks that have been let in have their turn after so many connections, however many wait.
+constexpr int kMostAtOnce = 16;
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
+constexpr std::chrono::seconds kComplaintPeriod{10};
 
 }  // namespace
 
@@ -27,6 +32,8 @@ struct Acceptor::Io {
 
   asio::ip::tcp::acceptor acceptor;
   asio::steady_timer timer;
+  bool pausing = false;
+  std::optional<Deadline> next_complaint;
 };
 
 FileDescriptor listen_on(const Address& address) noexcept {
@@ -46,10 +53,10 @@ FileDescriptor listen_on(const Address& address) noexcept {
 }
 
 Acceptor::Acceptor(FileDescriptor listener)
-    : v6_(local_address(listener.get()).v6),
-      io_(std::make_unique<Io>(ControlThread::instance().context())) {
+    : io_(std::make_unique<Io>(ControlThread::instance().context())) {
+  const bool v6 = local_address(listener.get()).v6;
   std::error_code error;
-  io_->acceptor.assign(v6_ ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listener.get(), error);
+  io_->acceptor.assign(v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listener.get(), error);
   if (error) {
     throw Error(hcclSystemError,
                 text("cannot watch the listening socket: ", error.message(), "; raise ulimit -n"));
@@ -59,8 +66,7 @@ Acceptor::Acceptor(FileDescriptor listener)
 
 Acceptor::~Acceptor() { close(); }
 
-void Acceptor::start(std::function<void(FileDescriptor)> on_connection,
-                     std::function<void()> make_room) {
+void Acceptor::start(OnConnection on_connection, std::function<bool()> make_room) {
   on_connection_ = std::move(on_connection);
   make_room_ = std::move(make_room);
   wait_for_connection();
@@ -70,31 +76,43 @@ void Acceptor::wait_for_connection() {
   if (!io_->acceptor.is_open()) return;
   io_->acceptor.async_wait(asio::ip::tcp::acceptor::wait_read,
                            [self = shared_from_this()](const std::error_code& error) {
-                             if (!error) self->accept_connections();
+                             if (!error && !self->io_->pausing) self->accept_connections();
                            });
 }
 
 void Acceptor::accept_connections() {
-  while (io_->acceptor.is_open()) {
-    FileDescriptor socket(
-        accept4(io_->acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  // First, so that an error on one connection does not leave the port deaf.
+  wait_for_connection();
+  for (int count = 0; count < kMostAtOnce && io_->acceptor.is_open(); ++count) {
+    SocketAddress peer;
+    FileDescriptor socket(accept4(io_->acceptor.native_handle(), peer.get(), &peer.length,
+                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
-      on_connection_(std::move(socket));
+      on_connection_(std::move(socket), from_socket_address(peer.get()));
       continue;
     }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EAGAIN) return wait_for_connection();
-    return pause();
+    if (errno == EAGAIN) return;
+    const bool out_of_room =
+        errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (out_of_room && !make_room_()) return pause();
   }
 }
 
+// Nothing here can be closed, so that only other parts of the program can make room.
 void Acceptor::pause() {
-  log(LogLevel::error, "bootstrap", "cannot accept a connection: ", system_error_text(errno),
-      "; raise ulimit -n");
-  make_room_();
+  if (!io_->next_complaint || io_->next_complaint->expired()) {
+    io_->next_complaint = Deadline::after(kComplaintPeriod);
+    log(LogLevel::error, "bootstrap", "cannot accept connections for want of descriptors or ",
+        "memory; raise ulimit -n");
+  }
+  io_->pausing = true;
   io_->timer.expires_after(kNoDescriptorsPause);
   io_->timer.async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error) self->accept_connections();
+    self->io_->pausing = false;
+    if (error || !self->io_->acceptor.is_open()) return;
+    std::error_code ignored;
+    self->io_->acceptor.cancel(ignored);
+    self->accept_connections();
   });
 }
 

@@ -22,11 +22,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
+  using OnConnection = std::function<void(FileDescriptor, const Address& peer)>;
+
   // `on_connection` is called for each connection, `make_room` when there is no descriptor left for
-  // one.
-  void start(std::function<void(FileDescriptor)> on_connection, std::function<void()> make_room);
+  // one: it closes some connection and returns true, or false if it has none to close.
+  void start(OnConnection on_connection, std::function<bool()> make_room);
   void close();
-  [[nodiscard]] bool is_v6() const { return v6_; }
 
  private:
   struct Io;
@@ -35,10 +36,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void accept_connections();
   void pause();
 
-  bool v6_;
   std::unique_ptr<Io> io_;
-  std::function<void(FileDescriptor)> on_connection_;
-  std::function<void()> make_room_;
+  OnConnection on_connection_;
+  std::function<bool()> make_room_;
 };
 
 }  // namespace hccl::bootstrap

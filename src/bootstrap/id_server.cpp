@@ -15,16 +15,33 @@
 #include <cerrno>
 
 #include <asio/steady_timer.hpp>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 namespace hccl::bootstrap {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{5};
-constexpr std::size_t kMostPending = 128;  // connections that have not said who they are
 // Late ranks get a clear answer for a while; a port that the next run needs is given back sooner.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
+
+// Connections that have not said who they are. Others of this process need descriptors too.
+std::size_t most_pending() {
+  constexpr std::size_t kLeast = 8;
+  constexpr std::size_t kMost = 1024;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
+  return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 8), kLeast, kMost);
+}
+
+// A refusal without a session: the greeting that every rank expects, and why.
+void dismiss(const FileDescriptor& socket, const Failure& failure) {
+  Bytes said = encode_frame(FrameType::greeting, serialize(Greeting{}));
+  const Bytes refusal = encode_frame(FrameType::refusal, serialize(failure));
+  said.insert(said.end(), refusal.begin(), refusal.end());
+  static_cast<void>(send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+}
 
 Failure wrong_proof(const UniqueId& id) {
   if (id.kind == UniqueId::Kind::fixed_address) {
@@ -63,11 +80,12 @@ void IdServer::start() {
     self->alive_ = self;
     const std::weak_ptr<IdServer> weak = self;
     self->acceptor_->start(
-        [weak](FileDescriptor socket) {
-          if (const auto server = weak.lock()) server->add_session(std::move(socket));
+        [weak](FileDescriptor socket, const Address& peer) {
+          if (const auto server = weak.lock()) server->take_connection(std::move(socket), peer);
         },
         [weak] {
-          if (const auto server = weak.lock()) server->make_room();
+          const auto server = weak.lock();
+          return server && server->make_room();
         });
   });
 }
@@ -95,31 +113,62 @@ void IdServer::wait_until_all_know(std::chrono::milliseconds patience) {
   told.wait_for(patience);
 }
 
-void IdServer::add_session(FileDescriptor socket) {
+// Most strangers have said the wrong thing before they are accepted: they are worth no session.
+void IdServer::take_connection(FileDescriptor socket, const Address& peer) {
+  std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv
+  const ssize_t count = recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+    return note_silent_leave(peer);
+  const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
+  if (!may_become_hello(heard))
+    return cut_off(socket, peer, "sent bytes that are no hello of ours");
+  if (const auto hello = first_payload(heard, FrameType::early_hello)) {
+    if (!parse_hello(*hello)) return cut_off(socket, peer, "sent a malformed hello");
+    if (!hello_proves(*hello, key_, kNoNonce)) {
+      io_->strangers.report(peer, "does not know the secret");
+      return dismiss(socket, wrong_proof(id_));
+    }
+  }
+  add_session(std::move(socket), peer, {heard.begin(), heard.end()});
+}
+
+// With a reset, which leaves nothing of the connection behind in the kernel.
+void IdServer::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
+  const linger at_once{1, 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  io_->strangers.report(peer, why);
+}
+
+void IdServer::add_session(FileDescriptor socket, const Address& peer, Bytes heard) {
   const auto pending = std::ranges::count_if(sessions_, [](const auto& s) { return s->rank < 0; });
-  if (static_cast<std::size_t>(pending) >= kMostPending) make_room();
-  const auto session = std::make_shared<Session>(std::move(socket), acceptor_->is_v6(), *this);
+  if (static_cast<std::size_t>(pending) >= most_pending()) make_room();
+  const auto session = std::make_shared<Session>(std::move(socket), peer, *this);
   sessions_.push_back(session);
-  session->nonce = random_secret();
   session->set_deadline(kHelloLimit);
-  session->start();
-  Greeting greeting;
-  greeting.nonce = session->nonce;
-  session->send(FrameType::greeting, serialize(greeting));
+  session->start(std::move(heard));
+}
+
+// Only now: who has said nothing yet is told nothing.
+void IdServer::greet(Session& session) {
+  if (std::exchange(session.greeted, true)) return;
+  session.nonce = random_secret();
+  session.send(FrameType::greeting, serialize(Greeting{kProtocolVersion, session.nonce}));
 }
 
 // Ranks say hello at once, so the connection that has been silent longest is a stranger's.
-void IdServer::make_room() {
+bool IdServer::make_room() {
   const auto oldest = std::ranges::find_if(sessions_, [](const auto& s) { return s->rank < 0; });
-  if (oldest == sessions_.end()) return;
+  if (oldest == sessions_.end()) return false;
   const SessionPointer session = *oldest;
   session->close();
   reject(*session, "was silent while too many others wait");
   forget(*session);
+  return true;
 }
 
 void IdServer::on_frame(Session& session, const Frame& frame) {
   if (session.rank < 0) {
+    greet(session);
     on_hello(session, frame);
   } else {
     on_joined_frame(session, frame);
@@ -139,9 +188,9 @@ void IdServer::on_hello(Session& session, const Frame& frame) {
   // An early hello could be a recording of another run's. That matters only if it comes from
   // elsewhere: there, wait for the one that answers this session's nonce.
   const bool early = frame.type == FrameType::early_hello;
-  if (early && !session.is_local) return;
-  const auto hello =
-      early || frame.type == FrameType::hello ? parse_hello(frame.payload) : std::optional<Hello>();
+  const bool repeated = early && std::exchange(session.said_early_hello, true);
+  if (early && !repeated && !session.is_local()) return;
+  const auto hello = repeated ? std::nullopt : parse_hello(frame.payload);
   if (!hello) {
     session.close();
     reject(session, "sent a malformed hello");
@@ -155,7 +204,7 @@ void IdServer::on_hello(Session& session, const Frame& frame) {
     reject(session, text("was refused: ", failure->text));
     return refuse(session, *failure);
   }
-  if (const auto failure = rendezvous_.admit(*hello, session.remote)) {
+  if (const auto failure = rendezvous_.admit(*hello, session.peer().to_text())) {
     const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
     if (!rendezvous_.is_over()) reject(session, text("was refused: ", failure->text));
     refuse(session, *failure);
@@ -168,7 +217,7 @@ void IdServer::on_hello(Session& session, const Frame& frame) {
 
 // Without a secret, a rank on this machine is at least known by its user.
 std::optional<Failure> IdServer::wrong_user(const Session& session) const {
-  if (!key_.empty() || !session.is_local) return std::nullopt;
+  if (!key_.empty() || !session.is_local()) return std::nullopt;
   const auto user = session.peer_user();
   if (!user || *user == geteuid()) return std::nullopt;
   return Failure{hcclInvalidArgument, text("it belongs to user ", *user, ", this job to user ",
@@ -184,8 +233,9 @@ void IdServer::refuse(Session& session, const Failure& failure) {
 void IdServer::seat(Session& session, const Hello& hello) {
   session.lift_deadline();
   told_.resize(static_cast<std::size_t>(rendezvous_.size()));
-  if (key_.empty() && !session.is_local && !std::exchange(warned_unproven_, true)) {
-    log(LogLevel::warning, "bootstrap", "took rank ", hello.rank, " from ", session.remote,
+  if (key_.empty() && !session.is_local() && !std::exchange(warned_unproven_, true)) {
+    log(LogLevel::warning, "bootstrap", "took rank ", hello.rank, " from ",
+        session.peer().to_text(),
         " at its word: HCCL_COMM_ID carries no secret; set HCCL_SECRET on every rank");
   }
   const bool own_rank_is_new = own_rank_ < 0 && hello.process.same_process(self_);
@@ -288,6 +338,7 @@ void IdServer::report_missing() {
 void IdServer::close() {
   if (std::exchange(closed_, true)) return;
   acceptor_->close();
+  io_->strangers.say_how_many_more();
   io_->linger.cancel();
   io_->report.cancel();
   watches_.clear();
@@ -307,11 +358,13 @@ void IdServer::broadcast(FrameType type, const Bytes& payload) {
 }
 
 void IdServer::reject(const Session& session, const std::string& why) {
-  if (session.left_silently) {
-    log(LogLevel::info, "bootstrap", session.remote, " connected and ", why);
-  } else {
-    io_->strangers.report(session.remote, why);
-  }
+  if (session.left_silently) return note_silent_leave(session.peer());
+  io_->strangers.report(session.peer(), why);
+}
+
+void IdServer::note_silent_leave(const Address& peer) const {
+  if (!log_enabled(LogLevel::info)) return;
+  log(LogLevel::info, "bootstrap", peer.to_text(), " connected and closed the connection");
 }
 
 void IdServer::forget(const Session& session) {

@@ -41,8 +41,11 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   struct Io;
   using SessionPointer = std::shared_ptr<Session>;
 
-  void add_session(FileDescriptor socket);
-  void make_room();
+  void take_connection(FileDescriptor socket, const Address& peer);
+  void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
+  static void greet(Session& session);
+  void add_session(FileDescriptor socket, const Address& peer, Bytes heard);
+  bool make_room();
   void on_hello(Session& session, const Frame& frame);
   [[nodiscard]] std::optional<Failure> wrong_user(const Session& session) const;
   void refuse(Session& session, const Failure& failure);
@@ -56,6 +59,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void close();
   void broadcast(FrameType type, const Bytes& payload);
   void reject(const Session& session, const std::string& why);
+  void note_silent_leave(const Address& peer) const;
   void forget(const Session& session);
   void note_told(int rank);
   [[nodiscard]] bool all_told() const;

@@ -4,7 +4,6 @@
 #include "bootstrap/session.h"
 
 #include "base/text.h"
-#include "bootstrap/address.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/socket_owner.h"
 
@@ -12,7 +11,6 @@
 
 #include <asio/buffer.hpp>
 #include <asio/ip/tcp.hpp>
-#include <asio/read.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
 
@@ -21,6 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kFlushPatience{1};
 constexpr std::size_t kMostUnsent = std::size_t{64} << 20;
+constexpr std::size_t kMostReceived = kFrameHeaderSize + kSmallPayload;
 
 }  // namespace
 
@@ -29,39 +28,33 @@ struct Session::Io {
 
   asio::ip::tcp::socket socket;
   asio::steady_timer timer;
-  std::array<std::byte, kFrameHeaderSize> header{};
-  Bytes payload;
+  Bytes received;
   std::deque<Bytes> unsent;
   std::size_t unsent_bytes = 0;
   std::size_t sent = 0;  // of the first unsent frame
   bool writing = false;
   bool finishing = false;
   bool has_deadline = false;
-  bool has_read = false;
+  bool heard_anything = false;
 };
 
-Session::Session(FileDescriptor socket, bool v6, Owner& owner)
-    : io_(std::make_unique<Io>(ControlThread::instance().context())), owner_(&owner) {
-  const Address peer = remote_address(socket.get());
-  remote = peer.to_text();
-  is_local = peer.is_loopback() || peer.same_host(local_address(socket.get()));
-  const int fd = socket.release();
+Session::Session(FileDescriptor socket, const Address& peer, Owner& owner)
+    : io_(std::make_unique<Io>(ControlThread::instance().context())), peer_(peer), owner_(&owner) {
   std::error_code error;
-  io_->socket.assign(v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd, error);
-  if (error) {
-    FileDescriptor(fd).reset();
-    return;
-  }
-  close_in_forked_children(fd);
+  io_->socket.assign(peer.v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), socket.get(), error);
+  if (error) return;
+  close_in_forked_children(socket.release());
   io_->socket.set_option(asio::ip::tcp::no_delay(true), error);
   io_->socket.non_blocking(true, error);
 }
 
 Session::~Session() { close(); }
 
-void Session::start() {
+void Session::start(Bytes heard) {
   if (!io_->socket.is_open()) return fail("cannot be registered with epoll");
-  read_header();
+  io_->heard_anything = !heard.empty();
+  io_->received = std::move(heard);
+  take_frames();
 }
 
 void Session::set_deadline(std::chrono::milliseconds limit) {
@@ -78,37 +71,43 @@ void Session::lift_deadline() {
   io_->timer.cancel();
 }
 
-void Session::read_header() {
-  asio::async_read(io_->socket, asio::buffer(io_->header),
-                   [self = shared_from_this()](const std::error_code& error, std::size_t count) {
-                     Io& io = *self->io_;
-                     self->left_silently = !io.has_read && count == 0;
-                     io.has_read = true;
-                     if (error) {
-                       return self->fail(count == 0 ? "closed the connection"
-                                                    : "closed the connection within a frame");
-                     }
-                     const auto header = parse_header(io.header, kSmallPayload);
-                     if (!header || header->descriptors != 0) {
-                       return self->fail("sent bytes that are no frame of ours");
-                     }
-                     self->read_payload(*header);
-                   });
+void Session::read_some() {
+  Io& io = *io_;
+  const std::size_t before = io.received.size();
+  io.received.resize(kMostReceived);
+  io.socket.async_read_some(
+      asio::buffer(io.received) + before,
+      [self = shared_from_this(), before](const std::error_code& error, std::size_t count) {
+        Io& own = *self->io_;
+        own.received.resize(before + count);
+        if (error) {
+          self->left_silently = !own.heard_anything;
+          return self->fail(before == 0 ? "closed the connection"
+                                        : "closed the connection within a frame");
+        }
+        own.heard_anything = true;
+        self->take_frames();
+      });
 }
 
-void Session::read_payload(const FrameHeader& header) {
-  io_->payload.resize(header.length);
-  asio::async_read(
-      io_->socket, asio::buffer(io_->payload),
-      [self = shared_from_this(), type = header.type](const std::error_code& error, std::size_t) {
-        if (error) return self->fail("closed the connection within a frame");
-        if (self->owner_ == nullptr) return;
-        Frame frame;
-        frame.type = type;
-        frame.payload = std::move(self->io_->payload);
-        self->owner_->on_frame(*self, frame);
-        if (self->owner_ != nullptr) self->read_header();
-      });
+void Session::take_frames() {
+  Bytes& received = io_->received;
+  while (owner_ != nullptr) {
+    if (rank < 0 && !may_become_hello(received))
+      return fail("sent bytes that are no hello of ours");
+    if (received.size() < kFrameHeaderSize) return read_some();
+    const std::span<const std::byte> bytes(received);
+    const auto header = parse_header(bytes.first<kFrameHeaderSize>(), kSmallPayload);
+    if (!header || header->descriptors != 0) return fail("sent bytes that are no frame of ours");
+    const std::size_t end = kFrameHeaderSize + header->length;
+    if (received.size() < end) return read_some();
+    Frame frame;
+    frame.type = header->type;
+    const auto payload = bytes.subspan(kFrameHeaderSize, header->length);
+    frame.payload.assign(payload.begin(), payload.end());
+    received.erase(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(end));
+    owner_->on_frame(*this, frame);
+  }
 }
 
 void Session::send(FrameType type, std::span<const std::byte> payload) {
@@ -169,6 +168,10 @@ void Session::close() {
 
 std::optional<uid_t> Session::peer_user() const {
   return tcp_peer_user(io_->socket.native_handle());
+}
+
+bool Session::is_local() const {
+  return peer_.is_loopback() || peer_.same_host(local_address(io_->socket.native_handle()));
 }
 
 void Session::fail(const std::string& why) {

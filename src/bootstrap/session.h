@@ -2,6 +2,7 @@
 // One connection accepted by an id server: reads and writes frames on the control thread.
 #pragma once
 
+#include "bootstrap/address.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire.h"
 
@@ -30,12 +31,13 @@ class Session : public std::enable_shared_from_this<Session> {
     virtual ~Owner() = default;
   };
 
-  Session(FileDescriptor socket, bool v6, Owner& owner);
+  Session(FileDescriptor socket, const Address& peer, Owner& owner);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  void start();
+  // `heard` is what has been read from the socket already.
+  void start(Bytes heard);
   // Closes the session unless lift_deadline() comes first.
   void set_deadline(std::chrono::milliseconds limit);
   void lift_deadline();
@@ -46,25 +48,29 @@ class Session : public std::enable_shared_from_this<Session> {
   void close();
   // Who owns the other end, if it is on this machine and the kernel tells.
   [[nodiscard]] std::optional<uid_t> peer_user() const;
+  // Whether the other side is on this machine.
+  [[nodiscard]] bool is_local() const;
+  [[nodiscard]] const Address& peer() const { return peer_; }
 
-  int rank = -1;   // once it has joined
-  Secret nonce{};  // of this session's greeting
-  std::string remote;
-  bool left_silently = false;   // has closed without a word
-  bool is_local = false;        // the other side is on this machine
-  bool is_own_process = false;  // and even in this process, once it has joined
+  int rank = -1;               // once it has joined
+  Secret nonce{};              // of this session's greeting
+  bool left_silently = false;  // has closed without a word
+  bool greeted = false;
+  bool said_early_hello = false;
+  bool is_own_process = false;  // the other side is this process, once it has joined
 
  private:
   struct Io;
 
-  void read_header();
-  void read_payload(const FrameHeader& header);
+  void read_some();
+  void take_frames();
   void write_now();
   void write_rest();
   void drop_sent();
   void fail(const std::string& why);
 
   std::unique_ptr<Io> io_;
+  Address peer_;
   Owner* owner_;
 };
 

@@ -3,30 +3,41 @@
 #pragma once
 
 #include "base/log.h"
+#include "bootstrap/address.h"
 
 #include <chrono>
-#include <string>
+#include <string_view>
+#include <utility>
 
 namespace hccl::bootstrap {
 
 class StrangerLog {
  public:
-  void report(const std::string& address, const std::string& why) {
+  ~StrangerLog() { say_how_many_more(); }
+  StrangerLog() = default;
+  StrangerLog(const StrangerLog&) = delete;
+  StrangerLog& operator=(const StrangerLog&) = delete;
+
+  void report(const Address& peer, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();
     if (now - period_start_ >= kPeriod) {
-      if (unsaid_ > 0) {
-        log(LogLevel::warning, "bootstrap", "rejected ", unsaid_, " more connections");
-      }
+      say_how_many_more();
       period_start_ = now;
       said_ = 0;
-      unsaid_ = 0;
     }
     if (said_ == kMostPerPeriod) {
       ++unsaid_;
       return;
     }
     ++said_;
-    log(LogLevel::warning, "bootstrap", "rejected a connection from ", address, ": it ", why);
+    log(LogLevel::warning, "bootstrap", "rejected a connection from ", peer.to_text(), ": it ",
+        why);
+  }
+
+  // At the end, and before a new period begins.
+  void say_how_many_more() {
+    const int unsaid = std::exchange(unsaid_, 0);
+    if (unsaid > 0) log(LogLevel::warning, "bootstrap", "rejected ", unsaid, " more connections");
   }
 
  private:

@@ -38,6 +38,26 @@ std::optional<FrameHeader> parse_header(std::span<const std::byte, kFrameHeaderS
   return FrameHeader{static_cast<FrameType>(type), descriptors, length};
 }
 
+bool may_become_hello(std::span<const std::byte> bytes) {
+  WireWriter magic;
+  magic.put_u32(kFrameMagic);
+  const std::size_t known = std::min(bytes.size(), magic.bytes().size());
+  if (!std::ranges::equal(bytes.first(known), std::span(magic.bytes()).first(known))) return false;
+  if (bytes.size() < kFrameHeaderSize) return true;
+  const auto header = parse_header(bytes.first<kFrameHeaderSize>(), kSmallPayload);
+  return header && header->descriptors == 0 &&
+         (header->type == FrameType::early_hello || header->type == FrameType::hello);
+}
+
+std::optional<std::span<const std::byte>> first_payload(std::span<const std::byte> bytes,
+                                                        FrameType type) {
+  if (bytes.size() < kFrameHeaderSize) return std::nullopt;
+  const auto rest = bytes.subspan(kFrameHeaderSize);
+  const auto header = parse_header(bytes.first<kFrameHeaderSize>(), rest.size());
+  if (!header || header->type != type) return std::nullopt;
+  return rest.first(header->length);
+}
+
 void WireWriter::put_bytes(std::span<const std::byte> bytes) {
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }

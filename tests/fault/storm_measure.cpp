@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures how long eight processes take to initialise a communicator, alone and while strangers
+// flood the id server's port. Prints medians and their ratio; not a test, for it judges times.
+#include "bootstrap/acceptor.h"
+#include "bootstrap/unique_id.h"
+#include "check.h"
+#include "session.h"
+#include "storm.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRanks = 8;
+constexpr int kSilent = 200;
+constexpr int kMalformed = 10'000;
+constexpr int kStep = 100;
+constexpr int kSeconds = 120;
+
+// The storm elsewhere shows what a flood costs just because it takes a core: its server is a
+// process that accepts and closes.
+enum class Weather { calm, elsewhere, storm };
+
+// Counters of the board.
+constexpr int kStarted = 0;
+constexpr int kEnded = 1;
+
+FileDescriptor listener_elsewhere() {
+  bootstrap::Address loopback;
+  loopback.bytes = {127, 0, 0, 1};
+  FileDescriptor listener = bootstrap::listen_on(loopback);
+  require(listener.valid(), "a listening socket");
+  return listener;
+}
+
+hcclUniqueId with_address_of(const FileDescriptor& listener, const hcclUniqueId& id) {
+  bootstrap::UniqueId other = bootstrap::decode(id);
+  other.addresses = {bootstrap::local_address(listener.get())};
+  return bootstrap::encode(other);
+}
+
+pid_t serve_in_child(const FileDescriptor& listener) {
+  const int own = dup(listener.get());  // not one of those that a forked child closes
+  const pid_t child = fork();
+  if (child != 0) {
+    close(own);
+    return child;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (true) {
+    pollfd wanted{own, POLLIN, 0};
+    poll(&wanted, 1, -1);
+    const int socket = accept4(own, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket >= 0) close(socket);
+  }
+}
+
+void rage(World& world, Weather weather) {
+  const hcclUniqueId id = world.board->await_id(0);
+  if (weather == Weather::calm) {
+    world.board->counter(kStarted) = 1;
+    return;
+  }
+  const bool elsewhere = weather == Weather::elsewhere;
+  const FileDescriptor listener = elsewhere ? listener_elsewhere() : FileDescriptor();
+  const pid_t server = elsewhere ? serve_in_child(listener) : -1;
+  Storm storm(elsewhere ? with_address_of(listener, id) : id, kRanks, 1);
+  storm.add_silent(kSilent);
+  const auto begin = Clock::now();
+  int made = 0;
+  // Ten times the thousands asked for at most, so that it lasts until the ranks are done.
+  for (; made < kMalformed || (world.board->counter(kEnded) < kRanks && made < 10 * kMalformed);
+       made += kStep) {
+    storm.attack(kStep);
+    if (made == 5 * kStep) world.board->counter(kStarted) = 1;
+  }
+  const std::chrono::duration<double> took = Clock::now() - begin;
+  world.report(join("storm ", made / took.count()));
+  if (elsewhere) kill(server, SIGKILL);
+}
+
+void join_once(World& world, Weather weather) {
+  if (world.rank == kRanks) return rage(world, weather);
+  Session session(world);
+  hcclUniqueId id{};
+  if (world.rank == 0) {
+    succeed(hcclGetUniqueId(&id));
+    world.board->publish_id(0, id);
+  }
+  id = world.board->await_id(0);
+  world.board->await(kStarted, 1);
+  world.board->barrier(0, kRanks);
+  hcclComm_t communicator = nullptr;
+  const auto begin = Clock::now();
+  succeed(hcclCommInitRank(&communicator, kRanks, id, world.rank));
+  const auto end = Clock::now();
+  world.board->counter(kEnded)++;
+  world.report(
+      join("took ", begin.time_since_epoch().count(), ' ', end.time_since_epoch().count()));
+  world.board->await(kEnded, kRanks);
+  succeed(hcclCommDestroy(communicator));
+  session.finish();
+}
+
+struct Sample {
+  double milliseconds = 0;
+  double connections_per_second = 0;
+};
+
+Sample measure(Weather weather, bool comm_id) {
+  RankOptions options;
+  options.comm_id = comm_id;
+  options.seconds = kSeconds;
+  options.environment = {{"LOG_LEVEL_HCL", "6"}};
+  const auto outcomes = run_ranks(
+      kRanks + 1, [weather](World& world) { join_once(world, weather); }, options);
+  const std::string failed = failures(outcomes);
+  if (!failed.empty()) {
+    std::fputs(failed.c_str(), stderr);
+    std::exit(1);
+  }
+  long long first = std::numeric_limits<long long>::max();
+  long long last = 0;
+  Sample sample;
+  for (const RankOutcome& outcome : outcomes) {
+    for (const std::string& report : outcome.reports) {
+      long long begin = 0;
+      long long end = 0;
+      if (std::sscanf(report.c_str(), "took %lld %lld", &begin, &end) == 2) {
+        first = std::min(first, begin);
+        last = std::max(last, end);
+      }
+      static_cast<void>(std::sscanf(report.c_str(), "storm %lf", &sample.connections_per_second));
+    }
+  }
+  sample.milliseconds = static_cast<double>(last - first) / 1e6;
+  return sample;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values.at(values.size() / 2);
+}
+
+void compare(bool comm_id, int rounds) {
+  std::vector<double> calm;
+  std::vector<double> elsewhere;
+  std::vector<double> storm;
+  std::vector<double> rate;
+  for (int round = 0; round < rounds; ++round) {
+    calm.push_back(measure(Weather::calm, comm_id).milliseconds);
+    elsewhere.push_back(measure(Weather::elsewhere, comm_id).milliseconds);
+    const Sample sample = measure(Weather::storm, comm_id);
+    storm.push_back(sample.milliseconds);
+    rate.push_back(sample.connections_per_second);
+  }
+  std::printf(
+      "%-12s alone %6.1f ms; storm elsewhere %6.1f ms, ratio %.2f; storm on the server %6.1f ms "
+      "(worst %.1f), ratio %.2f, %.0f connections/s\n",
+      comm_id ? "HCCL_COMM_ID" : "unique id", median(calm), median(elsewhere),
+      median(elsewhere) / median(calm), median(storm), std::ranges::max(storm),
+      median(storm) / median(calm), median(rate));
+}
+
+}  // namespace
+}  // namespace hccl::test
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
+  for (const bool comm_id : {false, true}) hccl::test::compare(comm_id, rounds);
+}
