@@ -26,10 +26,12 @@ constexpr std::chrono::seconds kHelloLimit{5};
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
 
-// Connections that have not said who they are. Others of this process need descriptors too.
+// Connections that have not said who they are. Few: others of this process need descriptors too,
+// and each time their number outgrows 64, 128, 256, ..., the kernel lets the thread wait for a
+// grace period of RCU, ten milliseconds on a busy machine.
 std::size_t most_pending() {
   constexpr std::size_t kLeast = 8;
-  constexpr std::size_t kMost = 1024;
+  constexpr std::size_t kMost = 64;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
   return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 8), kLeast, kMost);

@@ -37,7 +37,7 @@ enum class Weather { calm, elsewhere, storm };
 
 // Counters of the board.
 constexpr int kStarted = 0;
-constexpr int kEnded = 1;
+constexpr int kOver = 1;
 
 FileDescriptor listener_elsewhere() {
   bootstrap::Address loopback;
@@ -73,6 +73,7 @@ void rage(World& world, Weather weather) {
   const hcclUniqueId id = world.board->await_id(0);
   if (weather == Weather::calm) {
     world.board->counter(kStarted) = 1;
+    world.board->counter(kOver) = 1;
     return;
   }
   const bool elsewhere = weather == Weather::elsewhere;
@@ -81,15 +82,13 @@ void rage(World& world, Weather weather) {
   Storm storm(elsewhere ? with_address_of(listener, id) : id, kRanks, 1);
   storm.add_silent(kSilent);
   const auto begin = Clock::now();
-  int made = 0;
-  // Ten times the thousands asked for at most, so that it lasts until the ranks are done.
-  for (; made < kMalformed || (world.board->counter(kEnded) < kRanks && made < 10 * kMalformed);
-       made += kStep) {
+  for (int made = 0; made < kMalformed; made += kStep) {
     storm.attack(kStep);
     if (made == 5 * kStep) world.board->counter(kStarted) = 1;
   }
   const std::chrono::duration<double> took = Clock::now() - begin;
-  world.report(join("storm ", made / took.count()));
+  world.report(join("storm ", kMalformed / took.count()));
+  world.board->counter(kOver) = 1;
   if (elsewhere) kill(server, SIGKILL);
 }
 
@@ -108,10 +107,9 @@ void join_once(World& world, Weather weather) {
   const auto begin = Clock::now();
   succeed(hcclCommInitRank(&communicator, kRanks, id, world.rank));
   const auto end = Clock::now();
-  world.board->counter(kEnded)++;
   world.report(
       join("took ", begin.time_since_epoch().count(), ' ', end.time_since_epoch().count()));
-  world.board->await(kEnded, kRanks);
+  world.board->await(kOver, 1);
   succeed(hcclCommDestroy(communicator));
   session.finish();
 }
