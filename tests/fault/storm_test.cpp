@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers flood the id server's port while processes initialise a communicator, and afterwards:
+// the job goes on, and nothing of them stays.
+#include "storm.h"
+
+#include "faults.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kRanks = 8;
+constexpr int kStranger = kRanks;  // the process that is no rank
+constexpr int kSilent = 200;
+constexpr int kMalformed = 10'000;
+constexpr int kStep = 100;
+
+// Counters of the board.
+constexpr int kStarted = 0;
+constexpr int kJoined = 1;
+constexpr int kOver = 2;
+
+hcclUniqueId shared_id(World& world) {
+  if (world.rank == 0) {
+    hcclUniqueId id{};
+    succeed(hcclGetUniqueId(&id));
+    world.board->publish_id(0, id);
+  }
+  return world.board->await_id(0);
+}
+
+Group group_of(hcclComm_t communicator, int rank) {
+  Group group;
+  for (int member = 0; member < kRanks; ++member) group.members.push_back(member);
+  group.rank = rank;
+  group.handle = communicator;
+  return group;
+}
+
+Group join_with(const hcclUniqueId& id, int rank) {
+  hcclComm_t communicator = nullptr;
+  succeed(hcclCommInitRank(&communicator, kRanks, id, rank));
+  return group_of(communicator, rank);
+}
+
+void expect_works(Session& session, const Group& group) {
+  synStreamHandle stream = session.make_stream();
+  OperationRun run(session, group, all_reduce_of(10'000));
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+}
+
+// How many there are of each kind of descriptor, and of threads.
+std::string open_things() {
+  std::map<std::string, int> counts;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    std::erase_if(target, [](unsigned char letter) { return std::isdigit(letter) != 0; });
+    if (!target.empty()) ++counts[target];
+  }
+  const auto threads = std::filesystem::directory_iterator("/proc/self/task", ignored);
+  counts["threads"] = static_cast<int>(std::distance(begin(threads), end(threads)));
+  std::string all;
+  for (const auto& [name, count] : counts) all += join(name, ": ", count, "\n");
+  return all;
+}
+
+// What is open once it has been the same for a second.
+std::string open_things_at_rest() {
+  std::string last;
+  for (int same = 0; same < 20;) {
+    std::string now = open_things();
+    same = now == last ? same + 1 : 0;
+    last.swap(now);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return last;
+}
+
+void rage(World& world) {
+  Storm storm(world.board->await_id(0), kRanks, test_seed());
+  storm.add_silent(kSilent);
+  storm.attack(kStep);
+  world.board->counter(kStarted) = 1;
+  for (int made = kStep; made < kMalformed || world.board->counter(kJoined) < kRanks;
+       made += kStep) {
+    storm.attack(kStep);
+  }
+  storm.add_silent(kSilent);
+  storm.attack(kMalformed / 10);
+  require(storm.all_cut_off(), "connections that the server has not closed");
+  world.report(join(storm.failed()));
+  world.board->counter(kOver) = 1;
+}
+
+void join_in_storm(World& world, bool storm) {
+  if (world.rank == kStranger) {
+    if (storm) rage(world);
+    return;
+  }
+  Session session(world);
+  const hcclUniqueId id = shared_id(world);
+  if (storm) world.board->await(kStarted, 1);
+  const Group group = join_with(id, world.rank);
+  ++world.board->counter(kJoined);
+  expect_works(session, group);
+  if (storm) world.board->await(kOver, 1);
+  expect_works(session, group);
+  succeed(hcclCommDestroy(group.handle));
+  if (world.rank == 0) world.report(open_things_at_rest());
+  session.finish();
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+class Strangers : public testing::TestWithParam<bool> {
+ protected:
+  [[nodiscard]] static RankOptions options() {
+    RankOptions options;
+    options.comm_id = GetParam();
+    options.capture_stderr = true;
+    options.seconds = 120;
+    return options;
+  }
+};
+
+TEST_P(Strangers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
+  const auto run = [](bool storm) {
+    return run_ranks(
+        kRanks + 1, [storm](World& world) { join_in_storm(world, storm); }, options());
+  };
+  const auto calm = run(false);
+  ASSERT_EQ(failures(calm), "");
+  const auto stormy = run(true);
+  ASSERT_EQ(failures(stormy), "") << "seed " << test_seed();
+  ASSERT_EQ(calm[0].reports.size(), 1U);
+  ASSERT_EQ(stormy[0].reports.size(), 1U);
+  EXPECT_EQ(stormy[0].reports[0], calm[0].reports[0]);
+  // With HCCL_COMM_ID the port is given back soon after all have joined.
+  if (!GetParam()) {
+    EXPECT_EQ(stormy[kStranger].reports.at(0), "0") << "failed connections";
+  }
+  const std::string& said = stormy[0].stderr_text;
+  EXPECT_GE(count_of(said, "rejected a connection from 127.9."), 1U) << said;
+  EXPECT_LE(count_of(said, "\n"), 100U) << said;
+}
+
+// None is left for a connection: the port waits quietly until there are some again.
+void join_without_descriptors(World& world) {
+  if (world.rank == kStranger) {
+    Storm storm(world.board->await_id(0), kRanks, test_seed());
+    world.board->await(kStarted, 1);
+    storm.add_silent(kSilent);
+    storm.attack(kMalformed / 10);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    world.board->counter(kOver) = 1;
+    world.board->await(kJoined, kRanks);
+    return;
+  }
+  Session session(world);
+  const hcclUniqueId id = shared_id(world);
+  if (world.rank == 0) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const int lowest_free = dup(0);
+    close(lowest_free);
+    rlimit none{static_cast<rlim_t>(lowest_free), before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    world.board->counter(kStarted) = 1;
+    while (world.board->counter(kOver) == 0) usleep(1000);
+    setrlimit(RLIMIT_NOFILE, &before);
+  }
+  world.board->await(kOver, 1);
+  const Group group = join_with(id, world.rank);
+  ++world.board->counter(kJoined);
+  expect_works(session, group);
+  succeed(hcclCommDestroy(group.handle));
+  session.finish();
+}
+
+TEST_P(Strangers, AreWaitedOutWhereNoDescriptorIsLeft) {
+  const auto outcomes = run_ranks(kRanks + 1, join_without_descriptors, options());
+  EXPECT_EQ(failures(outcomes), "");
+  EXPECT_EQ(count_of(outcomes[0].stderr_text, "cannot accept connections"), 1U)
+      << outcomes[0].stderr_text;
+}
+
+// The silent ones must not take what initialisation itself needs.
+void join_with_few_descriptors(World& world) {
+  if (world.rank == kStranger) {
+    Storm storm(world.board->await_id(0), kRanks, test_seed());
+    storm.add_silent(kSilent);
+    world.board->counter(kStarted) = 1;
+    while (world.board->counter(kJoined) < kRanks) storm.attack(kStep);
+    return;
+  }
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 100;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  Session session(world);
+  const hcclUniqueId id = shared_id(world);
+  world.board->await(kStarted, 1);
+  const Group group = join_with(id, world.rank);
+  ++world.board->counter(kJoined);
+  expect_works(session, group);
+  succeed(hcclCommDestroy(group.handle));
+  session.finish();
+}
+
+TEST_P(Strangers, LeaveDescriptorsToTheRanks) {
+  EXPECT_EQ(failures(run_ranks(kRanks + 1, join_with_few_descriptors, options())), "");
+}
+
+// Two processes claim rank 3; the last rank joins when one of them has been refused.
+constexpr int kClaimed = 3;
+constexpr int kRefused = 4;  // a counter
+
+void claim(World& world) {
+  Session session(world);
+  const hcclUniqueId id = shared_id(world);
+  const int rank = world.rank == kStranger ? kClaimed : world.rank;
+  if (rank == kRanks - 1) world.board->await(kRefused, 1);
+  hcclComm_t communicator = nullptr;
+  const hcclResult_t result = hcclCommInitRank(&communicator, kRanks, id, rank);
+  if (rank == kClaimed && result == hcclInvalidUsage) {
+    world.report(last_hccl_message());
+    ++world.board->counter(kRefused);
+  } else {
+    succeed(result);
+    expect_works(session, group_of(communicator, rank));
+    succeed(hcclCommDestroy(communicator));
+  }
+  session.finish();
+}
+
+TEST_P(Strangers, WhoClaimsATakenRankIsRefusedAndBothAreNamed) {
+  std::vector<pid_t> pids;
+  RankOptions with_pids = options();
+  with_pids.meanwhile = [&](const std::vector<pid_t>& all) { pids = all; };
+  const auto outcomes = run_ranks(kRanks + 1, claim, with_pids);
+  ASSERT_EQ(failures(outcomes), "");
+  const bool stranger_refused = !outcomes[kStranger].reports.empty();
+  const int refused = stranger_refused ? kStranger : kClaimed;
+  const int first = stranger_refused ? kClaimed : kStranger;
+  ASSERT_EQ(outcomes[static_cast<std::size_t>(first)].reports.size(), 0U);
+  ASSERT_EQ(outcomes[static_cast<std::size_t>(refused)].reports.size(), 1U);
+  const std::string said = outcomes[static_cast<std::size_t>(refused)].reports[0];
+  const auto pid = [&](int index) { return pids.at(static_cast<std::size_t>(index)); };
+  for (const std::string& text : {said, outcomes[0].stderr_text}) {
+    EXPECT_TRUE(contains(text, join("rank 3 is already taken by pid ", pid(first), " on host ")))
+        << text;
+    EXPECT_TRUE(contains(text, join(" and pid ", pid(refused), " on host "))) << text;
+    EXPECT_EQ(count_of(text.substr(text.find("rank 3 is already")), "(127.0.0.1:"), 2U) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Port, Strangers, testing::Bool(), [](const auto& mode) {
+  return mode.param ? std::string("OfCommId") : std::string("OfUniqueId");
+});
+
+}  // namespace
+}  // namespace hccl::test
