@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t kReadSize = std::size_t{64} << 10;
 constexpr std::size_t kKernelMost = 253;  // descriptors in one message (SCM_MAX_FD)
-constexpr std::size_t kMostWaiting = 1024;
 
 template <std::size_t Count>
 struct alignas(cmsghdr) ControlBuffer {
@@ -26,8 +25,11 @@ struct alignas(cmsghdr) ControlBuffer {
 
 }  // namespace
 
-FrameChannel::FrameChannel(FileDescriptor socket, std::size_t most_payload)
-    : socket_(std::move(socket)), most_payload_(most_payload) {}
+FrameChannel::FrameChannel(FileDescriptor socket, std::size_t most_payload,
+                           std::size_t most_descriptors)
+    : socket_(std::move(socket)),
+      most_payload_(most_payload),
+      most_descriptors_(most_descriptors) {}
 
 void FrameChannel::send(FrameType type, std::span<const std::byte> payload,
                         const std::vector<int>& descriptors) {
@@ -113,7 +115,7 @@ void FrameChannel::read_some() {
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     return close("this process may not open that many files: raise ulimit -n");
   }
-  if (received_descriptors_.size() > kMostWaiting) refuse("sent too many descriptors");
+  if (received_descriptors_.size() > most_descriptors_) refuse("sent too many descriptors");
 }
 
 std::optional<Frame> FrameChannel::take_frame() {
@@ -144,6 +146,7 @@ std::optional<Frame> FrameChannel::take_frame() {
 
 void FrameChannel::refuse(const std::string& why) {
   received_.clear();
+  received_descriptors_.clear();
   broke_rules_ = true;
   close(why);
 }

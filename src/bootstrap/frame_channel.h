@@ -16,7 +16,9 @@ namespace hccl::bootstrap {
 // Never blocks and never throws for what the other side does: closed() and why() tell. One thread.
 class FrameChannel {
  public:
-  FrameChannel(FileDescriptor socket, std::size_t most_payload);
+  // `most_descriptors`: as many may have arrived without being received.
+  FrameChannel(FileDescriptor socket, std::size_t most_payload,
+               std::size_t most_descriptors = 1024);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   // Queues the frame and sends what can be sent. The descriptors must stay open until flush() says
@@ -53,6 +55,7 @@ class FrameChannel {
 
   FileDescriptor socket_;
   std::size_t most_payload_;
+  std::size_t most_descriptors_;
   std::deque<Unsent> unsent_;
   Bytes received_;
   std::deque<FileDescriptor> received_descriptors_;

@@ -21,7 +21,6 @@
 namespace hccl::bootstrap {
 namespace {
 
-constexpr std::chrono::seconds kHelloLimit{5};
 // Late ranks get a clear answer for a while; a port that the next run needs is given back sooner.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
@@ -66,9 +65,11 @@ struct IdServer::Io {
   StrangerLog strangers;
 };
 
-IdServer::IdServer(UniqueId id, FileDescriptor listener, Bytes key)
+IdServer::IdServer(UniqueId id, FileDescriptor listener, Bytes key,
+                   std::chrono::milliseconds hello_limit)
     : id_(std::move(id)),
       key_(std::move(key)),
+      hello_limit_(hello_limit),
       self_(ProcessIdentity::mine()),
       acceptor_(std::make_shared<Acceptor>(std::move(listener))),
       io_(std::make_unique<Io>(ControlThread::instance().context())) {}
@@ -127,7 +128,7 @@ void IdServer::take_connection(FileDescriptor socket, const Address& peer) {
   if (const auto hello = first_payload(heard, FrameType::early_hello)) {
     if (!parse_hello(*hello)) return cut_off(socket, peer, "sent a malformed hello");
     if (!hello_proves(*hello, key_, kNoNonce)) {
-      io_->strangers.report(peer, "does not know the secret");
+      report_stranger(peer, "does not know the secret");
       return dismiss(socket, wrong_proof(id_));
     }
   }
@@ -138,7 +139,7 @@ void IdServer::take_connection(FileDescriptor socket, const Address& peer) {
 void IdServer::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-  io_->strangers.report(peer, why);
+  report_stranger(peer, why);
 }
 
 void IdServer::add_session(FileDescriptor socket, const Address& peer, Bytes heard) {
@@ -146,7 +147,7 @@ void IdServer::add_session(FileDescriptor socket, const Address& peer, Bytes hea
   if (static_cast<std::size_t>(pending) >= most_pending()) make_room();
   const auto session = std::make_shared<Session>(std::move(socket), peer, *this);
   sessions_.push_back(session);
-  session->set_deadline(kHelloLimit);
+  session->set_deadline(hello_limit_);
   session->start(std::move(heard));
 }
 
@@ -361,7 +362,11 @@ void IdServer::broadcast(FrameType type, const Bytes& payload) {
 
 void IdServer::reject(const Session& session, const std::string& why) {
   if (session.left_silently) return note_silent_leave(session.peer());
-  io_->strangers.report(session.peer(), why);
+  report_stranger(session.peer(), why);
+}
+
+void IdServer::report_stranger(const Address& peer, const std::string& why) {
+  io_->strangers.report([&] { return peer.to_text(); }, why);
 }
 
 void IdServer::note_silent_leave(const Address& peer) const {

@@ -21,8 +21,10 @@ namespace hccl::bootstrap {
 // called from any thread.
 class IdServer final : public std::enable_shared_from_this<IdServer>, public Session::Owner {
  public:
-  // `key` is what ranks must prove to know; empty lets everybody in.
-  IdServer(UniqueId id, FileDescriptor listener, Bytes key);
+  // `key` is what ranks must prove to know; empty lets everybody in. A connection has `hello_limit`
+  // to say a valid hello.
+  IdServer(UniqueId id, FileDescriptor listener, Bytes key,
+           std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
   ~IdServer() override;
 
   void start();
@@ -59,6 +61,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void close();
   void broadcast(FrameType type, const Bytes& payload);
   void reject(const Session& session, const std::string& why);
+  void report_stranger(const Address& peer, const std::string& why);
   void note_silent_leave(const Address& peer) const;
   void forget(const Session& session);
   void note_told(int rank);
@@ -66,6 +69,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
 
   UniqueId id_;
   Bytes key_;
+  std::chrono::milliseconds hello_limit_;
   ProcessIdentity self_;
   std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Io> io_;

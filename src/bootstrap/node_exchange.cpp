@@ -4,8 +4,8 @@
 #include "bootstrap/node_exchange.h"
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/text.h"
+#include "bootstrap/node_guests.h"
 #include "bootstrap/peer_process.h"
 #include "bootstrap/secret.h"
 
@@ -22,7 +22,6 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::chrono::milliseconds kStallPause{5};
-constexpr std::size_t kMostGuests = kMostRanks + 64;
 
 struct NodeAddress {
   sockaddr_un address{};
@@ -59,11 +58,6 @@ FileDescriptor node_socket() {
 
 }  // namespace
 
-// A connection to the leader that has not contributed yet.
-struct NodeExchange::Guest {
-  FrameChannel channel;
-};
-
 FileDescriptor listen_on_node(const SocketName& name) {
   FileDescriptor listener = node_socket();
   const NodeAddress where = node_address(name);
@@ -89,11 +83,12 @@ FileDescriptor connect_to_node(const SocketName& name) {
 }
 
 NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int rank,
-                           FileDescriptor listener)
+                           FileDescriptor listener, Deadline::Duration guest_limit)
     : client_(client),
       table_(table),
       rank_(rank),
       listener_(std::move(listener)),
+      guest_limit_(guest_limit),
       present_(table.ranks.size(), false) {
   roster_.secret = table.secret;
   for (const TableEntry& entry : table.ranks) {
@@ -136,58 +131,33 @@ void NodeExchange::lead(Contribution mine, const std::function<FileDescriptor()>
 }
 
 void NodeExchange::gather() {
-  std::vector<Guest> guests;
+  NodeGuests guests(listener_, table_.ranks.size(), guest_limit_);
   while (!std::ranges::all_of(present_, [](bool here) { return here; })) {
-    std::vector<pollfd> wanted{{listener_.get(), POLLIN, 0}};
-    for (const Guest& guest : guests) {
-      wanted.push_back({guest.channel.fd(), guest.channel.events(), 0});
-    }
-    client_.wait(wanted);
-    std::erase_if(guests, [&](Guest& guest) { return take_contribution(guest); });
-    accept_guests(guests);
+    std::vector<pollfd> wanted = guests.wanted();
+    client_.wait(wanted, guests.patience());
+    guests.serve(
+        [this](FrameChannel& channel, Frame& frame) { return take_contribution(channel, frame); });
   }
 }
 
-void NodeExchange::accept_guests(std::vector<Guest>& guests) {
-  while (true) {
-    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN) return;
-      throw Error(hcclSystemError, text("cannot accept a rank's connection: ",
-                                        system_error_text(errno), "; raise ulimit -n"));
-    }
-    if (peer_user(socket.get()) != geteuid()) {
-      log(LogLevel::warning, "bootstrap", "rejected a connection of another user to rank ", rank_);
-      continue;
-    }
-    if (guests.size() >= kMostGuests) guests.erase(guests.begin());
-    guests.push_back({FrameChannel(std::move(socket), kLargePayload)});
-  }
-}
-
-// True when there is nothing more to expect of this guest.
-bool NodeExchange::take_contribution(Guest& guest) {
-  std::optional<Frame> frame = guest.channel.receive();
-  if (!frame) return guest.channel.closed();
+// False for what no rank of this communicator says.
+bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
   auto message =
-      frame->type == FrameType::contribution ? parse_contribution(frame->payload) : std::nullopt;
-  const bool valid = message && equal_in_constant_time(message->secret, table_.secret) &&
-                     message->rank < static_cast<int>(present_.size()) &&
-                     !present_[static_cast<std::size_t>(message->rank)] &&
-                     frame->descriptors.size() == (message->has_memory ? 1U : 0U);
-  FileDescriptor process = valid ? peer_process(guest.channel.fd()) : FileDescriptor();
-  if (!valid || !process.valid()) {
-    // A rank that is gone is named by the server.
-    if (!valid) log(LogLevel::warning, "bootstrap", "rejected a stranger's bytes at rank ", rank_);
-    return true;
+      frame.type == FrameType::contribution ? parse_contribution(frame.payload) : std::nullopt;
+  if (!message || !equal_in_constant_time(message->secret, table_.secret) ||
+      message->rank >= static_cast<int>(present_.size()) ||
+      present_[static_cast<std::size_t>(message->rank)] ||
+      frame.descriptors.size() != (message->has_memory ? 1U : 0U)) {
+    return false;
   }
+  FileDescriptor process = peer_process(channel.fd());
+  if (!process.valid()) return true;  // a rank that is gone is named by the server
   Member& from = member(message->rank);
   from.blob = std::move(message->blob);
-  if (message->has_memory) from.memory = std::move(frame->descriptors.front());
+  if (message->has_memory) from.memory = std::move(frame.descriptors.front());
   from.process = std::move(process);
   present_[static_cast<std::size_t>(message->rank)] = true;
-  channels_.push_back(std::move(guest.channel));
+  channels_.push_back(std::move(channel));
   return true;
 }
 

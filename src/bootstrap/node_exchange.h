@@ -21,18 +21,17 @@ namespace hccl::bootstrap {
 class NodeExchange {
  public:
   // `listener` is this rank's node socket; `client` tells of other ranks' failure while this waits.
-  NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener);
+  // A connection to the leader has `guest_limit` to contribute.
+  NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener,
+               Deadline::Duration guest_limit = std::chrono::seconds(10));
 
   [[nodiscard]] Roster run(Contribution mine, const std::function<FileDescriptor()>& make_control);
 
  private:
-  struct Guest;
-
   void lead(Contribution mine, const std::function<FileDescriptor()>& make_control);
   void follow(Contribution mine);
   void gather();
-  void accept_guests(std::vector<Guest>& guests);
-  [[nodiscard]] bool take_contribution(Guest& guest);
+  [[nodiscard]] bool take_contribution(FrameChannel& channel, Frame& frame);
   void distribute();
   [[nodiscard]] FrameChannel connect_to_leader();
   [[nodiscard]] bool take_from_leader(Frame& frame);
@@ -45,6 +44,7 @@ class NodeExchange {
   int rank_;
   int leader_ = 0;
   FileDescriptor listener_;
+  Deadline::Duration guest_limit_;
   std::vector<FrameChannel> channels_;  // leader: one per contribution; member: to the leader
   std::vector<bool> present_;           // by rank: its entry is here
   Roster roster_;

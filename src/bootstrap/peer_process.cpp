@@ -13,18 +13,6 @@
 #endif
 
 namespace hccl::bootstrap {
-namespace {
-
-std::optional<ucred> peer_credentials(int unix_socket) noexcept {
-  ucred credentials{};
-  socklen_t length = sizeof(credentials);
-  if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
-    return std::nullopt;
-  }
-  return credentials;
-}
-
-}  // namespace
 
 std::uint64_t own_pid_namespace() {
   struct stat status {};
@@ -44,6 +32,15 @@ FileDescriptor peer_process(int unix_socket) noexcept {
   const auto credentials = peer_credentials(unix_socket);
   if (!credentials || credentials->pid <= 0) return {};
   return open_process(credentials->pid);
+}
+
+std::optional<ucred> peer_credentials(int unix_socket) noexcept {
+  ucred credentials{};
+  socklen_t length = sizeof(credentials);
+  if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return std::nullopt;
+  }
+  return credentials;
 }
 
 std::optional<uid_t> peer_user(int unix_socket) noexcept {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 namespace hccl::bootstrap {
@@ -23,6 +24,8 @@ namespace hccl::bootstrap {
 // kernel has SO_PEERPIDFD. Invalid if it is gone.
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
+// Who was at the other end when it was connected.
+[[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
 // On a busy machine the news of a process's end can overtake what it said by TCP, never the end of

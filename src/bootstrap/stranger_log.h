@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/log.h"
-#include "bootstrap/address.h"
 
 #include <chrono>
 #include <string_view>
@@ -18,7 +17,9 @@ class StrangerLog {
   StrangerLog(const StrangerLog&) = delete;
   StrangerLog& operator=(const StrangerLog&) = delete;
 
-  void report(const Address& peer, std::string_view why) {
+  // `who` makes the stranger's name, if it is to be said.
+  template <class Name>
+  void report(const Name& who, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();
     if (now - period_start_ >= kPeriod) {
       say_how_many_more();
@@ -30,8 +31,7 @@ class StrangerLog {
       return;
     }
     ++said_;
-    log(LogLevel::warning, "bootstrap", "rejected a connection from ", peer.to_text(), ": it ",
-        why);
+    log(LogLevel::warning, "bootstrap", "rejected a connection from ", who(), ": it ", why);
   }
 
   // At the end, and before a new period begins.

@@ -1,57 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers on the port of an id server: whatever they send, the job goes on.
 #include "base/config.h"
-#include "bootstrap/address.h"
+#include "bootstrap/acceptor.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/frame_channel.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/node_exchange.h"
-#include "bootstrap/poll.h"
 #include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
-#include "joining_ranks.h"
+#include "connections.h"
 #include "scoped_environment.h"
 
 #include <random>
 
-#include <sys/socket.h>
-
 namespace hccl::bootstrap::test {
 namespace {
 
-FileDescriptor connect_to_server(const UniqueId& id) {
-  const SocketAddress where = to_socket_address(id.addresses.at(0));
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(connect(socket.get(), where.get(), where.length), 0);
-  return socket;
-}
-
-void send_all(const FileDescriptor& socket, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count <= 0) return;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-}
-
-void send_text(const FileDescriptor& socket, const std::string& said) {
-  send_all(socket, std::as_bytes(std::span(said)));
-}
-
-// The frames the server says until it closes, or until one of this type.
-std::optional<Frame> read_until(FrameChannel& channel, FrameType type) {
-  const Deadline deadline = Deadline::after(kPatience);
-  while (!deadline.expired()) {
-    std::optional<Frame> frame = channel.receive();
-    if (frame && frame->type == type) return frame;
-    if (frame) continue;
-    if (channel.closed()) return std::nullopt;
-    std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
-    poll_until(wanted, deadline);
-  }
-  ADD_FAILURE() << "the server neither answered nor closed";
-  return std::nullopt;
-}
+FileDescriptor connect_to_server(const UniqueId& id) { return connect_to(id.addresses.at(0)); }
 
 class Stranger : public testing::Test {
  public:
@@ -191,26 +154,32 @@ TEST_F(Stranger, AfterRetirementNobodyListens) {
   EXPECT_NE(late.text.find("nobody listens at 127.0.0.1:"), std::string::npos) << late.text;
 }
 
-// On the leader's unix socket: of the same user, but not a rank.
-TEST_F(Stranger, OnTheNodesSocketHoldsNobodyUp) {
-  const Hello hello = valid_hello(0, 2);
-  FileDescriptor listener = listen_on_node(hello.node_socket);
-  EXPECT_THROW(static_cast<void>(listen_on_node(hello.node_socket)), Error);
-  std::vector<FrameChannel> strangers;
-  strangers.reserve(3);
-  for (int i = 0; i < 3; ++i) strangers.emplace_back(connect_to_node(hello.node_socket), 1000);
-  strangers[0].send(FrameType::go, {});
-  strangers[1].send(FrameType::contribution, serialize(ContributionMessage{{}, 1, false, {}}));
-  Ending other;
-  std::thread rank_one([&] { other = try_join(id(), 2, 1); });
-  RendezvousClient client(server(), key(), hello, Deadline::after(kPatience));
-  client.join([] {});
-  const Table table = client.wait_for_table();
-  NodeExchange exchange(client, table, 0, std::move(listener));
-  const Roster roster = exchange.run(contribution_of(0), [] { return memory_with(-2); });
-  rank_one.join();
-  EXPECT_EQ(complaint(roster, 2, 0), "");
-  EXPECT_EQ(other.code, hcclSuccess) << other.text;
+// Whatever it says, or does not say, or says drop by drop.
+TEST_F(Stranger, HasLittleTimeForItsHello) {
+  Address loopback;
+  loopback.bytes = {127, 0, 0, 1};
+  FileDescriptor listener = listen_on(loopback);
+  ASSERT_TRUE(listener.valid());
+  UniqueId own = server();
+  own.addresses = {local_address(listener.get())};
+  const auto quick =
+      std::make_shared<IdServer>(own, std::move(listener), key(), std::chrono::milliseconds(100));
+  quick->start();
+  const Bytes hello = bytes_of(valid_hello(1, 3), key());
+  std::vector<FileDescriptor> strangers;
+  for (const std::size_t said :
+       {std::size_t{0}, std::size_t{1}, std::size_t{12}, hello.size() - 1}) {
+    strangers.push_back(connect_to_server(own));
+    send_all(strangers.back(), std::span(hello).first(said));
+  }
+  const FileDescriptor slow = connect_to_server(own);
+  for (std::size_t said = 0; said + 1 < hello.size(); ++said) {
+    send_all(slow, std::span(hello).subspan(said, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (const FileDescriptor& stranger : strangers) EXPECT_TRUE(is_cut_off(stranger));
+  EXPECT_TRUE(is_cut_off(slow));
+  quick->stop();
 }
 
 // A server that is none: the rank finds out and says so.

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers on the unix socket of a leader: of the same user, or of another one. Whatever they
+// send, the exchange goes on, and no descriptor of theirs stays.
+#include "base/config.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/node_exchange.h"
+#include "bootstrap/secret.h"
+#include "bootstrap/server_registry.h"
+#include "connections.h"
+#include "scoped_environment.h"
+
+#include <future>
+
+#include <sys/wait.h>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+constexpr uid_t kNobody = 65534;
+
+// One message with the bytes and so many descriptors.
+void send_with_descriptors(const FileDescriptor& socket, std::span<const std::byte> bytes,
+                           std::size_t count) {
+  const FileDescriptor memory = memory_with(1);
+  const std::vector<int> all(count, memory.get());
+  std::vector<std::byte> control(CMSG_SPACE(count * sizeof(int)));
+  std::vector<std::byte> said(bytes.begin(), bytes.end());
+  iovec part{said.data(), said.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(header), all.data(), count * sizeof(int));
+  EXPECT_EQ(sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
+}
+
+// Two ranks that have joined. The leader waits for the contribution of rank 1, which comes with
+// finish().
+class NodeStranger : public testing::Test {
+ protected:
+  NodeStranger() {
+    environment_.set("HCCL_SOCKET_IFNAME", "lo");
+    environment_.remove("HCCL_COMM_ID");
+    load_config();
+    id_ = create_unique_id();
+    leader_ = hello(0);
+    member_ = hello(1);
+    leader_listener_ = listen_on_node(leader_.node_socket);
+    member_listener_ = listen_on_node(member_.node_socket);
+  }
+  ~NodeStranger() override { retire_unique_id(id_); }
+
+  void start(Deadline::Duration guest_limit = std::chrono::hours(1)) {
+    const auto join = [this](const Hello& said) {
+      const UniqueId server = decode(id_);
+      auto client = std::make_unique<RendezvousClient>(server, proof_key(server), said,
+                                                       Deadline::after(kPatience));
+      client->join([] {});
+      return client;
+    };
+    leader_client_ = join(leader_);
+    member_client_ = join(member_);
+    table_ = leader_client_->wait_for_table();
+    EXPECT_EQ(member_client_->wait_for_table().secret, table_.secret);
+    leading_ = std::async(std::launch::async, [this, guest_limit] {
+      NodeExchange exchange(*leader_client_, table_, 0, std::move(leader_listener_), guest_limit);
+      return exchange.run(contribution_of(0), [] { return memory_with(-2); });
+    });
+  }
+
+  void finish() {
+    NodeExchange exchange(*member_client_, table_, 1, std::move(member_listener_));
+    const Roster member = exchange.run(contribution_of(1), [] { return FileDescriptor(); });
+    EXPECT_EQ(complaint(member, 2, 1), "");
+    EXPECT_EQ(complaint(leading_.get(), 2, 0), "");
+  }
+
+  [[nodiscard]] FileDescriptor connect_to_leader() const {
+    return connect_to_node(leader_.node_socket);
+  }
+  // The bytes of a contribution of rank 1 that announces so many descriptors.
+  [[nodiscard]] Bytes contribution(std::size_t announced, bool has_memory = true,
+                                   int rank = 1) const {
+    return encode_frame(FrameType::contribution,
+                        serialize(ContributionMessage{table_.secret, rank, has_memory, {}}),
+                        announced);
+  }
+  [[nodiscard]] const Hello& leader() const { return leader_; }
+  [[nodiscard]] const Secret& secret() const { return table_.secret; }
+
+ private:
+  static Hello hello(int rank) {
+    return {random_secret(), rank, 2, ProcessIdentity::mine(), random_secret()};
+  }
+
+  hccl::test::ScopedEnvironment environment_;
+  hcclUniqueId id_{};
+  Hello leader_;
+  Hello member_;
+  FileDescriptor leader_listener_;
+  FileDescriptor member_listener_;
+  std::unique_ptr<RendezvousClient> leader_client_;
+  std::unique_ptr<RendezvousClient> member_client_;
+  Table table_;
+  std::future<Roster> leading_;
+};
+
+TEST_F(NodeStranger, WithTheWrongBytesIsCutOff) {
+  start();
+  const Bytes truncated_blob = encode_frame(FrameType::contribution, Bytes(20));
+  const ContributionMessage other_secret{{}, 1, false, {}};
+  Bytes huge = encode_frame(FrameType::contribution, {});
+  huge[10] = std::byte{0x20};  // two megabytes
+  for (const Bytes& said :
+       {Bytes(500, std::byte{0xAB}), encode_frame(FrameType::go, {}), truncated_blob, huge,
+        encode_frame(FrameType::contribution, serialize(other_secret)), contribution(0, false, 2),
+        contribution(0, false, kMostRanks - 1), contribution(0, false, -1),
+        contribution(0, false, 0)}) {
+    const FileDescriptor socket = connect_to_leader();
+    send_all(socket, said);
+    EXPECT_TRUE(is_cut_off(socket));
+  }
+  finish();
+}
+
+TEST_F(NodeStranger, WithTheWrongDescriptorsLeavesNoneOfThem) {
+  start();
+  const std::ptrdiff_t before = open_descriptors();
+  struct Case {
+    Bytes said;
+    std::size_t sent;
+  };
+  for (const auto& [said, sent] :
+       {Case{contribution(1), 4}, Case{contribution(1), 200}, Case{contribution(2), 2},
+        Case{contribution(4), 4}, Case{contribution(1, false), 1}, Case{contribution(5), 5},
+        Case{Bytes(1), 253}, Case{Bytes(2000, std::byte{1}), 100}}) {
+    const FileDescriptor socket = connect_to_leader();
+    send_with_descriptors(socket, said, sent);
+    EXPECT_TRUE(is_cut_off(socket)) << sent;
+  }
+  // A few with each byte.
+  const FileDescriptor socket = connect_to_leader();
+  const Bytes valid = contribution(1);
+  send_with_descriptors(socket, std::span(valid).first(1), 1);
+  send_with_descriptors(socket, std::span(valid).subspan(1, 1), 1);
+  EXPECT_TRUE(is_cut_off(socket));
+  const FileDescriptor without = connect_to_leader();
+  send_all(without, valid);
+  EXPECT_TRUE(is_cut_off(without));
+  EXPECT_EQ(open_descriptors() - 2, before);
+  finish();
+}
+
+TEST_F(NodeStranger, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
+  start(std::chrono::milliseconds(50));
+  const FileDescriptor silent = connect_to_leader();
+  const FileDescriptor halfway = connect_to_leader();
+  const Bytes valid = contribution(0);
+  send_all(halfway, std::span(valid).first(20));
+  EXPECT_TRUE(is_cut_off(silent));
+  EXPECT_TRUE(is_cut_off(halfway));
+  finish();
+}
+
+TEST_F(NodeStranger, InGreatNumbersHoldsNobodyUp) {
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(connect_to_leader());
+  start();
+  finish();
+}
+
+TEST_F(NodeStranger, OfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  start();
+  // What it says would be a contribution of rank 1.
+  const Bytes valid =
+      encode_frame(FrameType::contribution, serialize(ContributionMessage{secret(), 1, false, {}}));
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(2);
+    const FileDescriptor socket = connect_to_leader();
+    static_cast<void>(send(socket.get(), valid.data(), valid.size(), MSG_NOSIGNAL));
+    _exit(is_cut_off(socket) ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  finish();
+}
+
+TEST_F(NodeStranger, CannotTakeANameThatIsTaken) {
+  EXPECT_THROW(static_cast<void>(listen_on_node(leader().node_socket)), Error);
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test
