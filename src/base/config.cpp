@@ -22,20 +22,8 @@
 namespace hccl {
 namespace {
 
-bool printable(std::string_view value) {
-  return std::all_of(value.begin(), value.end(),
-                     [](unsigned char letter) { return std::isprint(letter) != 0; });
-}
-
 bool read_comm_id(Config& config, const std::string& value) {
-  const std::size_t colon = value.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
-  const std::string_view address = std::string_view(value).substr(0, colon);
-  const auto port = parse_number(std::string_view(value).substr(colon + 1));
-  if (!port || *port == 0 || *port > 65535) return false;
-  if (!printable(address) || address.find_first_of(" \t/") != std::string_view::npos) return false;
-  const bool opened = address.front() == '[';
-  if (opened != (address.back() == ']') || address == "[" || address == "[]") return false;
+  if (!parse_host_and_port(value)) return false;
   config.comm_id = value;
   return true;
 }
@@ -253,8 +241,8 @@ Config parse(const std::map<std::string, std::string>& stored) {
   for (const Variable& variable : kVariables) {
     const std::optional<std::string> value = raw_value(stored, variable.name);
     if (!value || value->empty() || variable.read(result, *value)) continue;
-    throw Error(hcclInvalidArgument, text(variable.name, "=\"", *value,
-                                          "\" is not valid: set it to ", variable.accepted));
+    throw Error(hcclInvalidArgument, text(variable.name, '=', quoted(*value),
+                                          " is not valid: set it to ", variable.accepted));
   }
   return result;
 }

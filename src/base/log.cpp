@@ -81,7 +81,7 @@ void open_log_file(const std::string& pattern) {
   if (fd < 0) {
     throw Error(
         hcclInvalidArgument,
-        text("HCCL_DEBUG_FILE=\"", pattern, "\" is not valid: cannot open ", path, " (",
+        text("HCCL_DEBUG_FILE=", quoted(pattern), " is not valid: cannot open ", quoted(path), " (",
              system_error_text(errno), "): set it to the path of a file that can be written"));
   }
   if (log_file_descriptor < 0) {

@@ -30,6 +30,30 @@ namespace hccl {
   return number;
 }
 
+[[nodiscard]] inline bool printable(std::string_view value) {
+  return std::all_of(value.begin(), value.end(),
+                     [](unsigned char letter) { return std::isprint(letter) != 0; });
+}
+
+struct HostAndPort {
+  std::string host;  // without brackets, never empty
+  std::uint16_t port = 0;
+};
+
+// "host:port", split at the last colon; an IPv6 host bare or in brackets.
+[[nodiscard]] inline std::optional<HostAndPort> parse_host_and_port(std::string_view value) {
+  const std::size_t colon = value.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto port = parse_number(value.substr(colon + 1));
+  if (!port || *port == 0 || *port > 65535) return std::nullopt;
+  std::string_view host = value.substr(0, colon);
+  if (host.starts_with('[') != host.ends_with(']')) return std::nullopt;
+  if (host.starts_with('[') && host.size() > 1) host = host.substr(1, host.size() - 2);
+  if (host.empty() || !printable(host)) return std::nullopt;
+  if (host.find_first_of(" /[]") != std::string_view::npos) return std::nullopt;
+  return HostAndPort{std::string(host), static_cast<std::uint16_t>(*port)};
+}
+
 // "30" or "0.5"; a limit below a millisecond is rounded up, for zero means never.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds> parse_seconds(
     std::string_view value) {

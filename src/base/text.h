@@ -4,6 +4,7 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace hccl {
 
@@ -13,6 +14,10 @@ template <class... Parts>
   (out << ... << parts);
   return out.str();
 }
+
+// In quotes and on one line whatever it holds: control characters become '?', and what is longer
+// than a line is cut.
+[[nodiscard]] std::string quoted(std::string_view value);
 
 // strerror without its shared buffer.
 [[nodiscard]] std::string system_error_text(int error_number);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostAddresses = 8;
 
 [[noreturn]] void refuse(const std::string& comm_id, const std::string& why) {
-  throw Error(hcclInvalidArgument, text("HCCL_COMM_ID=\"", comm_id, "\": ", why,
+  throw Error(hcclInvalidArgument, text("HCCL_COMM_ID=", quoted(comm_id), ": ", why,
                                         "; set it to address:port, e.g. 127.0.0.1:5555, "
                                         "[::1]:5555 or localhost:5555"));
 }
@@ -34,7 +34,8 @@ std::vector<Address> look_up(const std::string& comm_id, const std::string& host
   int status = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   // A bare system (a fresh chroot) has no /etc/hosts; the name means this all the same.
   if (status != 0 && host == "localhost") status = getaddrinfo("127.0.0.1", nullptr, &hints, &list);
-  if (status != 0) refuse(comm_id, text("no address for \"", host, "\": ", gai_strerror(status)));
+  if (status != 0)
+    refuse(comm_id, text("no address for ", quoted(host), ": ", gai_strerror(status)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
   std::vector<Address> addresses;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
@@ -42,7 +43,7 @@ std::vector<Address> look_up(const std::string& comm_id, const std::string& host
     const Address address = from_socket_address(entry->ai_addr);
     if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
   }
-  if (addresses.empty()) refuse(comm_id, text("\"", host, "\" has no IPv4 or IPv6 address"));
+  if (addresses.empty()) refuse(comm_id, text(quoted(host), " has no IPv4 or IPv6 address"));
   std::ranges::stable_sort(addresses, {}, &Address::v6);
   if (addresses.size() > kMostAddresses) addresses.resize(kMostAddresses);
   return addresses;
@@ -133,16 +134,10 @@ Address remote_address(int socket) {
 }
 
 std::vector<Address> parse_comm_id(const std::string& comm_id) {
-  const std::size_t colon = comm_id.rfind(':');
-  if (colon == std::string::npos || colon == 0) refuse(comm_id, "no \":port\"");
-  const std::optional<std::uint64_t> port = parse_number(comm_id.substr(colon + 1));
-  if (!port || *port == 0 || *port > 65535) refuse(comm_id, "the port is not within 1..65535");
-  std::string host = comm_id.substr(0, colon);
-  const bool bracketed = host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (host.empty()) refuse(comm_id, "no address before the port");
-  std::vector<Address> addresses = look_up(comm_id, host);
-  for (Address& address : addresses) address.port = static_cast<std::uint16_t>(*port);
+  const std::optional<HostAndPort> parts = parse_host_and_port(comm_id);
+  if (!parts) refuse(comm_id, "not an address and a port from 1 to 65535");
+  std::vector<Address> addresses = look_up(comm_id, parts->host);
+  for (Address& address : addresses) address.port = parts->port;
   return addresses;
 }
 

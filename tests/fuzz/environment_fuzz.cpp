@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of all variables: "NAME=value", of which the names that the library reads matter.
+#include "base/config.h"
+#include "base/error.h"
+#include "base/parse.h"
+#include "fuzz.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace {
+
+using namespace hccl;
+
+constexpr std::array kNames{"HCCL_COMM_ID",       "HCCL_SOCKET_IFNAME",
+                            "HCCL_NODE_ID",       "HCCL_SECRET",
+                            "HCCL_INIT_TIMEOUT",  "HCCL_TIMEOUT",
+                            "HCCL_HANG_REPORT",   "LOG_LEVEL_ALL",
+                            "LOG_LEVEL_HCL",      "HCCL_DEBUG",
+                            "HCCL_DEBUG_FILE",    "HCCL_DEVICE_TYPE",
+                            "HCCL_DEVICE_MEMORY", "HCCL_DEVICE_COUNT",
+                            "HCCL_STRICT",        "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE"};
+
+void expect_sane(const Config& config) {
+  constexpr std::chrono::hours kMost{24 * 366 * 40};
+  for (const auto limit : {config.init_timeout, config.operation_timeout, config.hang_report}) {
+    fuzz::check(limit.count() >= 0 && limit < kMost, "a time is within bounds");
+  }
+  fuzz::check(config.device_count >= 1 && config.device_count <= 64, "a number of devices");
+  fuzz::check(config.log_level >= LogLevel::trace && config.log_level <= LogLevel::off, "a level");
+  fuzz::check(config.device_memory <= std::uint64_t{16} << 40, "an amount of memory");
+  fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "a comm id");
+}
+
+// Whatever was refused is named, in one line that fits a terminal.
+void expect_clear(const Error& error, const std::string& name) {
+  const std::string_view said = error.what();
+  fuzz::check(error.code() == hcclInvalidArgument, "a bad value is an invalid argument");
+  fuzz::check(said.starts_with(name), "the variable is named");
+  fuzz::check(said.size() < 500, "a short text");
+  fuzz::check(std::ranges::none_of(said, [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
+              "no control characters");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string assignment(data, std::find(data, data + size, 0));
+  const std::size_t equals = std::min(assignment.find('='), assignment.size());
+  const std::string name = assignment.substr(0, equals);
+  const std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
+  if (std::ranges::find(kNames, name) == kNames.end()) return 0;
+  for (const char* other : kNames) unsetenv(other);
+  setenv(name.c_str(), value.c_str(), 1);
+  try {
+    expect_sane(parse_environment());
+    fuzz::accepted = true;
+  } catch (const Error& error) {
+    expect_clear(error, name);
+  }
+  unsetenv(name.c_str());
+  return 0;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A frame channel at the end of a connection whose reads see as much as the input says. Actions:
+// even: bytes as they are, with `detail` descriptors; odd: a whole frame, cut in two at `detail`.
+#include "bootstrap/frame_channel.h"
+#include "fuzz.h"
+
+namespace {
+
+using namespace hccl;
+using namespace hccl::bootstrap;
+
+constexpr std::size_t kMostSteps = 40;
+constexpr std::size_t kMostPayload = 4096;
+
+struct Sent {
+  std::size_t whole_frames = 0;
+  bool only_frames = true;
+};
+
+void say(int socket, const fuzz::Step& step, Sent& sent) {
+  if (step.action % 2 == 0) {
+    sent.only_frames = false;
+    if (!step.bytes.empty()) fuzz::send_bytes(socket, step.bytes, step.detail);
+    return;
+  }
+  const Bytes frame = encode_frame(FrameType::entry, step.bytes);
+  const std::size_t cut = 1 + step.detail % (frame.size() - 1);
+  const bool all = fuzz::send_bytes(socket, std::span(frame).first(cut)) &&
+                   fuzz::send_bytes(socket, std::span(frame).subspan(cut));
+  if (!all || step.bytes.size() > kMostPayload) sent.only_frames = false;
+  ++sent.whole_frames;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const int before = fuzz::open_descriptors();
+  {
+    fuzz::Connection connection = fuzz::make_connection();
+    Sent sent;
+    for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
+      say(connection.far.get(), step, sent);
+    }
+    connection.far.reset();
+    FrameChannel channel(std::move(connection.near), kMostPayload, 8);
+    std::size_t received = 0;
+    for (std::size_t round = 0; round < 10 * kMostSteps + size; ++round) {
+      const std::optional<Frame> frame = channel.receive();
+      if (frame) ++received;
+      if (frame) fuzz::check(frame->payload.size() <= kMostPayload, "no frame is too large");
+      if (!frame && channel.closed()) break;
+    }
+    fuzz::check(channel.closed(), "the end of the connection is seen");
+    fuzz::accepted = received > 0 && !channel.broke_rules();
+    if (sent.only_frames) {
+      fuzz::check(received == sent.whole_frames && !channel.broke_rules(),
+                  "every frame arrives, wherever it was cut");
+    }
+  }
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  return 0;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz.h"
+
+#include "bootstrap/sha256.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::fuzz {
+
+using bootstrap::Bytes;
+
+void check(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "does not hold: %s\n", what);
+  std::abort();
+}
+
+std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most) {
+  std::vector<Step> steps;
+  constexpr std::size_t kHead = 4;
+  while (input.size() >= kHead && steps.size() < most) {
+    bootstrap::WireReader reader(input);
+    Step step;
+    step.action = reader.u8();
+    step.detail = reader.u8();
+    const std::size_t length = std::min<std::size_t>(reader.u16(), input.size() - kHead);
+    const auto bytes = input.subspan(kHead, length);
+    step.bytes.assign(bytes.begin(), bytes.end());
+    input = input.subspan(kHead + length);
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+Bytes write_play(const std::vector<Step>& steps) {
+  bootstrap::WireWriter writer;
+  for (const Step& step : steps) {
+    writer.put_u8(step.action);
+    writer.put_u8(step.detail);
+    writer.put_u16(static_cast<std::uint16_t>(step.bytes.size()));
+    writer.put_bytes(step.bytes);
+  }
+  return writer.take();
+}
+
+int open_descriptors() {
+  DIR* const folder = opendir("/proc/self/fd");
+  int count = 0;
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+Connection make_connection() {
+  std::array<int, 2> ends{-1, -1};
+  check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
+        "there is a pair of sockets");
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors) {
+  constexpr std::size_t kMost = 253;  // of one message (SCM_MAX_FD)
+  static const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  descriptors = std::min(descriptors, kMost);
+  Bytes said(bytes.begin(), bytes.end());
+  iovec part{said.data(), said.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kMost * sizeof(int))> control{};
+  if (descriptors > 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
+    const std::vector<int> all(descriptors, file);
+    std::memcpy(CMSG_DATA(header), all.data(), descriptors * sizeof(int));
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(said.size());
+}
+
+const Bytes& fixed_key() {
+  static const Bytes key(16, std::byte{0x5A});
+  return key;
+}
+
+Bytes proved(std::string_view who, std::span<const std::byte> nonce,
+             std::span<const std::byte> payload) {
+  const std::array<std::span<const std::byte>, 3> parts{
+      std::as_bytes(std::span(who.data(), who.size())), nonce, payload};
+  const bootstrap::Digest proof = bootstrap::hmac(fixed_key(), parts);
+  Bytes message(payload.begin(), payload.end());
+  message.insert(message.end(), proof.begin(), proof.end());
+  return message;
+}
+
+}  // namespace hccl::fuzz

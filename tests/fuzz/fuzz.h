@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all fuzz targets share. A target is LLVMFuzzerTestOneInput: it returns for whatever input,
+// or aborts when a property does not hold.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "bootstrap/wire.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace hccl::fuzz {
+
+// Whether the input was what the parser is made for: a target sets it, corpora are checked by it.
+inline bool accepted = false;
+
+// Aborts with the text unless the condition holds.
+void check(bool condition, const char* what);
+
+[[nodiscard]] inline std::span<const std::byte> bytes_of(const std::uint8_t* data,
+                                                         std::size_t size) {
+  return std::as_bytes(std::span(data, size));
+}
+
+// An input as a play: steps of a number that says what to do, one that says with what, and bytes.
+struct Step {
+  std::uint8_t action = 0;
+  std::uint8_t detail = 0;
+  bootstrap::Bytes bytes;
+};
+// At most `most` steps; what is cut short has fewer bytes.
+[[nodiscard]] std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most);
+[[nodiscard]] bootstrap::Bytes write_play(const std::vector<Step>& steps);
+
+// How many descriptors this process has.
+[[nodiscard]] int open_descriptors();
+
+// The ends of a connection that keeps the bounds between sends, so that a test decides how much
+// each read sees.
+struct Connection {
+  FileDescriptor near;
+  FileDescriptor far;
+};
+[[nodiscard]] Connection make_connection();
+
+// One send, with so many descriptors of some file; false if it could not be sent.
+bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
+
+// A key, a nonce and a process that are the same in each run, so that inputs stay valid.
+[[nodiscard]] const bootstrap::Bytes& fixed_key();
+// The payload and its proof, as a rank or a server that knows the key would say it.
+[[nodiscard]] bootstrap::Bytes proved(std::string_view who, std::span<const std::byte> nonce,
+                                      std::span<const std::byte> payload);
+
+}  // namespace hccl::fuzz

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every message's parser. The first byte says which; what is accepted survives being encoded.
+#include "bootstrap/messages.h"
+#include "fuzz.h"
+
+namespace {
+
+using namespace hccl::bootstrap;
+namespace fuzz = hccl::fuzz;
+
+template <class Parse, class Encode>
+void try_message(std::span<const std::byte> bytes, Parse parse, Encode encode) {
+  const auto message = parse(bytes);
+  fuzz::accepted = message.has_value();
+  if (!message) return;
+  const Bytes first = encode(*message);
+  const auto again = parse(std::span<const std::byte>(first));
+  fuzz::check(again.has_value(), "what was accepted is accepted again");
+  fuzz::check(encode(*again) == first, "a message survives encoding");
+}
+
+void try_all(std::uint8_t which, std::span<const std::byte> bytes) {
+  const auto plain = [](const auto& message) { return serialize(message); };
+  const auto keyed = [](const auto& message) {
+    return serialize(message, fuzz::fixed_key(), kNoNonce);
+  };
+  switch (which % 9) {
+    case 0:
+      return try_message(bytes, parse_greeting, plain);
+    case 1:
+      return try_message(bytes, parse_hello, keyed);
+    case 2:
+      return try_message(bytes, parse_welcome, keyed);
+    case 3:
+      return try_message(bytes, parse_failure, plain);
+    case 4:
+      return try_message(bytes, parse_gave_up, plain);
+    case 5:
+      return try_message(bytes, parse_table, plain);
+    case 6:
+      return try_message(bytes, parse_contribution, plain);
+    case 7:
+      return try_message(bytes, parse_entry, plain);
+    default:
+      return try_message(bytes, parse_rank, [](int rank) { return serialize_rank(rank); });
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto bytes = fuzz::bytes_of(data + 1, size - 1);
+  try_all(*data, bytes);
+  static_cast<void>(hello_proves(bytes, fuzz::fixed_key(), kNoNonce));
+  static_cast<void>(welcome_proves(bytes, fuzz::fixed_key(), kNoNonce));
+  static_cast<void>(may_become_hello(bytes));
+  return 0;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a unique id, as a program may pass them: cut short, damaged, or another library's.
+#include "base/error.h"
+#include "bootstrap/sha256.h"
+#include "bootstrap/unique_id.h"
+#include "fuzz.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace {
+
+using namespace hccl;
+using namespace hccl::bootstrap;
+
+constexpr std::size_t kLengthBytes = 2;
+constexpr std::size_t kChecksumSize = 8;
+
+hcclUniqueId id_of(std::span<const std::byte> input) {
+  hcclUniqueId id{};
+  WireReader reader(input);
+  id.length = reader.u16();
+  const auto content = input.subspan(std::min(kLengthBytes, input.size()));
+  std::memcpy(id.internal, content.data(), std::min(content.size(), sizeof(id.internal)));
+  return id;
+}
+
+// Otherwise the checksum keeps nearly all inputs from the code behind it.
+void repair_checksum(hcclUniqueId& id) {
+  if (id.length < kChecksumSize || id.length > sizeof(id.internal)) return;
+  const std::size_t body = id.length - kChecksumSize;
+  const Digest digest = sha256(std::as_bytes(std::span(id.internal)).first(body));
+  std::memcpy(&id.internal[body], digest.data(), kChecksumSize);
+}
+
+bool try_decode(const hcclUniqueId& id) {
+  try {
+    const UniqueId decoded = decode(id);
+    const UniqueId again = decode(encode(decoded));
+    fuzz::check(again.kind == decoded.kind && again.secret == decoded.secret &&
+                    again.addresses == decoded.addresses,
+                "an id survives encoding");
+    fuzz::check(again.key() == decoded.key(), "equal ids have equal keys");
+    fuzz::check(!decoded.addresses.empty(), "an id has an address");
+    return true;
+  } catch (const Error& error) {
+    fuzz::check(error.code() == hcclInvalidArgument, "a bad id is an invalid argument");
+    return false;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  hcclUniqueId id = id_of(fuzz::bytes_of(data, size));
+  fuzz::accepted = try_decode(id);
+  repair_checksum(id);
+  static_cast<void>(try_decode(id));
+  return 0;
+}
