@@ -50,6 +50,13 @@ if(HCCL_SANITIZE)
   endif()
 endif()
 
+if(HCCL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "HCCL_FUZZ needs clang: configure with CC=clang CXX=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # hccl_layer(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
 # One folder of src/ as an object library. Its headers become visible as "<name>/x.h" through an include root that
 # holds this folder alone, so code sees just the layers it names in DEPENDS: a forbidden include does not compile.

@@ -238,7 +238,7 @@ void NodeExchange::follow(Contribution mine) {
   }
 }
 
-// True when the shared segment is here, which comes last.
+// The shared segment comes last.
 bool NodeExchange::take_from_leader(Frame& frame) {
   const auto refuse = [&] {
     throw Error(hcclInternalError, text("rank ", leader_, " sent rank ", rank_, " a malformed ",

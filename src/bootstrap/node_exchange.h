@@ -27,6 +27,10 @@ class NodeExchange {
 
   [[nodiscard]] Roster run(Contribution mine, const std::function<FileDescriptor()>& make_control);
 
+  // A part of run() on ranks that do not lead: takes a frame of the leader's, and returns true when
+  // it was the last. Throws Error for one that is malformed or comes too early.
+  [[nodiscard]] bool take_from_leader(Frame& frame);
+
  private:
   void lead(Contribution mine, const std::function<FileDescriptor()>& make_control);
   void follow(Contribution mine);
@@ -34,7 +38,6 @@ class NodeExchange {
   [[nodiscard]] bool take_contribution(FrameChannel& channel, Frame& frame);
   void distribute();
   [[nodiscard]] FrameChannel connect_to_leader();
-  [[nodiscard]] bool take_from_leader(Frame& frame);
   void flush_all();
   [[nodiscard]] Member& member(int rank);
   [[nodiscard]] bool is_own_process(int rank) const;

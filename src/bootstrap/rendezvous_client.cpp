@@ -81,7 +81,7 @@ RendezvousClient::Outcome RendezvousClient::try_address(const Address& address) 
   FileDescriptor socket = connect_to(address, outcome);
   if (!socket.valid()) return outcome;
   server_address_ = address;
-  return handshake(std::move(socket)) ? Outcome::joined : Outcome::dropped;
+  return join_over(std::move(socket)) ? Outcome::joined : Outcome::dropped;
 }
 
 FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& outcome) {
@@ -107,7 +107,7 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   return {};
 }
 
-bool RendezvousClient::handshake(FileDescriptor socket) {
+bool RendezvousClient::join_over(FileDescriptor socket) {
   FrameChannel channel(std::move(socket), kLargePayload);
   // Said before anything is read, so that a rank that dies from here on is known by name.
   channel.send(FrameType::early_hello, serialize(hello_, key_, kNoNonce));

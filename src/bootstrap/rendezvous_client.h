@@ -25,6 +25,8 @@ class RendezvousClient {
 
   // Connects, again and again until the deadline, and joins. `before_attempt` runs before each try.
   void join(const std::function<void()>& before_attempt);
+  // Joins over a connection that is there already; false if it ends before the server has answered.
+  [[nodiscard]] bool join_over(FileDescriptor socket);
   // Waits until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
   // Tells the server that this rank has all it needs, and waits until everybody has.
@@ -45,7 +47,6 @@ class RendezvousClient {
 
   [[nodiscard]] Outcome try_address(const Address& address);
   [[nodiscard]] FileDescriptor connect_to(const Address& address, Outcome& outcome);
-  [[nodiscard]] bool handshake(FileDescriptor socket);
   [[nodiscard]] std::optional<Frame> await_frame(FrameChannel& channel);
   void read_greeting(const Frame& frame, FrameChannel& channel);
   [[noreturn]] void refuse_server() const;

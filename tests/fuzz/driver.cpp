@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a fuzz target without libFuzzer: its corpus, then a bounded number of changed inputs from a
+// seed that is printed. An input that ends the program is saved; given as an argument, it runs
+// alone.
+#include "fuzz.h"
+#include "mutator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+// What sanitizers end the program with; absent without one.
+extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
+
+namespace {
+
+namespace fs = std::filesystem;
+using hccl::fuzz::Input;
+
+constexpr unsigned kSecondsPerInput = 60;
+
+struct Current {
+  const Input* input = nullptr;
+  std::string file;
+};
+
+Current& current() {
+  static Current instance;
+  return instance;
+}
+
+void say(const char* text) { static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text))); }
+
+void save_input() {
+  const Input* const input = std::exchange(current().input, nullptr);
+  if (input == nullptr) return;
+  const char* const path = current().file.c_str();
+  const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const bool written =
+      fd >= 0 && write(fd, input->data(), input->size()) == static_cast<ssize_t>(input->size());
+  say(written ? "\nthe input is saved; give it as the argument to run it alone: "
+              : "\nthe input cannot be saved to ");
+  say(path);
+  say("\n");
+}
+
+void save_and_die(int signal_number) {
+  say(signal_number == SIGALRM ? "\nan input took too long" : "\nan input ended the program");
+  save_input();
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+void run(const Input& input) {
+  current().input = &input;
+  hccl::fuzz::accepted = false;
+  alarm(kSecondsPerInput);
+  LLVMFuzzerTestOneInput(input.data(), input.size());
+  current().input = nullptr;
+}
+
+Input read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Whether the file's name tells the truth: valid-... are accepted, invalid-... are not.
+bool replay(const fs::path& path, const Input& input) {
+  run(input);
+  const std::string name = path.filename().string();
+  if (name.starts_with("valid-") == hccl::fuzz::accepted ||
+      !(name.starts_with("valid-") || name.starts_with("invalid-"))) {
+    return true;
+  }
+  std::fprintf(stderr, "%s was %s\n", path.c_str(),
+               hccl::fuzz::accepted ? "accepted" : "not accepted");
+  return false;
+}
+
+int fuzz(const fs::path& corpus, long iterations, std::uint64_t seed) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(corpus)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::vector<Input> inputs{{}};
+  bool good = true;
+  for (const fs::path& file : files) {
+    inputs.push_back(read_file(file));
+    good = replay(file, inputs.back()) && good;
+  }
+  std::fprintf(stderr, "%zu inputs of the corpus; seed %llu, %ld iterations\n", files.size(),
+               static_cast<unsigned long long>(seed), iterations);
+  hccl::fuzz::Mutator mutator(seed);
+  long accepted = 0;
+  for (long i = 0; i < iterations; ++i) {
+    const Input input = mutator.next(inputs);
+    run(input);
+    if (hccl::fuzz::accepted) ++accepted;
+  }
+  std::fprintf(stderr, "%ld of the changed inputs were accepted\n", accepted);
+  if (files.empty()) std::fprintf(stderr, "no corpus in %s\n", corpus.c_str());
+  return good && !files.empty() ? 0 : 1;
+}
+
+const char* environment_or(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : otherwise;
+}
+
+}  // namespace
+
+// Arguments: a folder (the corpus), the number of iterations and the seed; or files.
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s <corpus folder> [iterations] [seed] | <file>...\n", argv[0]);
+    return 2;
+  }
+  current().file = std::string(environment_or("TMPDIR", "/tmp")) + "/" +
+                   fs::path(argv[0]).filename().string() + "-" + std::to_string(getpid());
+  for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) {
+    if (__sanitizer_set_death_callback != nullptr && number != SIGALRM && number != SIGABRT)
+      continue;
+    signal(number, save_and_die);
+  }
+  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(save_input);
+  setenv("LOG_LEVEL_ALL", "6", 1);  // rejected strangers are no news here
+  if (fs::is_directory(argv[1])) {
+    const long iterations = argc > 2 ? std::atol(argv[2]) : 10'000;
+    const std::uint64_t seed =
+        argc > 3 ? std::strtoull(argv[3], nullptr, 0) : std::random_device{}();
+    return fuzz(argv[1], iterations, seed);
+  }
+  bool good = true;
+  for (int i = 1; i < argc; ++i) good = replay(argv[i], read_file(argv[i])) && good;
+  return good ? 0 : 1;
+}

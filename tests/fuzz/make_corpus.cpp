@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the corpora of the fuzz targets with the library's own encoders. Files named valid-... are
+// accepted by their target, files named invalid-... are not.
+#include "bootstrap/messages.h"
+#include "bootstrap/sha256.h"
+#include "bootstrap/unique_id.h"
+#include "fuzz.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+using namespace hccl;
+using namespace hccl::bootstrap;
+namespace fs = std::filesystem;
+
+constexpr std::uint8_t kSync = 8;
+
+class Corpus {
+ public:
+  Corpus(const fs::path& root, const char* target) : folder_(root / target) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void add(const std::string& name, std::span<const std::byte> bytes) const {
+    std::ofstream file(folder_ / name, std::ios::binary);
+    for (const std::byte byte : bytes) file.put(static_cast<char>(byte));
+  }
+  void add(const std::string& name, const std::string& content) const {
+    add(name, std::as_bytes(std::span(content)));
+  }
+  void add(const std::string& name, const std::vector<fuzz::Step>& play) const {
+    add(name, fuzz::write_play(play));
+  }
+
+ private:
+  fs::path folder_;
+};
+
+std::uint8_t number(FrameType type) { return static_cast<std::uint8_t>(type); }
+
+ProcessIdentity process(int pid) { return {pid, 1, "host", "box"}; }
+
+Bytes blob() { return Bytes(40, std::byte{0x11}); }
+
+// Without the proof at the end, which the target adds.
+Bytes without_proof(Bytes message) {
+  message.resize(message.size() - sizeof(Digest));
+  return message;
+}
+
+Bytes hello_payload(int rank, int size) {
+  const Hello hello{{}, rank, size, process(100 + rank), {}};
+  return without_proof(serialize(hello, fuzz::fixed_key(), kNoNonce));
+}
+
+Table table() {
+  return {Secret{std::byte{3}}, {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}};
+}
+
+void add_ids(const fs::path& root) {
+  const Corpus corpus(root, "unique_id");
+  const auto add = [&](const std::string& name, const UniqueId& id, std::size_t cut) {
+    const hcclUniqueId bytes = encode(id);
+    WireWriter writer;
+    writer.put_u16(static_cast<std::uint16_t>(bytes.length));
+    writer.put_bytes(std::as_bytes(std::span(bytes.internal)).first(bytes.length - cut));
+    corpus.add(name, writer.bytes());
+  };
+  UniqueId id;
+  id.secret.fill(std::byte{0xA5});
+  id.addresses = {Address{.v6 = false, .bytes = {127, 0, 0, 1}, .scope = 0, .port = 5555}};
+  add("valid-one-address", id, 0);
+  add("invalid-cut", id, 9);
+  const Address six{.v6 = true, .bytes = {0xfe, 0x80, 1}, .scope = 2, .port = 65535};
+  id.addresses.resize(8, six);
+  add("valid-eight-addresses", id, 0);
+  id.kind = UniqueId::Kind::fixed_address;
+  id.secret = {};
+  add("valid-fixed-address", id, 0);
+  corpus.add("invalid-zeros", Bytes(64));
+}
+
+void add_texts(const fs::path& root) {
+  const Corpus comm_id(root, "comm_id");
+  comm_id.add("valid-ipv4", std::string("127.0.0.1:5555"));
+  comm_id.add("valid-ipv6", std::string("::1:5555"));
+  comm_id.add("valid-ipv6-brackets", std::string("[fe80::1]:65535"));
+  comm_id.add("valid-name", std::string("node-7.cluster:1"));
+  comm_id.add("invalid-no-port", std::string("127.0.0.1"));
+  comm_id.add("invalid-port", std::string("127.0.0.1:65536"));
+  comm_id.add("invalid-brackets", std::string("[::1:5555"));
+  const Corpus environment(root, "environment");
+  for (const char* assignment :
+       {"HCCL_COMM_ID=[::1]:5555", "HCCL_SOCKET_IFNAME=eth,ib0", "HCCL_NODE_ID=a node",
+        "HCCL_SECRET=any text", "HCCL_INIT_TIMEOUT=0.5", "HCCL_TIMEOUT=1000000000.999999999",
+        "HCCL_HANG_REPORT=0", "LOG_LEVEL_ALL=6", "LOG_LEVEL_HCL=0", "HCCL_DEBUG=Trace",
+        "HCCL_DEBUG_FILE=/tmp/%h-%p", "HCCL_DEVICE_TYPE=gaudi3", "HCCL_DEVICE_MEMORY=16TiB",
+        "HCCL_DEVICE_COUNT=64", "HCCL_STRICT=true", "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE=0"}) {
+    const std::string said = assignment;
+    environment.add("valid-" + said.substr(0, said.find('=')), said);
+  }
+  environment.add("invalid-timeout", std::string("HCCL_TIMEOUT=1e9"));
+  environment.add("invalid-memory", std::string("HCCL_DEVICE_MEMORY=18446744073709551615T"));
+  environment.add("invalid-lines", std::string("HCCL_STRICT=1\n2\x1b[2J"));
+}
+
+void add_messages(const fs::path& root) {
+  const Corpus corpus(root, "messages");
+  const auto add = [&](const std::string& name, std::uint8_t which, const Bytes& message) {
+    Bytes input{std::byte{which}};
+    input.insert(input.end(), message.begin(), message.end());
+    corpus.add("valid-" + name, input);
+    input.pop_back();
+    corpus.add(name + "-cut", input);
+  };
+  const Hello hello{Secret{std::byte{1}}, 3, 8, process(7), SocketName{std::byte{2}}};
+  add("greeting", 0, serialize(Greeting{}));
+  add("hello", 1, serialize(hello, fuzz::fixed_key(), kNoNonce));
+  add("welcome", 2, serialize(Welcome{process(9), -1}, fuzz::fixed_key(), kNoNonce));
+  add("failure", 3, serialize(Failure{hcclInvalidUsage, "rank 3 is already taken"}));
+  add("gave-up", 4, serialize(GaveUp{120}));
+  add("table", 5, serialize(table()));
+  add("contribution", 6, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
+  add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
+  add("rank", 8, serialize_rank(4095));
+}
+
+void add_rendezvous(const fs::path& root) {
+  const Corpus server(root, "id_server");
+  const auto hello = [](int connection, int rank, std::uint8_t cut) {
+    const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 2);
+    return fuzz::Step{action, cut, hello_payload(rank, 3)};
+  };
+  const auto frame = [](int connection, FrameType type, const Bytes& payload) {
+    const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 1);
+    return fuzz::Step{action, number(type), payload};
+  };
+  const std::vector<fuzz::Step> joined{hello(0, 0, 0), hello(1, 1, 5), hello(2, 2, 40)};
+  std::vector<fuzz::Step> complete = joined;
+  for (int rank = 0; rank < 3; ++rank) complete.push_back(frame(rank, FrameType::ready, {}));
+  server.add("valid-three-ranks", complete);
+  server.add("second-claim", std::vector{hello(0, 2, 0), hello(1, 2, 0)});
+  server.add("out-of-range", std::vector{hello(0, 3, 12), hello(1, 4095, 255)});
+  std::vector<fuzz::Step> left = joined;
+  left.push_back(frame(1, FrameType::leaving, serialize(Failure{hcclOutOfMemory, "no memory"})));
+  server.add("a-rank-leaves", left);
+  std::vector<fuzz::Step> late = joined;
+  late.push_back(frame(0, FrameType::gave_up, serialize(GaveUp{120})));
+  server.add("a-rank-gives-up", late);
+  std::vector<fuzz::Step> dead = joined;
+  dead.push_back({0x13, 0, {}});
+  server.add("a-rank-closes", dead);
+  const Bytes http(40, std::byte{'G'});
+  server.add("bytes", std::vector{fuzz::Step{0x08, 0, http}, fuzz::Step{0x10, 0, {}}});
+
+  const Corpus client(root, "rendezvous_client");
+  const Welcome welcome{{1, 2, "host", "box"}, 0};
+  const std::vector<fuzz::Step> heard{
+      {1, number(FrameType::greeting), serialize(Greeting{})},
+      {2, 0, without_proof(serialize(welcome, fuzz::fixed_key(), kNoNonce))},
+      {1, number(FrameType::server_rank), serialize_rank(0)},
+      {1, number(FrameType::table), serialize(table())},
+      {1, number(FrameType::go), {}}};
+  client.add("valid-all", heard);
+  const Failure failure{hcclInvalidUsage, "rank 1 is already taken"};
+  client.add("refused",
+             std::vector{heard[0], fuzz::Step{1, number(FrameType::refusal), serialize(failure)}});
+  client.add("failed", std::vector{heard[0], heard[1],
+                                   fuzz::Step{1, number(FrameType::failure), serialize(failure)}});
+  client.add("version",
+             std::vector{fuzz::Step{1, number(FrameType::greeting), serialize(Greeting{7, {}})}});
+}
+
+void add_node(const fs::path& root) {
+  const Corpus channel(root, "frame_channel");
+  channel.add("valid-frames", std::vector{fuzz::Step{1, 3, blob()}, fuzz::Step{1, 200, {}},
+                                          fuzz::Step{1, 12, Bytes(900)}});
+  channel.add("valid-descriptors",
+              std::vector{fuzz::Step{0, 2, encode_frame(FrameType::entry, blob(), 2)}});
+  channel.add("invalid-without",
+              std::vector{fuzz::Step{0, 0, encode_frame(FrameType::entry, blob(), 2)}});
+  const Corpus guests(root, "node_guests");
+  const auto contribution = [](bool memory) {
+    return serialize(ContributionMessage{Secret{}, 1, memory, blob()});
+  };
+  guests.add("valid-memory", std::vector{fuzz::Step{1, 1, contribution(true)}});
+  guests.add("valid-cut", std::vector{fuzz::Step{0x22, 1, contribution(true)}});
+  guests.add("valid-without", std::vector{fuzz::Step{0x31, 0, contribution(false)}});
+  guests.add("invalid-many", std::vector{fuzz::Step{1, 4, contribution(true)}});
+  guests.add("invalid-bytes", std::vector{fuzz::Step{0, 9, blob()}, fuzz::Step{3, 0, {}}});
+  const Corpus member(root, "node_member");
+  const std::vector<fuzz::Step> heard{{1, 2, serialize(EntryMessage{0, true, true, blob()})},
+                                      {1, 1, serialize(EntryMessage{1, false, true, {}})},
+                                      {2, 1, {}}};
+  member.add("valid-all", heard);
+  member.add("invalid-early", std::vector{heard[0], heard[2]});
+  member.add("invalid-twice", std::vector{heard[0], heard[0], heard[1], heard[2]});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s <folder>\n", argv[0]);
+    return 2;
+  }
+  add_ids(argv[1]);
+  add_texts(argv[1]);
+  add_messages(argv[1]);
+  add_rendezvous(argv[1]);
+  add_node(argv[1]);
+}

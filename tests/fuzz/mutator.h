@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes to inputs: the same for the same seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace hccl::fuzz {
+
+using Input = std::vector<std::uint8_t>;
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+
+  // One of the corpus with up to eight changes: bits, bytes, integers of interest in either byte
+  // order, parts cut, repeated, moved or taken from another one.
+  [[nodiscard]] Input next(const std::vector<Input>& corpus);
+
+ private:
+  void change(Input& input, const Input& other);
+  void set_integer(Input& input);
+  void splice(Input& input, const Input& other);
+  [[nodiscard]] std::size_t below(std::size_t bound);
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace hccl::fuzz

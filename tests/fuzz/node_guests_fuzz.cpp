@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node socket of a leader and up to four connections to it. Actions (low nibble; the high one
+// picks the connection): 0 bytes as they are with `detail` descriptors, 1 a contribution with
+// `detail` descriptors, announced as such, 2 the same cut in two, 3 close.
+#include "bootstrap/messages.h"
+#include "bootstrap/node_exchange.h"
+#include "bootstrap/node_guests.h"
+#include "bootstrap/secret.h"
+#include "fuzz.h"
+
+#include <algorithm>
+#include <array>
+
+namespace {
+
+using namespace hccl;
+using namespace hccl::bootstrap;
+
+constexpr std::size_t kMostSteps = 40;
+
+class Leader {
+ public:
+  Leader() : name_(random_secret()), listener_(listen_on_node(name_)) {}
+
+  void act(const fuzz::Step& step) {
+    FileDescriptor& socket = sockets_.at((step.action >> 4) % sockets_.size());
+    if (step.action % 4 == 3) return socket.reset();
+    if (!socket.valid()) socket = connect_to_node(name_);
+    if (step.action % 4 == 0) return say(socket, step.bytes, step.detail);
+    const Bytes frame = encode_frame(FrameType::contribution, step.bytes, step.detail);
+    const std::size_t cut = step.action % 4 == 2 ? frame.size() / 2 : frame.size();
+    say(socket, std::span(frame).first(cut), step.detail);
+    serve();
+    say(socket, std::span(frame).subspan(cut), 0);
+  }
+
+  void serve() {
+    guests_.serve([this](FrameChannel&, const Frame& frame) { return take(frame); });
+  }
+
+  void close_all() {
+    for (FileDescriptor& socket : sockets_) socket.reset();
+    while (guests_.wanted().size() > 1) serve();
+  }
+
+ private:
+  static void say(const FileDescriptor& socket, std::span<const std::byte> bytes,
+                  std::size_t descriptors) {
+    if (!bytes.empty()) fuzz::send_bytes(socket.get(), bytes, descriptors);
+  }
+
+  static bool take(const Frame& frame) {
+    fuzz::check(frame.descriptors.size() <= 1, "a guest brings one descriptor");
+    const auto message =
+        frame.type == FrameType::contribution ? parse_contribution(frame.payload) : std::nullopt;
+    if (!message) return false;
+    fuzz::check(message->blob.size() <= frame.payload.size(), "no bytes out of nothing");
+    fuzz::accepted = frame.descriptors.size() == (message->has_memory ? 1U : 0U);
+    return fuzz::accepted;
+  }
+
+  SocketName name_;
+  FileDescriptor listener_;
+  NodeGuests guests_{listener_, 2, std::chrono::hours(1)};
+  std::array<FileDescriptor, 4> sockets_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const int before = fuzz::open_descriptors();
+  {
+    Leader leader;
+    for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
+      leader.act(step);
+      leader.serve();
+    }
+    leader.close_all();
+  }
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  return 0;
+}

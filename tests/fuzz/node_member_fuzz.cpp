@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A member of a node, and what its leader sends it. Actions: 0 bytes as they are, 1 an entry,
+// 2 the shared segment's frame; each with `detail` descriptors, and announced as such.
+#include "base/error.h"
+#include "bootstrap/node_exchange.h"
+#include "fuzz.h"
+
+namespace {
+
+using namespace hccl;
+using namespace hccl::bootstrap;
+
+constexpr std::size_t kMostSteps = 40;
+
+void say(int socket, const fuzz::Step& step) {
+  const int action = step.action % 3;
+  const FrameType type = action == 1 ? FrameType::entry : FrameType::control_block;
+  const Bytes said = action == 0 ? step.bytes : encode_frame(type, step.bytes, step.detail);
+  if (!said.empty()) fuzz::send_bytes(socket, said, step.detail);
+}
+
+ProcessIdentity process(int pid) { return {pid, 1, "host", "box"}; }
+
+void follow(FrameChannel& channel) {
+  UniqueId id;
+  id.addresses = {Address{.port = 1}};
+  RendezvousClient client(id, {}, {}, Deadline::never());
+  const Table table{{}, {{process(1), {}}, {process(2), {}}}};
+  NodeExchange exchange(client, table, 1, FileDescriptor());
+  try {
+    while (true) {
+      std::optional<Frame> frame = channel.receive();
+      if (!frame && channel.closed()) return;
+      if (!frame || !exchange.take_from_leader(*frame)) continue;
+      fuzz::accepted = true;
+      return;
+    }
+  } catch (const Error& error) {
+    fuzz::check(error.code() != hcclSuccess, "an error is none");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const int before = fuzz::open_descriptors();
+  {
+    fuzz::Connection connection = fuzz::make_connection();
+    for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
+      say(connection.far.get(), step);
+    }
+    connection.far.reset();
+    FrameChannel channel(std::move(connection.near), kLargePayload);
+    follow(channel);
+  }
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  return 0;
+}
