@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of all variables: "NAME=value", of which the names that the library reads matter.
+// The values of all variables: "NAME=value".
 #include "base/config.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -48,9 +48,13 @@ void expect_clear(const Error& error, const std::string& name) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string assignment(data, std::find(data, data + size, 0));
   const std::size_t equals = std::min(assignment.find('='), assignment.size());
-  const std::string name = assignment.substr(0, equals);
-  const std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
-  if (std::ranges::find(kNames, name) == kNames.end()) return 0;
+  std::string name = assignment.substr(0, equals);
+  std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
+  if (std::ranges::find(kNames, name) == kNames.end()) {
+    // A changed name is no use: some variable gets a part of the text.
+    name = kNames.at(assignment.size() % kNames.size());
+    if (value.empty()) value = assignment;
+  }
   for (const char* other : kNames) unsetenv(other);
   setenv(name.c_str(), value.c_str(), 1);
   try {
