@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz.h"
 
+#include "base/log.h"
 #include "bootstrap/sha256.h"
 
 #include <algorithm>
@@ -19,6 +20,15 @@ namespace hccl::fuzz {
 using bootstrap::Bytes;
 
 namespace {
+
+// Rejected strangers are no news here.
+[[maybe_unused]] const bool quiet = [] {
+  setenv("LOG_LEVEL_ALL", "6", 1);
+  Config settings;
+  settings.log_level = LogLevel::off;
+  configure_log(settings);
+  return true;
+}();
 
 int some_file() {
   static const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
