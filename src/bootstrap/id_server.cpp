@@ -44,6 +44,11 @@ void dismiss(const FileDescriptor& socket, const Failure& failure) {
   static_cast<void>(send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
+void note_silent_leave(const Address& peer) {
+  if (!log_enabled(LogLevel::info)) return;
+  log(LogLevel::info, "bootstrap", peer.to_text(), " connected and closed the connection");
+}
+
 Failure wrong_proof(const UniqueId& id) {
   if (id.kind == UniqueId::Kind::fixed_address) {
     return {hcclInvalidArgument,
@@ -367,11 +372,6 @@ void IdServer::reject(const Session& session, const std::string& why) {
 
 void IdServer::report_stranger(const Address& peer, const std::string& why) {
   io_->strangers.report([&] { return peer.to_text(); }, why);
-}
-
-void IdServer::note_silent_leave(const Address& peer) const {
-  if (!log_enabled(LogLevel::info)) return;
-  log(LogLevel::info, "bootstrap", peer.to_text(), " connected and closed the connection");
 }
 
 void IdServer::forget(const Session& session) {

@@ -62,7 +62,6 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void broadcast(FrameType type, const Bytes& payload);
   void reject(const Session& session, const std::string& why);
   void report_stranger(const Address& peer, const std::string& why);
-  void note_silent_leave(const Address& peer) const;
   void forget(const Session& session);
   void note_told(int rank);
   [[nodiscard]] bool all_told() const;

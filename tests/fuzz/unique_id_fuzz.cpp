@@ -21,7 +21,8 @@ hcclUniqueId id_of(std::span<const std::byte> input) {
   WireReader reader(input);
   id.length = reader.u16();
   const auto content = input.subspan(std::min(kLengthBytes, input.size()));
-  std::memcpy(id.internal, content.data(), std::min(content.size(), sizeof(id.internal)));
+  std::ranges::transform(content.first(std::min(content.size(), sizeof(id.internal))), id.internal,
+                         [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
   return id;
 }
 

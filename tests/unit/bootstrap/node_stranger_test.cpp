@@ -130,6 +130,11 @@ TEST_F(NodeStranger, WithTheWrongBytesIsCutOff) {
 
 TEST_F(NodeStranger, WithTheWrongDescriptorsLeavesNoneOfThem) {
   start();
+  {
+    const FileDescriptor first = connect_to_leader();
+    send_all(first, Bytes(20));
+    EXPECT_TRUE(is_cut_off(first));  // now the leader has opened all that it needs
+  }
   const std::ptrdiff_t before = open_descriptors();
   struct Case {
     Bytes said;
@@ -152,6 +157,9 @@ TEST_F(NodeStranger, WithTheWrongDescriptorsLeavesNoneOfThem) {
   const FileDescriptor without = connect_to_leader();
   send_all(without, valid);
   EXPECT_TRUE(is_cut_off(without));
+  // The leader may still be closing them.
+  const Deadline deadline = Deadline::after(kPatience);
+  while (open_descriptors() - 2 != before && !deadline.expired()) std::this_thread::yield();
   EXPECT_EQ(open_descriptors() - 2, before);
   finish();
 }
