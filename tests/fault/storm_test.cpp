@@ -197,6 +197,8 @@ void join_without_descriptors(World& world) {
 }
 
 TEST_P(Strangers, AreWaitedOutWhereNoDescriptorIsLeft) {
+  // UBSan makes a pipe to see whether an address is readable, and takes the lack of one for a no.
+  if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
   const auto outcomes = run_ranks(kRanks + 1, join_without_descriptors, options());
   EXPECT_EQ(failures(outcomes), "");
   EXPECT_EQ(count_of(outcomes[0].stderr_text, "cannot accept connections"), 1U)
