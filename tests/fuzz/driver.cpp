@@ -20,7 +20,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-// What sanitizers end the program with; absent without one.
+// What sanitizers call before they end the program; absent without one.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): theirs
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace {

@@ -22,7 +22,7 @@ using bootstrap::Bytes;
 namespace {
 
 // Rejected strangers are no news here.
-[[maybe_unused]] const bool quiet = [] {
+[[maybe_unused]] const bool kQuiet = [] {
   setenv("LOG_LEVEL_ALL", "6", 1);
   Config settings;
   settings.log_level = LogLevel::off;

@@ -42,6 +42,9 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
 // Two ranks that have joined. The leader waits for the contribution of rank 1, which comes with
 // finish().
 class NodeStranger : public testing::Test {
+ public:
+  ~NodeStranger() override { retire_unique_id(id_); }
+
  protected:
   NodeStranger() {
     environment_.set("HCCL_SOCKET_IFNAME", "lo");
@@ -53,8 +56,6 @@ class NodeStranger : public testing::Test {
     leader_listener_ = listen_on_node(leader_.node_socket);
     member_listener_ = listen_on_node(member_.node_socket);
   }
-  ~NodeStranger() override { retire_unique_id(id_); }
-
   void start(Deadline::Duration guest_limit = std::chrono::hours(1)) {
     const auto join = [this](const Hello& said) {
       const UniqueId server = decode(id_);
@@ -177,6 +178,7 @@ TEST_F(NodeStranger, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
 
 TEST_F(NodeStranger, InGreatNumbersHoldsNobodyUp) {
   std::vector<FileDescriptor> silent;
+  silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_leader());
   start();
   finish();
