@@ -7,6 +7,7 @@ A test that skips says why in the form "needs <need>: ..."; the needs and how to
 import os
 import re
 import shutil
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -21,6 +22,8 @@ NEEDS = {
     r"several cores": lambda: len(os.sched_getaffinity(0)) > 1,
     r"(\d+) cores": lambda count: len(os.sched_getaffinity(0)) >= int(count),
     r"(\d+) GiB": lambda size: memory_gib() >= int(size),
+    r"namespaces": lambda: subprocess.run(["unshare", "--pid", "--mount", "--fork", "true"], check=False,
+                                          capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",

@@ -29,7 +29,8 @@ struct Contribution {
 // What a rank knows of another after the exchange (its own entry included).
 struct Member {
   int rank = -1;
-  int pid = 0;
+  int pid = 0;               // in its own pid namespace
+  bool shares_pids = false;  // which is this process's, too
   std::string host;
   std::string box;
   std::vector<std::byte> blob;

@@ -56,6 +56,16 @@ FileDescriptor node_socket() {
   return result;
 }
 
+// Names this process to whoever gets it, also where its pid means nothing.
+FileDescriptor own_process() {
+  FileDescriptor process = open_process(getpid());
+  if (!process.valid()) {
+    throw Error(hcclSystemError, text("pidfd_open: ", system_error_text(errno),
+                                      "; raise ulimit -n, or use Linux 5.3 or later"));
+  }
+  return process;
+}
+
 }  // namespace
 
 FileDescriptor listen_on_node(const SocketName& name) {
@@ -95,6 +105,8 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
     Member added;
     added.rank = static_cast<int>(roster_.members.size());
     added.pid = entry.process.pid;
+    added.shares_pids =
+        entry.process.shares_pids_with(table.ranks[static_cast<std::size_t>(rank)].process);
     added.host = entry.process.host;
     added.box = entry.process.box;
     roster_.members.push_back(std::move(added));
@@ -119,11 +131,7 @@ void NodeExchange::lead(Contribution mine, const std::function<FileDescriptor()>
   Member& own = member(rank_);
   own.blob = std::move(mine.blob);
   own.memory = std::move(mine.memory);
-  own.process = open_process(getpid());
-  if (!own.process.valid()) {
-    throw Error(hcclSystemError, text("pidfd_open: ", system_error_text(errno),
-                                      "; raise ulimit -n, or use Linux 5.3 or later"));
-  }
+  own.process = own_process();
   present_[static_cast<std::size_t>(rank_)] = true;
   roster_.control = make_control();
   gather();
@@ -147,11 +155,13 @@ bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
   if (!message || !equal_in_constant_time(message->secret, table_.secret) ||
       message->rank >= static_cast<int>(present_.size()) ||
       present_[static_cast<std::size_t>(message->rank)] ||
-      frame.descriptors.size() != (message->has_memory ? 1U : 0U)) {
+      frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
+  // What the kernel says comes first; it cannot where it is old and the rank in another pid
+  // namespace.
   FileDescriptor process = peer_process(channel.fd());
-  if (!process.valid()) return true;  // a rank that is gone is named by the server
+  if (!process.valid()) process = std::move(frame.descriptors.back());
   Member& from = member(message->rank);
   from.blob = std::move(message->blob);
   if (message->has_memory) from.memory = std::move(frame.descriptors.front());
@@ -216,8 +226,10 @@ void NodeExchange::follow(Contribution mine) {
   FrameChannel& channel = channels_.front();
   const ContributionMessage message{table_.secret, rank_, mine.memory.valid(),
                                     std::move(mine.blob)};
+  const FileDescriptor process = own_process();
   std::vector<int> descriptors;
   if (mine.memory.valid()) descriptors.push_back(mine.memory.get());
+  descriptors.push_back(process.get());
   channel.send(FrameType::contribution, serialize(message), descriptors);
   while (true) {
     std::optional<Frame> frame = channel.receive();

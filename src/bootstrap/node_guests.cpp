@@ -19,7 +19,7 @@ constexpr std::size_t kMostStrangers = 64;
 // Those that are in have their turn after so many, however many wait.
 constexpr int kMostAtOnce = 64;
 constexpr std::size_t kMostPayload = kMostBlob + 64;
-constexpr std::size_t kDescriptorsOfAGuest = 1;
+constexpr std::size_t kDescriptorsOfAGuest = 2;
 
 }  // namespace
 

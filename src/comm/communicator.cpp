@@ -86,7 +86,8 @@ void Communicator::connect() {
   std::vector<node::CpuAllowance> allowances;
   for (const bootstrap::Member& member : roster.members) {
     allowances.push_back(decode(member).cpus);
-    peers.push_back({device::ArenaView::open(member.memory), member.pid, member.host});
+    peers.push_back(
+        {device::ArenaView::open(member.memory), member.pid, member.shares_pids, member.host});
   }
   node::EngineOptions options;
   options.rank = rank_;
@@ -97,7 +98,7 @@ void Communicator::connect() {
   engine_ = std::make_unique<node::Engine>(SharedSegment::map(roster.control), std::move(peers),
                                            device_->arena(), options);
   for (const bootstrap::Member& member : roster.members) {
-    if (member.pid == getpid() || !member.process.valid()) continue;
+    if (!member.process.valid()) continue;  // of this very process
     watches_.emplace_back(member.process, [this, rank = member.rank] { engine_->rank_died(rank); });
   }
   log_summary(roster);
@@ -106,9 +107,13 @@ void Communicator::connect() {
 void Communicator::log_summary(const bootstrap::Roster& roster) const {
   if (!log_enabled(LogLevel::info)) return;
   const auto& cores = engine_->cores();
+  const auto strangers = std::ranges::count(roster.members, false, &bootstrap::Member::shares_pids);
+  const std::string namespaces =
+      strangers == 0 ? "" : text(", ", strangers, " ranks in other pid namespaces");
   log(LogLevel::info, "comm", "rank ", rank_, " of ", size_, " on 1 node (",
       roster.members.front().host, "), module ", device_->module(), ", engine node, ", cores.cores,
-      " cores, waits by ", cores.exclusive ? "spinning" : "yielding");
+      " cores, waits by ", cores.exclusive ? "spinning" : "yielding", ", memory shared by memfd",
+      namespaces);
 }
 
 Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {

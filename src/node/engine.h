@@ -29,6 +29,7 @@ namespace hccl::node {
 struct Peer {
   std::shared_ptr<device::ArenaView> memory;
   int pid = 0;
+  bool shares_pids = true;  // whether that is its pid for this process, too
   std::string host;
 };
 
@@ -125,6 +126,8 @@ class Engine {
   void check_patience(Operation& op);
   [[nodiscard]] std::chrono::milliseconds note_attendance(const Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
+  // As far as this process can see.
+  [[nodiscard]] bool is_stopped(int rank) const;
   // Who holds the operation up, and how.
   [[nodiscard]] std::string delay_text(const Operation& op) const;
 

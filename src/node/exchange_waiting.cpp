@@ -3,7 +3,6 @@
 // wait in a collective for the rank that waits for them.
 #include "base/error.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "base/text.h"
 #include "node/exchange.h"
 
@@ -87,11 +86,10 @@ std::string Engine::Exchange::delay_text() const {
     if (item.stage == Stage::done || ready(item) || std::ranges::find(told, peer) != told.end())
       continue;
     told.push_back(peer);
-    const char state = process_state(engine_.peers_[static_cast<std::size_t>(peer)].pid);
     const std::uint64_t exchange = record(peer).in_exchange.load(std::memory_order_relaxed);
     const std::uint32_t lane = record(peer).in_operation.load(std::memory_order_relaxed);
     described += text(described.empty() ? "" : "; ", engine_.rank_text(peer));
-    if (state == 'T' || state == 't') {
+    if (engine_.is_stopped(peer)) {
       described += " is stopped (SIGSTOP or a debugger)";
     } else if (lane != 0) {
       described += text(" is in a collective of its stream ", lane - 1);

@@ -28,6 +28,12 @@ std::vector<int> Engine::missing_ranks(const Lane& lane) const {
   return missing;
 }
 
+bool Engine::is_stopped(int rank) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const char state = peer.shares_pids ? process_state(peer.pid) : '\0';
+  return state == 'T' || state == 't';
+}
+
 std::string Engine::delay_text(const Operation& op) const {
   const Lane& lane = op.lane;
   const std::vector<int> missing = missing_ranks(lane);
@@ -36,14 +42,12 @@ std::string Engine::delay_text(const Operation& op) const {
     described += text(described.empty() ? "" : "; ", rank_text(rank), what);
   };
   for (int rank = 0; rank < size_; ++rank) {
-    const char state = process_state(peers_[static_cast<std::size_t>(rank)].pid);
-    const bool stopped = state == 'T' || state == 't';
     const bool absent = std::find(missing.begin(), missing.end(), rank) != missing.end();
     const std::uint32_t elsewhere =
         control_.header().records[rank].in_operation.load(std::memory_order_relaxed);
     const std::uint64_t exchange =
         control_.header().records[rank].in_exchange.load(std::memory_order_relaxed);
-    if (stopped) {
+    if (is_stopped(rank)) {
       add(rank, " is stopped (SIGSTOP or a debugger)");
     } else if (absent && exchange != 0) {
       add(rank, text(" is in ", describe(unpack(exchange))));

@@ -186,9 +186,9 @@ void add_node(const fs::path& root) {
   const auto contribution = [](bool memory) {
     return serialize(ContributionMessage{Secret{}, 1, memory, blob()});
   };
-  guests.add("valid-memory", std::vector{fuzz::Step{1, 1, contribution(true)}});
-  guests.add("valid-cut", std::vector{fuzz::Step{0x22, 1, contribution(true)}});
-  guests.add("valid-without", std::vector{fuzz::Step{0x31, 0, contribution(false)}});
+  guests.add("valid-memory", std::vector{fuzz::Step{1, 2, contribution(true)}});
+  guests.add("valid-cut", std::vector{fuzz::Step{0x22, 2, contribution(true)}});
+  guests.add("valid-without", std::vector{fuzz::Step{0x31, 1, contribution(false)}});
   guests.add("invalid-many", std::vector{fuzz::Step{1, 4, contribution(true)}});
   guests.add("invalid-bytes", std::vector{fuzz::Step{0, 9, blob()}, fuzz::Step{3, 0, {}}});
   const Corpus member(root, "node_member");

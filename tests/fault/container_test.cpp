@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as containers have them: each in a pid namespace of its own, with a /dev/shm of 64 MB,
+// 8 MB of locked memory and without CAP_SYS_PTRACE.
+#include "faults.h"
+#include "messages.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+void drop_ptrace() {
+  require(prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE) == 0, "dropping CAP_SYS_PTRACE for programs");
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  require(syscall(SYS_capget, &header, data) == 0, "reading capabilities");
+  const unsigned bit = 1U << CAP_SYS_PTRACE;
+  data[0].effective &= ~bit;
+  data[0].permitted &= ~bit;
+  data[0].inheritable &= ~bit;
+  require(syscall(SYS_capset, &header, data) == 0, "dropping CAP_SYS_PTRACE");
+}
+
+// By process 1 of the new namespaces.
+void furnish_container() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
+  require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a /proc of its own");
+  require(mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0, "a small /dev/shm");
+  const rlimit locked{8U << 20, 8U << 20};
+  require(setrlimit(RLIMIT_MEMLOCK, &locked) == 0, "a limit of locked memory");
+  drop_ptrace();
+  require(getpid() == 1, "the first process of its namespace");
+}
+
+// Runs the body in a container; its failures are this rank's.
+RankFunction contained(const RankFunction& body) {
+  return [body](World& world) {
+    require(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "new namespaces");
+    const pid_t child = fork();
+    if (child == 0) {
+      int status = 0;
+      try {
+        furnish_container();
+        body(world);
+      } catch (const Failure& failure) {
+        world.report(failure.what());
+        status = 1;
+      }
+      _exit(status);
+    }
+    int status = 0;
+    require(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+            join("the container ended with ", status));
+  };
+}
+
+void work(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  for (const Placement placement : {Placement::device, Placement::host, Placement::mixed}) {
+    for (const std::size_t count : {std::size_t{100}, std::size_t{1'000'000}}) {
+      Operation operation = all_reduce_of(count);
+      operation.placement = placement;
+      OperationRun run(session, group, operation);
+      succeed(run.queue(stream));
+      succeed(synStreamSynchronize(stream));
+      run.verify();
+    }
+    Messages messages(session, group, placement);
+    succeed(hcclGroupStart());
+    succeed(messages.send((world.rank + 1) % world.size, 3'000'000, hcclInt8, 1, stream));
+    succeed(messages.receive((world.rank + world.size - 1) % world.size, 3'000'000, hcclInt8, 1,
+                             stream));
+    succeed(hcclGroupEnd());
+    succeed(synStreamSynchronize(stream));
+    messages.verify(stream);
+  }
+  session.finish();
+}
+
+void lose_one(World& world) {
+  const int last = world.size - 1;
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  if (world.rank == last) _exit(0);
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (run.queue(stream) == hcclSuccess) {
+    require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                  "synchronising");
+  }
+  expect_failed(group, hcclSystemError, last);
+  session.finish();
+}
+
+class Containers : public testing::Test {
+ protected:
+  void SetUp() override {
+    const pid_t child = fork();
+    if (child == 0) _exit(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0 ? 0 : 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) GTEST_SKIP() << "needs namespaces: a right that containers lack";
+  }
+};
+
+std::string texts(const std::vector<RankOutcome>& outcomes) {
+  std::string all = failures(outcomes);
+  for (const RankOutcome& outcome : outcomes) {
+    for (const std::string& report : outcome.reports) all += report + '\n';
+  }
+  return all;
+}
+
+TEST_F(Containers, HaveAllThatIsNeeded) {
+  RankOptions options;
+  options.environment = {{"HCCL_DEBUG", "INFO"}};
+  options.capture_stderr = true;
+  const auto outcomes = run_ranks(4, contained(work), options);
+  EXPECT_EQ(texts(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) {
+    EXPECT_TRUE(contains(outcome.stderr_text, "memory shared by memfd, 3 ranks in other pid"))
+        << outcome.stderr_text;
+  }
+}
+
+TEST_F(Containers, NoticeTheEndOfAnother) {
+  EXPECT_EQ(texts(run_ranks(4, contained(lose_one))), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
