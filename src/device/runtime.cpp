@@ -5,7 +5,10 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/syn_error.h"
+#include "base/text.h"
 #include "device/module_registry.h"
+
+#include <hccl_types.h>
 
 #include <algorithm>
 
@@ -40,6 +43,11 @@ void Runtime::initialize() {
   }
   load_config();
   install_fork_guard();
+  if (config()->log_version) {
+    log_line(LogLevel::info, "version",
+             text("hccl " HCCL_LIBRARY_VERSION ", interface ", HCCL_MAJOR, '.', HCCL_MINOR, '.',
+                  HCCL_PATCH, ", emulated devices"));
+  }
   if (const std::string unknown = unknown_variables(); !unknown.empty()) {
     log(LogLevel::warning, "config", "unknown variables ignored: ", unknown,
         "; see docs/reference/environment.md");
