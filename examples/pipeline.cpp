@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pipeline: every rank is a stage that works on micro-batches and hands them to the next rank.
+// While it works on one, the next one arrives and the last one leaves, in a group of a send and a
+// receive on another stream; events tie the two streams. C++11. Usage: pipeline [ranks]
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+const int kBatches = 16;
+const int kSlots = 3;  // one micro-batch arrives, one is worked on, one leaves
+const std::size_t kCount = 1 << 14;
+const std::uint64_t kBytes = kCount * sizeof(float);
+
+void expect(bool good, const char* what, const char* why) {
+  if (!good) throw std::runtime_error(std::string(what) + ": " + (why != nullptr ? why : "failed"));
+}
+
+void expect(synStatus status, const char* what) {
+  expect(status == synSuccess, what, synGetLastErrorMessage());
+}
+
+void expect(hcclResult_t result, const char* what) {
+  expect(result == hcclSuccess, what, hcclGetLastErrorMessage());
+}
+
+struct Stage {
+  int rank, ranks;
+  synDeviceId device;
+  hcclComm_t comm;
+  synStreamHandle work, network;
+  synEventHandle worked, moved;  // the last step's
+  std::uint64_t slots;           // device memory of kSlots micro-batches
+  float* host;                   // and memory to work in
+
+  std::uint64_t slot_of(int batch) const {
+    return slots + static_cast<std::uint64_t>(batch % kSlots) * kBytes;
+  }
+  bool is_first() const { return rank == 0; }
+  bool is_last() const { return rank == ranks - 1; }
+};
+
+bool exists(int batch) { return batch >= 0 && batch < kBatches; }
+
+Stage open_stage(int rank, int ranks, const hcclUniqueId& id, synDeviceId device) {
+  Stage stage = Stage();
+  stage.rank = rank;
+  stage.ranks = ranks;
+  stage.device = device;
+  expect(hcclCommInitRank(&stage.comm, ranks, id, rank), "hcclCommInitRank");
+  expect(synStreamCreateGeneric(&stage.work, device, 0), "synStreamCreateGeneric");
+  expect(synStreamCreateGeneric(&stage.network, device, 0), "synStreamCreateGeneric");
+  expect(synEventCreate(&stage.worked, device, 0), "synEventCreate");
+  expect(synEventCreate(&stage.moved, device, 0), "synEventCreate");
+  expect(synDeviceMalloc(device, kSlots * kBytes, 0, 0, &stage.slots), "synDeviceMalloc");
+  void* memory = nullptr;
+  expect(synHostMalloc(device, kBytes, 0, &memory), "synHostMalloc");
+  stage.host = static_cast<float*>(memory);
+  return stage;
+}
+
+// Queues what moves beside the work on `batch`: the one before leaves, the one behind arrives.
+void queue_exchange(const Stage& stage, int batch) {
+  const std::uint64_t leaves = stage.slot_of(batch - 1 + kSlots);
+  const std::uint64_t arrives = stage.slot_of(batch + 1 + kSlots);
+  expect(hcclGroupStart(), "hcclGroupStart");
+  if (!stage.is_last() && exists(batch - 1)) {
+    expect(hcclSend(reinterpret_cast<const void*>(leaves), kCount, hcclFloat, stage.rank + 1,
+                    stage.comm, stage.network),
+           "hcclSend");
+  }
+  if (!stage.is_first() && exists(batch + 1)) {
+    expect(hcclRecv(reinterpret_cast<void*>(arrives), kCount, hcclFloat, stage.rank - 1, stage.comm,
+                    stage.network),
+           "hcclRecv");
+  }
+  expect(hcclGroupEnd(), "hcclGroupEnd");
+}
+
+// Adds rank + 1 to every element; the host stands in for the device's kernel. The first stage makes
+// the micro-batch, the last checks it: returns how many elements are wrong.
+int work_on(const Stage& stage, int batch) {
+  const auto host = reinterpret_cast<std::uintptr_t>(stage.host);
+  if (stage.is_first()) {
+    for (std::size_t i = 0; i < kCount; ++i) stage.host[i] = static_cast<float>(batch);
+  } else {
+    expect(synMemCopyAsync(stage.work, stage.slot_of(batch), kBytes, host, DRAM_TO_HOST), "copy");
+  }
+  expect(synStreamSynchronize(stage.work), "synStreamSynchronize");
+  int wrong = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    stage.host[i] += static_cast<float>(stage.rank + 1);
+    const int sum = batch + stage.ranks * (stage.ranks + 1) / 2;
+    if (stage.is_last() && stage.host[i] != static_cast<float>(sum)) ++wrong;
+  }
+  expect(synMemCopyAsync(stage.work, host, kBytes, stage.slot_of(batch), HOST_TO_DRAM), "copy");
+  return wrong;
+}
+
+// In step s, stage r works on micro-batch s - 2r.
+int run_pipeline(const Stage& stage) {
+  int wrong = 0;
+  for (int step = 0; step < kBatches + 2 * stage.ranks; ++step) {
+    const int batch = step - 2 * stage.rank;
+    // What arrives now is worked on in the next step, what was worked on leaves in the next step.
+    expect(synStreamWaitEvent(stage.work, stage.moved, 0), "synStreamWaitEvent");
+    expect(synStreamWaitEvent(stage.network, stage.worked, 0), "synStreamWaitEvent");
+    queue_exchange(stage, batch);
+    expect(synEventRecord(stage.moved, stage.network), "synEventRecord");
+    if (exists(batch)) wrong += work_on(stage, batch);
+    expect(synEventRecord(stage.worked, stage.work), "synEventRecord");
+  }
+  expect(synDeviceSynchronize(stage.device), "synDeviceSynchronize");
+  return wrong;
+}
+
+int run_rank(int rank, int ranks, const int pipe_ends[2]) {
+  synDeviceId device = 0;
+  hcclUniqueId id = {{0}, 0};
+  expect(synInitialize(), "synInitialize");
+  expect(synDeviceAcquire(&device, nullptr), "synDeviceAcquire");
+  if (rank == 0) expect(hcclGetUniqueId(&id), "hcclGetUniqueId");
+  for (int peer = 1; rank == 0 && peer < ranks; ++peer)
+    expect(write(pipe_ends[1], &id, sizeof id) == sizeof id, "the id", "cannot be written");
+  if (rank != 0) expect(read(pipe_ends[0], &id, sizeof id) == sizeof id, "the id", "did not come");
+
+  const Stage stage = open_stage(rank, ranks, id, device);
+  const int wrong = run_pipeline(stage);
+  if (stage.is_last())
+    std::printf("%d stages, %d micro-batches, %d wrong elements\n", ranks, kBatches, wrong);
+  expect(hcclCommDestroy(stage.comm), "hcclCommDestroy");
+  expect(synDestroy(), "synDestroy");
+  return wrong == 0 ? 0 : 1;
+}
+
+int run_child(int rank, int ranks, const int pipe_ends[2]) {
+  try {
+    return run_rank(rank, ranks, pipe_ends);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 4;
+  int pipe_ends[2];
+  if (ranks < 1 || ranks > 16 || pipe(pipe_ends) != 0) {
+    std::fprintf(stderr, "usage: pipeline [1..16 ranks]\n");
+    return 2;
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();  // before the library is used: its state does not survive a fork
+    if (child < 0) return 1;
+    if (child == 0) std::exit(run_child(rank, ranks, pipe_ends));
+  }
+  bool failed = false;
+  for (int rank = 0, status = 0; rank < ranks && wait(&status) > 0; ++rank) failed |= status != 0;
+  return failed ? 1 : 0;
+}
