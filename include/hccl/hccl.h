@@ -15,6 +15,10 @@
 // with matching arguments; a mismatch fails on every rank before anything is written. A count of 0
 // is valid and only keeps the order.
 //
+// Types. Every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and hcclAvg. Gaudi's
+// library, and HCCL_STRICT=1, take float, bfloat16, half, int32 and uint32 only, and neither
+// hcclProd nor hcclAvg.
+//
 // Errors common to all collectives: hcclInvalidArgument for an unknown communicator, a null stream,
 // a data type, reduction or root that is not acceptable, or a buffer that is no memory,
 // leaves its allocation or overlaps in a way the function does not allow; hcclInvalidUsage for a
@@ -99,7 +103,8 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
 // Ends the communicator at once: what is queued or running on it fails, here and on the other
 // ranks, every wait for it returns, and the handle is unknown afterwards. May be called while other
-// threads wait. hcclInvalidArgument as for hcclCommDestroy().
+// threads wait. hcclInvalidArgument as for hcclCommDestroy(). (Gaudi's library waits for what is
+// queued, like hcclCommDestroy().)
 hcclResult_t hcclCommAbort(hcclComm_t comm);
 
 // Writes to `asyncError` whether the communicator still works: hcclSuccess, or the code of the
@@ -114,7 +119,7 @@ const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
 hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
 
 // The synDeviceId the communicator is bound to. hcclInvalidArgument: unknown communicator or null
-// `device`.
+// `device`. (Gaudi's library succeeds and writes nothing.)
 hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device);
 
 // This process's rank. hcclInvalidArgument: unknown communicator or null `rank`.
@@ -156,11 +161,13 @@ hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcoun
 
 // Sends part p of `sendbuff` to rank p and stores what rank p sends as part p of `recvbuff`.
 // `count` is the total number of elements in either buffer, n parts of count / n;
-// hcclInvalidArgument if n does not divide it. In place: sendbuff == recvbuff.
+// hcclInvalidArgument if n does not divide it. In place, which Gaudi's library does not do and
+// HCCL_STRICT=1 refuses: sendbuff == recvbuff.
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
 // Completes on the stream once every rank's stream has reached its barrier. The host does not wait.
+// Gaudi's library, and HCCL_STRICT=1, return hcclUnsupported.
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 
 // ---- Point to point and groups ----------------------------------------------------------------

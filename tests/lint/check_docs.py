@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps documents true: relative links lead somewhere, and the table of variables equals the code's."""
+"""Keeps documents true: relative links lead somewhere, the table of variables equals the code's, and the pages that are
+made of the sources are what docs/generate.py would write."""
 import re
+import sys
+from pathlib import Path
 
 import tree
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
+import generate
 
 ENVIRONMENT = "docs/reference/environment.md"
 CONFIG = "src/base/config.cpp"
@@ -14,6 +20,8 @@ def check(root):
         if path.suffix == ".md":
             yield from check_links(root, path)
     yield from check_variables(root)
+    for path, _ in generate.stale(root):
+        yield path, 1, "is not what docs/generate.py makes of the sources; ./dev format mends it"
 
 
 def check_links(root, path):

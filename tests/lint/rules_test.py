@@ -8,6 +8,7 @@ from pathlib import Path
 import check_docs
 import check_layers
 import check_sources
+import generate
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
 TABLE = """
@@ -28,6 +29,13 @@ class Rules(unittest.TestCase):
         self.write("docs/architecture.md", TABLE)
         self.write("docs/reference/environment.md", "| `HCCL_TIMEOUT` | `1800` | seconds |\n")
         self.write("src/base/config.cpp", LICENCE + 'Variable{"HCCL_TIMEOUT", "1800", "seconds"};\n')
+        for linked in ("docs/explanation/compatibility.md", "docs/how-to/debug-a-hang.md"):
+            self.write(linked, "\n")
+        self.generate()
+
+    def generate(self):
+        for path, page in generate.stale(self.root):
+            path.write_text(page)
 
     def write(self, name, text):
         path = self.root / name
@@ -95,6 +103,43 @@ class Rules(unittest.TestCase):
         self.assert_one(check_docs, "no row")
         self.write("docs/reference/environment.md", "| `HCCL_TIMEOUT` | `60` | seconds |\n")
         self.assert_one(check_docs, "'1800'")
+
+    def test_message_and_function_without_regeneration(self):
+        self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
+        self.generate()
+        self.assertEqual(self.findings(check_docs), [])
+        self.write("src/device/a.cpp", 'throw Error(hcclBusy, text("module ", id, " is busy; wait"));\n')
+        self.assert_one(check_docs, "docs/generate.py")
+        self.generate()
+        page = (self.root / "docs/reference/errors.md").read_text()
+        self.assertIn("- hcclBusy: `module <id> is busy; wait`", page)
+        self.write("include/hccl/hccl.h", "// Waits.\nhcclResult_t hcclWait(int seconds);\n")
+        self.assert_one(check_docs, "docs/generate.py")
+
+    def test_message_that_names_nothing_to_do(self):
+        self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
+        self.write("src/device/a.cpp", 'throw Error(hcclBusy, "the module is busy");\n')
+        with self.assertRaisesRegex(SystemExit, "names nothing to do"):
+            self.findings(check_docs)
+
+    def test_texts_of_every_form(self):
+        """Constants, alternatives, functions that make texts, braced failures and log lines."""
+        self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
+        self.write("src/device/a.cpp", """
+            constexpr const char* kGone = "it has gone; look for it";
+            std::string odd(int rank) { return text("rank ", rank, " is odd; make it even"); }
+            void f() {
+              if (gone) throw Error(hcclBusy, kGone);
+              raise(hcclBusy, odd(rank));
+              fail({hcclBusy, first ? "the first of them failed; begin again" : "another failed; go on"});
+              log(LogLevel::warning, "device", "lost ", lost, " bytes");
+            }""")
+        self.generate()
+        page = (self.root / "docs/reference/errors.md").read_text()
+        for line in ("hcclBusy: `it has gone; look for it`", "hcclBusy: `rank <rank> is odd; make it even`",
+                     "hcclBusy: `the first of them failed; begin again`", "hcclBusy: `another failed; go on`",
+                     "WARNING: `lost <lost> bytes`"):
+            self.assertIn("- " + line, page)
 
 
 if __name__ == "__main__":

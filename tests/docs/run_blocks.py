@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the ```console blocks of a document and compares what they print with what stands there.
+
+Usage: run_blocks.py <document> <source tree> <prefix of an install tree>
+
+All blocks of a document run in one shell, in an empty folder that holds the source tree's examples, with PREFIX set. A
+line that begins with "$ " is a command, one that begins with "> " continues it, the others are its output, stderr
+included. Lines are compared in any order, since ranks print when they please; process ids and this host's name are not
+compared, and a line "..." stands for any lines. A command must succeed. Ports of 127.0.0.1 are replaced by free ones.
+"""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TIME_LIMIT = 100
+END = "==== end of command"
+
+
+def commands(document):
+    """[(line number, command, expected lines)] of all blocks."""
+    found, inside = [], False
+    for number, line in enumerate(document.splitlines(), 1):
+        if line.startswith("```"):
+            inside = line.strip() == "```console"
+        elif inside and line.startswith("$ "):
+            found.append((number, line[2:], []))
+        elif inside and line.startswith("> ") and found and not found[-1][2]:
+            number, command, expected = found[-1]
+            found[-1] = (number, command + "\n" + line[2:], expected)
+        elif inside:
+            if not found:
+                raise SystemExit(f"line {number}: output without a command")
+            found[-1][2].append(line)
+    return found
+
+
+def with_free_ports(text):
+    ports = {}
+    for port in re.findall(r"(?<=127\.0\.0\.1:)\d+", text):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            ports.setdefault(port, str(probe.getsockname()[1]))
+    return re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda match: ports[match.group(0)], text)
+
+
+def script(all_commands):
+    return with_free_ports("".join(f"{command}\nstatus=$?; echo; echo '{END}' $status\n" for _, command, _ in all_commands))
+
+
+def run(text, folder, prefix):
+    """The output of each command, with its exit status."""
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH"))}
+    environment.update(PREFIX=str(prefix), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", LC_ALL="C.UTF-8")
+    shell = subprocess.Popen(["bash", "-s"], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        output, _ = shell.communicate(text, timeout=TIME_LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(shell.pid, signal.SIGKILL)
+        output, _ = shell.communicate()
+        print(output)
+        raise SystemExit(f"not done after {TIME_LIMIT} s") from None
+    parts = re.split(rf"^{END} (\d+)\n", output, flags=re.M)
+    return [(part, int(status)) for part, status in zip(parts[0::2], parts[1::2])]
+
+
+def comparable(line):
+    for name in sorted({socket.gethostname(), socket.gethostname().split(".")[0]}, key=len, reverse=True):
+        line = re.sub(rf"(\bhost |\bhccl [A-Z]+ ){re.escape(name)}(?=[,:) ])", r"\1box", line)
+    line = re.sub(r"(\bpid |\bhccl [A-Z]+ box:)\d+", r"\1N", line)
+    return re.sub(r"\s+", " ", line).strip()
+
+
+def differences(expected, output):
+    wanted = sorted(comparable(line) for line in expected if line.strip() and line.strip() != "...")
+    printed = sorted(comparable(line) for line in output.splitlines() if line.strip())
+    rest = list(printed)
+    for line in wanted:
+        if line in rest:
+            rest.remove(line)
+        else:
+            yield f"did not print: {line}"
+    if not any(line.strip() == "..." for line in expected):
+        yield from (f"printed as well: {line}" for line in rest)
+
+
+def main():
+    document, source, prefix = (Path(argument).resolve() for argument in sys.argv[1:])
+    all_commands = commands(document.read_text())
+    if not all_commands:
+        raise SystemExit(f"{document}: no ```console block")
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(source / "examples", Path(folder) / "examples")
+        results = run(script(all_commands), folder, prefix)
+    wrong = 0
+    for index, (number, command, expected) in enumerate(all_commands):
+        output, status = results[index] if index < len(results) else ("", 1)
+        found = [f"exit status {status}"] if status else []
+        found += differences(expected, output)
+        wrong += bool(found)
+        if found:
+            print(f"{document}:{number}: {command}", *found, "output was:", output, sep="\n  ")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
