@@ -116,7 +116,7 @@ def read_site(maker, bracket, arguments, codes, reader):
     if maker in ("log", "log_line") and len(arguments) > 2:
         level = arguments[0][0][1].removeprefix("LogLevel::") if arguments[0] else ""
         if level in ("warning", "error"):
-            return "log", [level.upper()], ["".join(reader.text_of(part) for part in arguments[2:])]
+            return "log", [{"warning": "WARN", "error": "ERROR"}[level]], ["".join(reader.text_of(part) for part in arguments[2:])]
         return ("log", [], []) if level == "info" else None
     if len(arguments) != 2:
         return None
@@ -178,8 +178,7 @@ def wrapped(bullet, text):
 
 
 def quoted(template):
-    mark = "``" if "`" in template else "`"
-    return mark + template + mark
+    return f"`` {template} ``" if "`" in template else f"`{template}`"
 
 
 def remark_of(message, remarks, used):

@@ -51,7 +51,7 @@ def check_variables(root):
             tree.numbered_matches(r"^\| `(\w+)` \| (?:`([^`]*)`)?", document)}
     code = tree.without_comments((root / CONFIG).read_text())
     read = set()
-    for line, match in tree.numbered_matches(r'\bVariable\{\s*"(\w+)",\s*"([^"]*)"', code):
+    for line, match in tree.numbered_matches(r'\b(?:Variable|ForeignKey)\{\s*"(\w+)",\s*"([^"]*)"', code):
         name, default = match.groups()
         read.add(name)
         if name not in rows:

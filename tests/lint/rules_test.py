@@ -104,6 +104,10 @@ class Rules(unittest.TestCase):
         self.write("docs/reference/environment.md", "| `HCCL_TIMEOUT` | `60` | seconds |\n")
         self.assert_one(check_docs, "'1800'")
 
+    def test_undocumented_key_of_others(self):
+        self.write("src/base/config.cpp", 'Variable{"HCCL_TIMEOUT", "1800", "s"};\nForeignKey{"HCCL_TRIALS", "120"};\n')
+        self.assert_one(check_docs, "HCCL_TRIALS has no row")
+
     def test_message_and_function_without_regeneration(self):
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.generate()
@@ -138,7 +142,7 @@ class Rules(unittest.TestCase):
         page = (self.root / "docs/reference/errors.md").read_text()
         for line in ("hcclBusy: `it has gone; look for it`", "hcclBusy: `rank <rank> is odd; make it even`",
                      "hcclBusy: `the first of them failed; begin again`", "hcclBusy: `another failed; go on`",
-                     "WARNING: `lost <lost> bytes`"):
+                     "WARN: `lost <lost> bytes`"):
             self.assertIn("- " + line, page)
 
 
