@@ -15,7 +15,7 @@ fail() { echo "$*"; exit 1; }
 
 # As every Gaudi program is built: an include folder, a library folder, one library.
 build_cxx11() {
-  g++ -std=gnu++0x -I "$prefix/include/habanalabs" "$source/examples/overlap.cpp" -o program \
+  g++ -std=gnu++0x -I "$prefix/include/habanalabs" "$source/examples/${1:-overlap}.cpp" -o program \
     -L "$prefix/lib/habanalabs" -lSynapse -lpthread
 }
 
@@ -29,6 +29,8 @@ way_c99() {
 way_cxx11() {
   build_cxx11
   ./program
+  build_cxx11 pipeline
+  ./program 3
 }
 
 way_pkg_config() {
