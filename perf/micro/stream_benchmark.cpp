@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the queue of a stream costs: nanoseconds for each command, by who runs it and what it does.
+#include "device/copy.h"
+#include "device/device.h"
+#include "device/event.h"
+#include "device/stream.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include <benchmark/benchmark.h>
+
+namespace hccl::device {
+namespace {
+
+// Queued before each synchronisation, as hccl-perf and the side-by-side benchmark do.
+constexpr std::int64_t kBatch = 1000;
+constexpr std::int64_t kWorkerBatch = 50'000;  // less than a queue that makes its program wait
+
+using Clock = std::chrono::steady_clock;
+
+class Fixture {
+ public:
+  [[nodiscard]] Device& device() { return device_; }
+  [[nodiscard]] std::shared_ptr<Stream> stream() { return device_.create_stream(); }
+
+ private:
+  Device device_{0, 0, FileDescriptor{}, 16 << 20};
+};
+
+Outcome nothing() { return Outcome::success; }
+
+void check(benchmark::State& state, Outcome outcome) {
+  if (outcome != Outcome::success) state.SkipWithError("a command failed");
+}
+
+// Whoever waits, works: this thread runs what it has queued.
+void run_by_synchronising(benchmark::State& state) {
+  Fixture fixture;
+  const auto stream = fixture.stream();
+  while (state.KeepRunningBatch(kBatch)) {
+    for (std::int64_t i = 0; i < kBatch; ++i) stream->enqueue(nothing);
+    check(state, stream->synchronize());
+  }
+}
+
+// Nobody waits: the stream's worker runs what is queued already when it begins. A first command
+// holds it until then.
+void run_by_worker(benchmark::State& state) {
+  Fixture fixture;
+  const auto stream = fixture.stream();
+  while (state.KeepRunningBatch(kWorkerBatch)) {
+    std::atomic<bool> queued{false}, done{false};
+    Clock::time_point begin, end;
+    stream->enqueue([&] {
+      while (!queued.load(std::memory_order_acquire)) std::this_thread::yield();
+      begin = Clock::now();
+      return Outcome::success;
+    });
+    for (std::int64_t i = 0; i < kWorkerBatch; ++i) stream->enqueue(nothing);
+    stream->enqueue([&] {
+      end = Clock::now();
+      done.store(true, std::memory_order_release);
+      return Outcome::success;
+    });
+    queued.store(true, std::memory_order_release);
+    while (!done.load(std::memory_order_acquire)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    check(state, stream->synchronize());
+    state.SetIterationTime(std::chrono::duration<double>(end - begin).count());
+  }
+}
+
+// A command, an event behind it, and another stream that waits for the event (synStreamWaitEvent).
+void wait_for_event(benchmark::State& state) {
+  Fixture fixture;
+  const auto producer = fixture.stream();
+  const auto consumer = fixture.stream();
+  Event event(false);
+  while (state.KeepRunningBatch(kBatch)) {
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      producer->enqueue(nothing);
+      event.record(*producer);
+      consumer->enqueue([capture = event.capture(), own = consumer->progress()] {
+        Stream::wait_for(capture);
+        return own->take_over_failure(*capture.progress, capture.ticket);
+      });
+    }
+    check(state, consumer->synchronize());
+  }
+}
+
+void copy_8_bytes(benchmark::State& state) {
+  Fixture fixture;
+  const auto stream = fixture.stream();
+  Arena& arena = fixture.device().arena();
+  const std::array<std::byte, 8> source{};
+  const DeviceAddress destination = arena.allocate(source.size());
+  while (state.KeepRunningBatch(kBatch)) {
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      benchmark::DoNotOptimize(arena.resolve(destination, source.size(), "dst"));
+      stream->enqueue([&arena, &source, destination] {
+        copy_to_device(arena, destination, source.data(), source.size());
+        return Outcome::success;
+      });
+    }
+    check(state, stream->synchronize());
+  }
+}
+
+void queue_one_and_synchronise(benchmark::State& state) {
+  Fixture fixture;
+  const auto stream = fixture.stream();
+  for (auto _ : state) {
+    stream->enqueue(nothing);
+    check(state, stream->synchronize());
+  }
+}
+
+BENCHMARK(run_by_synchronising)->UseRealTime();
+BENCHMARK(run_by_worker)->UseManualTime();
+BENCHMARK(wait_for_event)->UseRealTime();
+BENCHMARK(copy_8_bytes)->UseRealTime();
+BENCHMARK(queue_one_and_synchronise)->UseRealTime();
+
+}  // namespace
+}  // namespace hccl::device
+
+BENCHMARK_MAIN();
