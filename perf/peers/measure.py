@@ -72,6 +72,14 @@ class Cell:
                 "mpi_ns": self.mpi, "mpi_best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
                 "ours_undisturbed_ns": self.quiet, "hccl_perf_ns": self.perf}
 
+    @classmethod
+    def from_json(cls, row):
+        cell = cls(row["collective"], row["bytes"], row["ranks"])
+        cell.iterations, cell.ours, cell.default = row["iterations"], row["ours_ns"], row["mpi_default_ns"]
+        cell.mpi, cell.floors = row["mpi_ns"], row["floor_ns"]
+        cell.quiet, cell.perf = row["ours_undisturbed_ns"], row["hccl_perf_ns"]
+        return cell
+
 
 def iterations_for(seconds, estimates):
     """So many that the fastest side's cell lasts `seconds`; all sides make the same number."""

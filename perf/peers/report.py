@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Markdown of a run: facts about the machine, one table for each section, and the goals with what was reached."""
 import os
-import platform
 import statistics
-import subprocess
+import sys
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from goals import goals_of
+from page import machine_facts, output_of, show_run, table
 
 TITLES = {
     "queued": "{collective}, {ranks} ranks: calls queued back to back",
@@ -80,47 +81,16 @@ def table_of(section, cells):
             "/ default": show_ratio(ratios["default"]), "/ floor": show_ratio(ratios["floor"]),
             "/ undisturbed": show_ratio(ratios["undisturbed"]), "must / aim": show_goals(section, cell)})
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(row[name] for name in columns) + " |" for row in rows]
-    return "\n".join(lines)
+    return table(columns, [[row[name] for name in columns] for row in rows])
 
 
-def output_of(*argv):
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
-def read_field(path, field):
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                if line.startswith(field):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return "unknown"
-
-
-def machine_facts():
-    revision = output_of("git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe", "--always", "--dirty")
-    return {
-        "processor": read_field("/proc/cpuinfo", "model name"),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory": read_field("/proc/meminfo", "MemTotal"),
-        "kernel": platform.release(),
-        "mpi": (output_of("mpirun", "--version").splitlines() or ["unknown"])[0],
-        "load": os.getloadavg()[0],
-        "revision": revision or "unknown",
-    }
+def all_facts():
+    return machine_facts() | {"mpi": (output_of("mpirun", "--version").splitlines() or ["unknown"])[0]}
 
 
 def show_facts(facts, command, seconds):
     return "\n".join([
-        f"Command: `{command}` at {facts['revision']}, {seconds / 60:.1f} minutes.",
-        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, Linux {facts['kernel']}; "
-        f"{facts['mpi']}; load average before the run {facts['load']:.2f}.",
+        show_run(facts, command, seconds, f"{facts['mpi']}; "),
         "Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's "
         "(medians of the ratios within a round). Settings of Open MPI: default, or tuned = no single copy, eager limit "
         "64 KiB, largest send 256 KiB, with coll/tuned's own choice or the algorithm named."])

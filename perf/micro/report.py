@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The micro-benchmarks as tables: reduction kernels relative to copies of as many bytes, and the stream queue.
+
+Prints markdown on standard output. What is measured: docs/performance.md."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from page import machine_facts, require_section, show_run, shown_arguments, table, write_section
+
+TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "bfloat16", "float", "double"]
+OPERATIONS = ["sum", "prod", "min", "max", "avg"]
+RANKS = (2, 8)
+REGIMES = {"cache": "in cache", "memory": "past the cache"}
+# (type, regime, most that a kernel may take relative to the copy)
+GOALS = [("float", "cache", 1.1), ("float", "memory", 1.1), ("bfloat16", "cache", 2.0)]
+STREAM_QUEUE = {
+    "run_by_synchronising": "an empty command, run by the thread that queued it and synchronises",
+    "run_by_worker": "an empty command, run by the stream's worker (running alone)",
+    "wait_for_event": "an empty command, an event behind it, another stream that waits for the event",
+    "copy_8_bytes": "a copy of 8 bytes from the host",
+    "queue_one_and_synchronise": "one empty command and a synchronise for it: hand-off",
+}
+
+
+def medians(program, repetitions, seconds):
+    """{benchmark: nanoseconds}, a median over repetitions that are shuffled with those of all others."""
+    done = subprocess.run(
+        [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
+         f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
+         "--benchmark_report_aggregates_only=true"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)
+    if done.returncode != 0:
+        sys.exit(f"micro: {program}: {done.stderr.decode(errors='replace').strip()}")
+    found = {}
+    for row in json.loads(done.stdout)["benchmarks"]:
+        if row.get("error_occurred"):
+            sys.exit(f"micro: {row['name']}: {row['error_message']}")
+        if row["aggregate_name"] == "median":
+            manual = row["run_name"].endswith("/manual_time")  # the benchmark reads the clock itself
+            name = row["run_name"].removesuffix("/manual_time").removesuffix("/process_time")
+            found[name] = row["real_time" if manual else "cpu_time"]
+    return found
+
+
+def kernel_ratios(times):
+    """{(ranks, type, operation): {regime: time relative to the fastest copy}}."""
+    ratios = {}
+    for name, nanoseconds in times.items():
+        what, regime, ranks, *kernel = name.split("/")
+        if what == "reduce":
+            copies = [each for other, each in times.items() if other.startswith(f"copy/{regime}/{ranks}/")]
+            ratios.setdefault((int(ranks), *kernel), {})[regime] = nanoseconds / min(copies)
+    return ratios
+
+
+def show_kernels(ratios, ranks):
+    rows = [[name] + [" / ".join(f"{ratios[ranks, name, operation][regime]:.2f}" for regime in REGIMES)
+                      for operation in OPERATIONS] for name in TYPES]
+    return f"{ranks} sources to {ranks} destinations:\n\n" + table(["type", *OPERATIONS], rows)
+
+
+def judge(ratios):
+    """[line for each goal], and whether all are met."""
+    lines, met = [], True
+    for name, regime, most in GOALS:
+        worst = max((each[regime], kernel) for kernel, each in ratios.items() if kernel[1] == name)
+        reached = worst[0] <= most
+        met = met and reached
+        ranks, _, operation = worst[1]
+        lines.append(f"- {name}, {REGIMES[regime]}: at most {most:g}, the slowest is {operation} of {ranks} with "
+                     f"{worst[0]:.2f}: {'met' if reached else 'MISSED'}")
+    return lines, met
+
+
+def show_copies(times):
+    shown = []
+    for ranks in RANKS:
+        for regime, title in REGIMES.items():
+            copies = {name.split("/")[3]: each for name, each in times.items()
+                      if name.startswith(f"copy/{regime}/{ranks}/")}
+            best = min(copies, key=copies.get)
+            shown.append(f"{best}, {ranks} to {ranks} {title} ({copies[best] / 1000:,.1f} µs)")
+    return "Fastest copies: " + "; ".join(shown) + "."
+
+
+def show_stream_queue(times):
+    return table(["stream queue", "ns"], [[title, f"{times[name]:,.3g}"] for name, title in STREAM_QUEUE.items()])
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
+    parser.add_argument("--repetitions", type=int, default=9, help="of each benchmark, shuffled (9)")
+    parser.add_argument("--seconds", type=float, default=0.01, help="least duration of a repetition (0.01)")
+    parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
+    options = parser.parse_args()
+    if options.repetitions < 3 or options.seconds <= 0:
+        parser.error("repetitions must be at least 3 and seconds positive")
+    return options
+
+
+def main():
+    options = parse_arguments()
+    if options.write:
+        require_section(options.write, "micro")
+    facts = machine_facts()
+    start = time.monotonic()
+    kernels = medians(f"{options.build}/bin/reduce_benchmark", options.repetitions, options.seconds)
+    queue = medians(f"{options.build}/bin/stream_benchmark", options.repetitions, 10 * options.seconds)
+    command = " ".join(["./dev micro", *shown_arguments(sys.argv[1:], {"--build", "--write"})])
+    ratios = kernel_ratios(kernels)
+    goals, met = judge(ratios)
+    parts = [show_run(facts, command, time.monotonic() - start),
+             "Reductions: time relative to memcpy in cache / time relative to the fastest copy past the cache.",
+             *[show_kernels(ratios, ranks) for ranks in RANKS], show_copies(kernels), "Goals:\n\n" + "\n".join(goals),
+             show_stream_queue(queue)]
+    print("\n\n".join(parts))
+    if options.write:
+        write_section(options.write, "micro", parts)
+    return 0 if met or not options.check else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
