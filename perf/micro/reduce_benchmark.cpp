@@ -4,7 +4,7 @@
 // The buffers are a program's: allocated in the arena of a device for each rank, which decides
 // where in a page each of them starts.
 //
-// Names are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.
+// Labels are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.
 #include "device/arena.h"
 #include "reduce/reduce.h"
 
@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,34 +79,54 @@ std::vector<Tile> cut(const Buffers& buffers, std::size_t tile_bytes) {
   return tiles;
 }
 
-// A registered benchmark outlives the function that registered it: `buffers` must, too.
-void add(const std::string& name, const Buffers& buffers, std::size_t tile_bytes,
-         std::function<void(const Tile&)> work) {
-  benchmark::RegisterBenchmark(
-      name.c_str(), [&buffers, tile_bytes, work = std::move(work)](benchmark::State& state) {
-        const std::vector<Tile> tiles = cut(buffers, tile_bytes);
-        for (auto _ : state) {
-          for (const Tile& tile : tiles) work(tile);
-          benchmark::ClobberMemory();
-        }
-        state.SetBytesProcessed(static_cast<std::int64_t>(buffers.moved()) * state.iterations());
-      });
+// Arguments of every benchmark, in this order.
+enum class Argument { ranks, past_cache, type, operation };
+
+std::int64_t argument(const benchmark::State& state, Argument which) {
+  return state.range(static_cast<std::size_t>(which));
 }
 
-void add_reductions(const std::string& regime, const Buffers& buffers, StorePolicy stores) {
-  for (int t = 0; t < hcclNumTypes; ++t) {
-    const auto type = static_cast<hcclDataType_t>(t);
-    for (int o = 0; o < hcclOpNone; ++o) {
-      const auto operation = static_cast<hcclRedOp_t>(o);
-      if (!reduce::supports(type, operation)) continue;
-      add("reduce/" + regime + '/' + reduce::type_name(type) + '/' +
-              reduce::operation_name(operation),
-          buffers, kTile, [=](const Tile& tile) {
-            reduce_tile(type, operation, tile.sources, tile.destinations,
-                        tile.bytes / reduce::element_size(type), stores);
-          });
-    }
+// In the second-level cache, or several times the last level. Made once: writing them takes longer
+// than a measurement.
+const Buffers& buffers_for(const benchmark::State& state) {
+  static const Buffers cached_2(2, 32 << 10), cached_8(8, 16 << 10);
+  static const Buffers past_2(2, 32 << 20), past_8(8, 16 << 20);
+  const bool two = argument(state, Argument::ranks) == 2;
+  if (argument(state, Argument::past_cache) != 0) return two ? past_2 : past_8;
+  return two ? cached_2 : cached_8;
+}
+
+// `what` names the benchmark, in the label: WHAT/REGIME/RANKS/DETAIL.
+template <class Work>
+void for_each_tile(benchmark::State& state, const std::string& what, const std::string& detail,
+                   std::size_t tile_bytes, Work work) {
+  const Buffers& buffers = buffers_for(state);
+  const std::vector<Tile> tiles = cut(buffers, std::min(tile_bytes, buffers.bytes()));
+  while (state.KeepRunning()) {
+    for (const Tile& tile : tiles) work(tile);
+    benchmark::ClobberMemory();
   }
+  state.SetBytesProcessed(static_cast<std::int64_t>(buffers.moved()) * state.iterations());
+  const bool past = argument(state, Argument::past_cache) != 0;
+  state.SetLabel(what + (past ? "/memory/" : "/cache/") +
+                 std::to_string(argument(state, Argument::ranks)) + '/' + detail);
+}
+
+void reduce_tiles(benchmark::State& state) {
+  const auto type = static_cast<hcclDataType_t>(argument(state, Argument::type));
+  const auto operation = static_cast<hcclRedOp_t>(argument(state, Argument::operation));
+  const std::size_t element = reduce::element_size(type);
+  if (element == 0 || !reduce::supports(type, operation)) {
+    state.SkipWithError("no kernel");
+    return;
+  }
+  const auto stores =
+      argument(state, Argument::past_cache) != 0 ? StorePolicy::streaming : StorePolicy::cached;
+  const std::string kernel =
+      std::string(reduce::type_name(type)) + '/' + reduce::operation_name(operation);
+  for_each_tile(state, "reduce", kernel, kTile, [&](const Tile& tile) {
+    reduce_tile(type, operation, tile.sources, tile.destinations, tile.bytes / element, stores);
+  });
 }
 
 // Every source to a destination of its own.
@@ -124,29 +143,32 @@ void copy_streaming(const Tile& tile) {
   }
 }
 
-void add_all(std::size_t ranks, const Buffers& cached, const Buffers& past) {
-  const std::string in_cache = "cache/" + std::to_string(ranks);
-  add("copy/" + in_cache + "/memcpy", cached, cached.bytes(), copy_plainly);
-  add_reductions(in_cache, cached, StorePolicy::cached);
-
-  const std::string past_cache = "memory/" + std::to_string(ranks);
-  add("copy/" + past_cache + "/memcpy", past, past.bytes(), copy_plainly);
-  add("copy/" + past_cache + "/memcpy by tile", past, kTile, copy_plainly);
-  add("copy/" + past_cache + "/streaming by tile", past, kTile, copy_streaming);
-  add_reductions(past_cache, past, StorePolicy::streaming);
+void copy_whole(benchmark::State& state) {
+  for_each_tile(state, "copy", "memcpy", SIZE_MAX, copy_plainly);
 }
+
+void copy_by_tile(benchmark::State& state) {
+  for_each_tile(state, "copy", "memcpy by tile", kTile, copy_plainly);
+}
+
+void stream_by_tile(benchmark::State& state) {
+  for_each_tile(state, "copy", "streaming by tile", kTile, copy_streaming);
+}
+
+void kernels(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"ranks", "past_cache", "type", "op"})
+      ->ArgsProduct({{2, 8},
+                     {0, 1},
+                     benchmark::CreateDenseRange(0, hcclNumTypes - 1, 1),
+                     benchmark::CreateDenseRange(hcclSum, hcclAvg, 1)});
+}
+
+BENCHMARK(copy_whole)->ArgNames({"ranks", "past_cache"})->ArgsProduct({{2, 8}, {0, 1}});
+BENCHMARK(copy_by_tile)->ArgNames({"ranks", "past_cache"})->ArgsProduct({{2, 8}, {1}});
+BENCHMARK(stream_by_tile)->ArgNames({"ranks", "past_cache"})->ArgsProduct({{2, 8}, {1}});
+BENCHMARK(reduce_tiles)->Apply(kernels);
 
 }  // namespace
 }  // namespace hccl
 
-int main(int argc, char** argv) {
-  // In the second-level cache, and several times the last level.
-  const hccl::Buffers cached_2(2, 32 << 10), cached_8(8, 16 << 10);
-  const hccl::Buffers past_2(2, 32 << 20), past_8(8, 16 << 20);
-  hccl::add_all(2, cached_2, past_2);
-  hccl::add_all(8, cached_8, past_8);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
+BENCHMARK_MAIN();

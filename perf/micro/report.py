@@ -30,7 +30,7 @@ STREAM_QUEUE = {
 
 
 def medians(program, repetitions, seconds):
-    """{benchmark: nanoseconds}, a median over repetitions that are shuffled with those of all others."""
+    """{label, or else name: nanoseconds}, a median over repetitions that are shuffled with those of all others."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
@@ -45,7 +45,7 @@ def medians(program, repetitions, seconds):
         if row["aggregate_name"] == "median":
             manual = row["run_name"].endswith("/manual_time")  # the benchmark reads the clock itself
             name = row["run_name"].removesuffix("/manual_time").removesuffix("/process_time")
-            found[name] = row["real_time" if manual else "cpu_time"]
+            found[row.get("label", name)] = row["real_time" if manual else "cpu_time"]
     return found
 
 

@@ -123,7 +123,7 @@ void copy_8_bytes(benchmark::State& state) {
 void queue_one_and_synchronise(benchmark::State& state) {
   Fixture fixture;
   const auto stream = fixture.stream();
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     stream->enqueue(nothing);
     check(state, stream->synchronize());
   }
