@@ -7,16 +7,15 @@ quarter of an hour; 3 minutes with --quick, 20 minutes with --collective all (on
 import argparse
 import contextlib
 import json
+import math
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from drivers import ALGORITHMS, BusyLoop, DriverError, Field, end_with_parent, our_environment
-from measure import Cell, Race, estimate, iterations_for
+from drivers import ALGORITHMS, BusyLoop, DriverError, Field, PerfProgram
+from measure import Budget, Cell, Race, estimate, iterations_for
 from plot import write_plot
 from report import all_facts, show_facts, show_section, show_summary
 from page import require_section, shown_arguments, write_section  # found through report.py
@@ -25,6 +24,7 @@ SIZES = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20]
 BUSY_SIZES = SIZES[:6]
 LATENCY_SIZES = SIZES[:1]
 OTHER_SIZES = [1 << 10, 32 << 10, 256 << 10, 4 << 20, 16 << 20]  # of --collective all, but for all_reduce
+MOST_MINUTES = 23  # of --collective all, which then makes fewer rounds; never less than one
 SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 VERIFY_UP_TO = 2 << 20
 
@@ -57,7 +57,7 @@ def parse_arguments():
                         help="all, or some of " + ", ".join(ALGORITHMS) + " (all_reduce). all: fewer rounds, and for "
                         "all but all_reduce shorter cells and sizes 1K,32K,256K,4M,16M")
     parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="8,64,512,4K,...,16M")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick, 3 with all)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick; with all 3, or fewer if time is short)")
     parser.add_argument("--seconds", type=float, help="least duration of a cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--in-place", action="store_true", help="send and receive buffer are one")
@@ -100,11 +100,12 @@ def least_size(collective, ranks):
     return 4 * ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 4
 
 
-def sizes_for(options, collective, ranks):
-    """Of calls queued back to back."""
+def sizes_for(options, section, collective, ranks):
     if collective == "barrier":
         return [0]
-    default = OTHER_SIZES if options.survey and collective != "all_reduce" else SIZES
+    default = {"queued": SIZES, "latency": LATENCY_SIZES, "busy": BUSY_SIZES}[section]
+    if options.survey and collective != "all_reduce":
+        default = OTHER_SIZES
     return [size for size in options.sizes or default if size >= least_size(collective, ranks)]
 
 
@@ -113,50 +114,20 @@ def is_in_place(options, collective):
     return options.in_place or collective == "broadcast"
 
 
-class PerfProgram:
-    """hccl-perf, run once a round over all sizes: the users' program must tell the same story as the driver."""
-
-    def __init__(self, options, collective, ranks):
-        self.program = f"{options.build}/bin/hccl-perf"
-        self.sizes = sizes_for(options, collective, ranks)
-        self.arguments = [collective, "-g", str(ranks), "-w", "5", "-c", "0", "-a", "3", "--standalone", "-f", "8",
-                          "-b", str(self.sizes[0]), "-e", str(self.sizes[-1]), "--min-time", str(seconds_for(options, collective) / 3),
-                          "--repeats", "1"]
-        # One sweep covers sizes that grow by a factor of 8, as the default ones do.
-        steps = all(b == 8 * a for a, b in zip(self.sizes, self.sizes[1:]))
-        self.usable = os.access(self.program, os.X_OK) and steps and collective != "barrier"
-        self.place = "in_place" if is_in_place(options, collective) else "out_of_place"
-
-    def round(self, cells):
-        if not self.usable:
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "perf.json")
-            done = subprocess.run([self.program, *self.arguments, "--json", path], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, env=our_environment(), preexec_fn=end_with_parent,
-                                  timeout=300, check=False)
-            if done.returncode != 0:
-                raise DriverError(f"hccl-perf: {done.stderr.decode(errors='replace').strip()}")
-            with open(path, encoding="utf-8") as file:
-                rows = json.load(file)["rows"]
-        for row in rows:
-            for cell in cells:
-                if cell.size == row["size_bytes"]:
-                    cell.perf.append(row[self.place]["time_ns"])
-
-
-def race_queued(options, collective, ranks):
+def race_queued(options, collective, ranks, budget):
     in_place = is_in_place(options, collective)
+    seconds = seconds_for(options, collective)
+    sizes = sizes_for(options, "queued", collective, ranks)
     with Field(f"{options.build}/bin", ranks, collective, collective != "barrier") as field:
         races = []
-        for size in sizes_for(options, collective, ranks):
+        for size in sizes:
             progress(f"{collective}, {ranks} ranks, {size} bytes: choosing settings")
-            races.append(Race(field, collective, size, seconds_for(options, collective), in_place=in_place))
+            races.append(Race(field, collective, size, seconds, in_place=in_place))
             if 0 < size <= VERIFY_UP_TO:
                 races[-1].verify()
-        perf = PerfProgram(options, collective, ranks)
+        perf = PerfProgram(f"{options.build}/bin", collective, ranks, sizes, seconds / 3, in_place)
         cells = [race.cell for race in races]
-        for number in range(options.rounds):
+        for number in budget.rounds():
             progress(f"{collective}, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
@@ -164,67 +135,79 @@ def race_queued(options, collective, ranks):
         return cells
 
 
-def race_latency(options, ranks):
-    with Field(f"{options.build}/bin", ranks, "all_reduce", with_floor=False) as field:
+def race_latency(options, collective, ranks, budget):
+    with Field(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
         progress(f"latency, {ranks} ranks: choosing settings")
-        races = [Race(field, "all_reduce", size, seconds_for(options, "all_reduce"), latency=True)
-                 for size in options.sizes or LATENCY_SIZES]
-        for number in range(options.rounds):
+        races = [Race(field, collective, size, seconds_for(options, collective), latency=True)
+                 for size in sizes_for(options, "latency", collective, ranks)]
+        for number in budget.rounds():
             progress(f"latency, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
         return [race.cell for race in races]
 
 
-def race_busy(options, ranks):
+def race_busy(options, collective, ranks, budget):
     """With a core for each rank, Open MPI spins and gets nowhere beside the loop: there we compare with ourselves."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
-    with contextlib.closing(loop), Field(f"{options.build}/bin", ranks, "all_reduce", with_floor=False) as field:
-        sizes = options.sizes or BUSY_SIZES
+    seconds = seconds_for(options, collective)
+    with contextlib.closing(loop), Field(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
+        sizes = sizes_for(options, "busy", collective, ranks)
         if ranks <= len(os.sched_getaffinity(0)):
-            return undisturbed_rounds(options, field, loop, sizes)
+            return undisturbed_rounds(field, loop, collective, sizes, seconds, budget)
         loop.run()
         races = []
         for size in sizes:
             progress(f"busy, {ranks} ranks, {size} bytes: choosing settings")
-            races.append(Race(field, "all_reduce", size, seconds_for(options, "all_reduce"), with_default=False))
-        for number in range(options.rounds):
+            races.append(Race(field, collective, size, seconds, with_default=False))
+        for number in budget.rounds():
             progress(f"busy, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
         return [race.cell for race in races]
 
 
-def undisturbed_rounds(options, field, loop, sizes):
+def undisturbed_rounds(field, loop, collective, sizes, seconds, budget):
     cells = []
-    seconds = seconds_for(options, "all_reduce")
     for size in sizes:
-        cells.append(Cell("all_reduce", size, field.ranks))
-        each = estimate(field.ours, "all_reduce", size, seconds / 5)
+        cells.append(Cell(collective, size, field.ranks))
+        each = estimate(field.ours, collective, size, seconds / 5)
         cells[-1].iterations = iterations_for(seconds, [each])
-    for number in range(options.rounds):
-        progress(f"busy, {field.ranks} ranks: round {number + 1} of {options.rounds}")
+    for number in budget.rounds():
+        progress(f"busy, {field.ranks} ranks: round {number + 1}")
         for cell in cells:
             count = cell.iterations
-            cell.quiet.append(field.ours.run("all_reduce", cell.size, count, warmup=count // 20))
+            cell.quiet.append(field.ours.run(collective, cell.size, count, warmup=count // 20))
             loop.run()
-            cell.ours.append(field.ours.run("all_reduce", cell.size, count, warmup=count // 20))
+            cell.ours.append(field.ours.run(collective, cell.size, count, warmup=count // 20))
             loop.pause()
     return cells
 
 
-def run_sections(options):
-    everything = not (options.queued or options.busy or options.latency)
-    for collective in options.collective:
-        for ranks in options.ranks:
-            if everything or options.queued:
-                yield "queued", race_queued(options, collective, ranks)
+RACES = {"queued": race_queued, "latency": race_latency, "busy": race_busy}
+
+
+def plan_sections(options):
+    """[(section, collective, ranks)] in the order in which they are run."""
+    chosen = [name for name in RACES if getattr(options, name)] or list(RACES)
+    plan = [("queued", collective, ranks) for collective in options.collective for ranks in options.ranks]
     if "all_reduce" in options.collective and not options.in_place:
-        for ranks in options.ranks:
-            if everything or options.latency:
-                yield "latency", race_latency(options, ranks)
-            if everything or options.busy:
-                yield "busy", race_busy(options, ranks)
+        plan += [(section, "all_reduce", ranks) for ranks in options.ranks for section in ("latency", "busy")]
+    return [part for part in plan if part[0] in chosen and sizes_for(options, *part)]
+
+
+def run_sections(options):
+    plan = plan_sections(options)
+
+    def weight(section, collective, ranks):
+        """Of a part in the time of the run: three times as long with 8 ranks as with 2."""
+        sizes = sizes_for(options, section, collective, ranks)
+        return len(sizes) * seconds_for(options, collective) * (ranks + 1)
+
+    budget = Budget(MOST_MINUTES if options.survey else math.inf, options.rounds, sum(weight(*part) for part in plan))
+    for section, collective, ranks in plan:
+        budget.begin(weight(section, collective, ranks))
+        yield section, RACES[section](options, collective, ranks, budget)
 
 
 def require_drivers(options):

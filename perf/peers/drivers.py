@@ -205,6 +205,36 @@ class Field:
         self.close()
 
 
+class PerfProgram:
+    """hccl-perf, run once a round over all sizes: the users' program must tell the same story as the driver."""
+
+    def __init__(self, binaries, collective, ranks, sizes, seconds, in_place):
+        self.program = f"{binaries}/hccl-perf"
+        self.arguments = [collective, "-g", str(ranks), "-w", "5", "-c", "0", "-a", "3", "--standalone", "-f", "8",
+                          "-b", str(sizes[0]), "-e", str(sizes[-1]), "--min-time", str(seconds), "--repeats", "1"]
+        # One sweep covers sizes that grow by a factor of 8, as the default ones do.
+        steps = all(b == 8 * a for a, b in zip(sizes, sizes[1:]))
+        self.usable = os.access(self.program, os.X_OK) and steps and collective != "barrier"
+        self.place = "in_place" if in_place else "out_of_place"
+
+    def round(self, cells):
+        if not self.usable:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "perf.json")
+            done = subprocess.run([self.program, *self.arguments, "--json", path], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, env=our_environment(), preexec_fn=end_with_parent,
+                                  timeout=300, check=False)
+            if done.returncode != 0:
+                raise DriverError(f"hccl-perf: {done.stderr.decode(errors='replace').strip()}")
+            with open(path, encoding="utf-8") as file:
+                rows = json.load(file)["rows"]
+        for row in rows:
+            for cell in cells:
+                if cell.size == row["size_bytes"]:
+                    cell.perf.append(row[self.place]["time_ns"])
+
+
 def our_environment():
     """Ours, without the one variable that would let two jobs meet."""
     return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}

@@ -82,13 +82,13 @@ def show_axes(axes, cells):
         x = axes.x(cell.size)
         parts.append(line(x, bottom, x, bottom + 3, INK, 0.8))
         if x - labelled >= TICK_GAP:
-            parts.append(text(x, bottom + 14, short_size(cell.size) if cell.size else "no data", 10, "middle"))
+            parts.append(text(x, bottom + 14, short_size(cell.size) if cell.size else "no size", 10, "middle"))
             labelled = x
     return parts
 
 
 def show_series(axes, cells, name, color, dash):
-    """Ratios to the best that are above 1 stand out: there hccl is the slower one."""
+    """Ratios to the best that are above 1 stand out: there slower than Open MPI."""
     points = [(axes.x(cell.size), axes.y(ratio), cell.size, ratio) for cell in cells if (ratio := ratio_of(cell, name))]
     way = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in points)
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
@@ -110,7 +110,7 @@ def show_panel(axes, cells):
 
 def show_header(width):
     names = {"best": "time relative to Open MPI's best setting", "floor": "relative to the memory floor"}
-    parts = [text(12, 22, "hccl's time relative to the others', calls queued back to back", 15, weight="bold")]
+    parts = [text(12, 22, "hccl's time relative to others: lower is better", 15, weight="bold")]
     x, y = 14, 42
     for name, color, dash in SERIES:
         parts += [line(x, y, x + 26, y, color, 1.8, dash), marker(name, x + 13, y, color),
@@ -118,7 +118,7 @@ def show_header(width):
         x += 290 if name == "best" else 210
     if width < 2 * PANEL_WIDTH + 250:
         x, y = 14, y + 18
-    parts += [marker("best", x, y, SLOWER), text(x + 8, y + 4, "hccl is the slower one"),
+    parts += [marker("best", x, y, SLOWER), text(x + 8, y + 4, "slower than Open MPI"),
               f'<rect x="{x + 150}" y="{y - 6}" width="22" height="12" fill="#eef6ee" stroke="{GRID}"/>',
               text(x + 178, y + 4, "below 1: hccl is faster")]
     return parts
