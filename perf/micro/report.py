@@ -105,7 +105,7 @@ def parse_arguments():
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
     parser.add_argument("--runs", type=int, default=5, help="of each program (5)")
     parser.add_argument("--repetitions", type=int, default=2, help="of each benchmark in a run, shuffled (2)")
-    parser.add_argument("--seconds", type=float, default=0.01, help="least duration of a repetition (0.01)")
+    parser.add_argument("--seconds", type=float, default=0.01, help="least duration of a repetition of a kernel (0.01)")
     parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
@@ -124,7 +124,7 @@ def main():
     kernel_runs, queue_runs = [], []
     for _ in range(options.runs):
         kernel_runs.append(measure(f"{options.build}/bin/reduce_benchmark", options.repetitions, options.seconds))
-        queue_runs.append(measure(f"{options.build}/bin/stream_benchmark", options.repetitions, options.seconds))
+        queue_runs.append(measure(f"{options.build}/bin/stream_benchmark", options.repetitions, 10 * options.seconds))
     kernels, queue = medians(kernel_runs), medians(queue_runs)
     command = " ".join(["./dev micro", *shown_arguments(sys.argv[1:], {"--build", "--write"})])
     ratios = medians([kernel_ratios(run) for run in kernel_runs])

@@ -57,7 +57,8 @@ def parse_arguments():
                         help="all, or some of " + ", ".join(ALGORITHMS) + " (all_reduce). all: fewer rounds, and for "
                         "all but all_reduce shorter cells and sizes 1K,32K,256K,4M,16M")
     parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="8,64,512,4K,...,16M")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick; with all 3, or fewer if time is short)")
+    parser.add_argument("--rounds", type=int,
+                        help="interleaved rounds (5; 2 with --quick; with all 3, or fewer if time is short)")
     parser.add_argument("--seconds", type=float, help="least duration of a cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--in-place", action="store_true", help="send and receive buffer are one")
@@ -65,7 +66,8 @@ def parse_arguments():
     parser.add_argument("--busy", action="store_true", help="only all_reduce beside a busy loop pinned to one core")
     parser.add_argument("--latency", action="store_true", help="only all_reduce with a synchronise after each call")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
-    parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document, and a plot beside it (FILE.md: FILE.svg)")
+    parser.add_argument("--write", metavar="FILE",
+                        help="put the results into their section of this document, and a plot beside it (FILE.md: FILE.svg)")
     parser.add_argument("--plot", metavar="FILE", help="draw the queued calls' ratios: an SVG")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
@@ -74,7 +76,8 @@ def parse_arguments():
     options.rounds = options.rounds or (2 if options.quick else 3 if options.survey else 5)
     if options.write and not options.plot:
         options.plot = os.path.splitext(options.write)[0] + ".svg"
-    if options.rounds < 1 or seconds_for(options, "all_reduce") <= 0 or min(options.ranks) < 1 or max(options.ranks) > 64:
+    ranks_fit = min(options.ranks) >= 1 and max(options.ranks) <= 64
+    if options.rounds < 1 or seconds_for(options, "all_reduce") <= 0 or not ranks_fit:
         parser.error("rounds and seconds must be positive, ranks between 1 and 64")
     for path in filter(None, (options.json, options.plot)):
         if not os.path.isdir(os.path.dirname(path) or "."):
