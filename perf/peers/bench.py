@@ -3,7 +3,7 @@
 """Side by side: hccl, Open MPI at its defaults and at its best settings, and the memory floor, taking turns in one run.
 
 Prints markdown on standard output and progress on standard error. How it measures: docs/performance.md. Expect a
-quarter of an hour; 3 minutes with --quick, 20 minutes with --collective all (on two idle cores)."""
+quarter of an hour; 3 minutes with --quick, 20 to 25 minutes with --collective all (on two idle cores)."""
 import argparse
 import contextlib
 import json
