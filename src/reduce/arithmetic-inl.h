@@ -83,12 +83,41 @@ struct Average : Sum<Summed<T>> {
     if constexpr (std::is_floating_point_v<T>) {
       const T factor = T{1} / static_cast<T>(sources);
       return to_words<T>(d, hn::Mul(*accumulator, hn::Set(tag, factor)));
+    } else if constexpr (sizeof(T) == 1) {
+      return divided(d, hn::BitCast(tag, *accumulator), sources);
     } else {
       const auto divisor = static_cast<T>(sources);  // at most 64
       HWY_ALIGN T lanes[hn::MaxLanes(tag)];
       hn::Store(hn::BitCast(tag, *accumulator), tag, lanes);
       for (T& lane : lanes) lane = static_cast<T>(lane / divisor);
       return hn::BitCast(d, hn::Load(tag, lanes));
+    }
+  }
+
+ private:
+  template <class V>
+  static HWY_INLINE V absolute(V value) {
+    if constexpr (std::is_signed_v<T>) return hn::Abs(value);
+    return value;
+  }
+
+  // Bytes by the rounded-up 2^16 / n: exact for what fits a byte and n from 2 to 256, for the error
+  // is less than 1 / n.
+  template <class D, class V>
+  static HWY_INLINE Words<D> divided(D d, V value, std::size_t n) {
+    const LaneTag<T, D> tag;
+    const LaneTag<std::uint16_t, D> pairs;
+    const auto magnitude = hn::BitCast(pairs, absolute(value));
+    const auto reciprocal = hn::Set(pairs, static_cast<std::uint16_t>((65535 + n) / n));
+    const auto low =
+        hn::MulHigh(hn::And(magnitude, hn::Set(pairs, std::uint16_t{0xFF})), reciprocal);
+    const auto high = hn::MulHigh(hn::ShiftRight<8>(magnitude), reciprocal);
+    const auto quotient = hn::BitCast(tag, hn::Or(low, hn::ShiftLeft<8>(high)));
+    if constexpr (std::is_signed_v<T>) {
+      return hn::BitCast(d,
+                         hn::IfThenElse(hn::Lt(value, hn::Zero(tag)), hn::Neg(quotient), quotient));
+    } else {
+      return hn::BitCast(d, quotient);
     }
   }
 };

@@ -75,5 +75,26 @@ std::vector<std::int64_t> supported_targets() {
 INSTANTIATE_TEST_SUITE_P(Supported, Kernels, testing::ValuesIn(supported_targets()),
                          [](const auto& test) { return hwy::TargetName(test.param); });
 
+// Every byte over every number of ranks.
+TEST(Averages, OfBytesAreDividedExactly) {
+  std::array<std::byte, 256> all{}, zeros{}, result{};
+  for (std::size_t value = 0; value < all.size(); ++value)
+    all.at(value) = static_cast<std::byte>(value);
+  std::vector<const std::byte*> sources{all.data()};
+  std::byte* const destination = result.data();
+  for (int ranks = 2; ranks <= 64; ++ranks) {
+    sources.push_back(zeros.data());
+    for (const hcclDataType_t type : {hcclInt8, hcclUint8}) {
+      reduce_tile(type, hcclAvg, sources, {&destination, 1}, all.size(), StorePolicy::cached);
+      for (int value = 0; value < 256; ++value) {
+        const int number = type == hcclInt8 ? static_cast<std::int8_t>(value) : value;
+        ASSERT_EQ(result.at(static_cast<std::size_t>(value)),
+                  static_cast<std::byte>(number / ranks))
+            << number << " / " << ranks;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hccl::reduce
