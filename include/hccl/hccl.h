@@ -20,11 +20,12 @@
 // hcclProd nor hcclAvg.
 //
 // Errors common to all collectives: hcclInvalidArgument for an unknown communicator, a null stream,
-// a data type, reduction or root that is not acceptable, or a buffer that is no memory,
-// leaves its allocation or overlaps in a way the function does not allow; hcclInvalidUsage for a
-// stream that does not exist; and the code of the failure if the communicator has failed before. A
-// call that returns an error has queued nothing. After a failure hcclGetLastErrorMessage() says
-// what was wrong.
+// a data type, reduction or root that is not acceptable, or a buffer that is no memory, leaves its
+// allocation or overlaps in a way the function does not allow; hcclInvalidUsage for a stream that
+// does not exist; hcclOutOfMemory if a buffer is host memory and the device has not the 1 MiB free
+// that each stream of a communicator takes for such; and the code of the failure if the
+// communicator has failed before. A call that returns an error has queued nothing. After a failure
+// hcclGetLastErrorMessage() says what was wrong.
 //
 // Threads. Any number of host threads may call; calls on one stream are taken one after the other.
 // In a child forked from a process that has initialised the library every call returns

@@ -25,7 +25,6 @@ inline void check_type(hcclDataType_t type) {
   }
 }
 
-// `name` is "root" or "peer".
 // A buffer in device memory, or in the host's.
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {
@@ -41,6 +40,7 @@ inline void check_memory(const comm::Communicator& communicator, std::uint64_t a
   device::check_host_range(address, bytes, name);
 }
 
+// `name` is "root" or "peer".
 inline void check_rank(int rank, int size, const char* name) {
   if (rank < 0 || rank >= size)
     throw Error(hcclInvalidArgument, text(name, " is ", rank, " of ", size, " ranks"));

@@ -130,6 +130,12 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   return *lanes_.back();
 }
 
+void Communicator::prepare_stage(device::Stream& stream) {
+  check_usable(stream);
+  const std::lock_guard lock(lanes_lock_);
+  static_cast<void>(stage_of(lane_of(stream), true));
+}
+
 const Stage* Communicator::stage_of(StreamLane& lane, bool needed) const {
   if (!needed) return nullptr;
   if (!lane.stage) lane.stage = std::make_unique<Stage>(device_->arena());
@@ -160,9 +166,9 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
+  const Stage* const stage = stage_of(lane, uses_host_memory(call, rank_, size_));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
-  const Stage* const stage = stage_of(lane, uses_host_memory(call, rank_, size_));
   lane.last_ticket =
       stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call, stage));
 }

@@ -41,7 +41,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
   void enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls,
                std::vector<SelfCopy> copies);
-  // Before that, for each call with another rank in the order of the program's calls: gives it its
+  // Before that, for a call on host memory: makes the stage of the stream, for which there may be
+  // no device memory.
+  void prepare_stage(device::Stream& stream);
+  // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, node::PointToPoint& call);
 

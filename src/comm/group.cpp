@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/host_staging.h"
 
 #include <algorithm>
 #include <array>
@@ -173,12 +174,15 @@ void Group::end() {
 void Group::submit(const std::shared_ptr<Communicator>& communicator,
                    const std::shared_ptr<device::Stream>& stream,
                    const node::CollectiveCall& call) {
+  if (uses_host_memory(call, communicator->rank(), communicator->size()))
+    communicator->prepare_stage(*stream);
   if (open_group != nullptr) return keep(communicator, stream, call);
   communicator->enqueue(*stream, call);
 }
 
 void Group::submit(const std::shared_ptr<Communicator>& communicator,
                    const std::shared_ptr<device::Stream>& stream, node::PointToPoint call) {
+  if (uses_host_memory(call)) communicator->prepare_stage(*stream);
   if (open_group != nullptr) {
     call.order = open_group->calls.next_order();
     return keep(communicator, stream, call);

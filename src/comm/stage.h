@@ -12,7 +12,8 @@ class Stage {
  public:
   // The arena outlives it. Throws Error(hcclOutOfMemory).
   explicit Stage(device::Arena& arena)
-      : arena_(arena), address_(arena.allocate(node::kExchangeStageBytes)) {}
+      : arena_(arena),
+        address_(arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {}
   ~Stage() {
     arena_.release(address_, [] { return true; });
   }

@@ -74,13 +74,12 @@ Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger)
       serial_(next_serial.fetch_add(1)),
       next_lead_(std::uint64_t{stagger} * 2 * kLeadStep) {}
 
-DeviceAddress Arena::allocate(std::uint64_t bytes) {
+DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   if (bytes == 0)
     throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
   if (bytes > capacity_) {
-    throw SynError(synOutOfDeviceMemory,
-                   text("synDeviceMalloc of ", bytes, " bytes: the device has ", capacity_,
-                        "; raise HCCL_DEVICE_MEMORY"));
+    throw SynError(synOutOfDeviceMemory, text(what, " of ", bytes, " bytes: the device has ",
+                                              capacity_, "; raise HCCL_DEVICE_MEMORY"));
   }
   const std::lock_guard lock(mutex_);
   collect_locked();
@@ -97,7 +96,7 @@ DeviceAddress Arena::allocate(std::uint64_t bytes) {
   }
   if (!offset) {
     throw SynError(synOutOfDeviceMemory,
-                   text("synDeviceMalloc of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
+                   text(what, " of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
                         " are free, none so long in one piece; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
   }

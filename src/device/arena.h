@@ -40,9 +40,9 @@ class Arena {
   // the same cache set.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
 
-  // Throws SynError(synOutOfDeviceMemory). Allocations share no page and start at a multiple of 128
-  // bytes.
-  [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes);
+  // Throws SynError(synOutOfDeviceMemory) with `what` asked for it. Allocations share no page and
+  // start at a multiple of 128 bytes.
+  [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
   // Returns at once; the range is reused and its pages given back when `quiescent`. Throws
   // SynError(synInvalidArgument) for anything but the base address of an allocation.

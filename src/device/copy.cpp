@@ -24,7 +24,8 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
   const int error = errno;
   if (error == EFAULT) {
     throw Error(hcclInvalidArgument, text(what, " ", bytes, " bytes at host address ", host,
-                                          ": not mapped; pass memory of this process"));
+                                          ": not mapped, or without the right to "
+                                          "access it so; pass memory of this process"));
   }
   throw Error(
       error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,
@@ -37,7 +38,10 @@ void move_all(std::size_t bytes, const char* what, const void* host, Transfer tr
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t moved = transfer(done);
     if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) fail_copy(what, host, bytes);
+    if (moved <= 0) {
+      const auto* const first = static_cast<const std::byte*>(host);
+      fail_copy(what, host == nullptr ? nullptr : first + done, bytes - done);
+    }
     done += static_cast<std::size_t>(moved);
   }
 }

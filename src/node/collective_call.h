@@ -25,7 +25,7 @@ struct CollectiveCall {
   std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
   std::int32_t root = -1;
   std::uint64_t count = 0;  // elements, as the API counts them: of the whole, or of one rank's part
-  std::uint64_t send = 0;   // device addresses
+  std::uint64_t send = 0;   // addresses, of the device once the engine has the call
   std::uint64_t recv = 0;
 
   [[nodiscard]] hcclDataType_t data_type() const { return static_cast<hcclDataType_t>(type); }
@@ -50,7 +50,8 @@ class Staging {
   [[nodiscard]] virtual bool stages_send() const = 0;
   [[nodiscard]] virtual bool stages_recv() const = 0;
   // What this rank sends of a slice comes into the stage; what it has received there leaves. In the
-  // stage, the slice's parts of all chunks lie slicing.slice_bytes() apart. Throw Error.
+  // stage, the slice's parts of all chunks lie one after the other, as Slicing::offset_in has it.
+  // Throw Error.
   virtual void fill(const Slice& slice) = 0;
   virtual void drain(const Slice& slice) = 0;
 };

@@ -43,8 +43,10 @@ void Engine::Exchange::load_from_host(const PointToPoint& call, Message& message
 
 // Of a send that was offered: whether its next piece can go to the stage.
 bool Engine::Exchange::can_fill(const Item& item) const {
-  if (stage_ == 0 || device::is_device_address(item.call->address) || !is_streamed(item) ||
-      item.moved == item.call->bytes())
+  // First what is known here: once the message is taken, its entry may be that of another.
+  const std::uint64_t bytes = item.call->bytes();
+  if (bytes <= Message::kPayloadBytes || item.moved == bytes ||
+      device::is_device_address(item.call->address))
     return false;
   if (fills_ != nullptr && fills_ != &item) return false;
   MessageStream& stream = item.message->stream();

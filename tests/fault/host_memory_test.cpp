@@ -149,6 +149,44 @@ TEST(HostMemory, OfADeadRankNamesIt) {
   EXPECT_EQ(failures(run_ranks(4, dies_between_slices, options), 3), "");
 }
 
+// Rank 0 has no device memory left for a stage, twice. What was refused has queued nothing: neither
+// a message nor a stream's turn.
+void full_device(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle first = session.make_stream();
+  synStreamHandle second = session.make_stream();
+  std::vector<std::byte> host(100'000);
+  void* const buffer = host.data();
+  if (world.rank == 0) {
+    std::uint64_t free = 0, total = 0, all = 0;
+    succeed(synDeviceGetMemoryInfo(session.device(), &free, &total));
+    succeed(synDeviceMalloc(session.device(), free - 8192, 0, 0, &all));
+    const auto refused = [](hcclResult_t result) {
+      require_equal(static_cast<int>(result), static_cast<int>(hcclOutOfMemory), "result");
+      require(contains(last_hccl_message(), "stage for host buffers"), last_hccl_message());
+    };
+    refused(hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first));
+    refused(hcclAllReduce(buffer, buffer, 100, hcclInt8, hcclMax, group.handle, first));
+    succeed(hcclGroupStart());
+    refused(hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first));
+    succeed(hcclGroupEnd());
+    succeed(synDeviceFree(session.device(), all, 0));
+  }
+  succeed(hcclBarrier(group.handle, second));
+  succeed(world.rank == 0 ? hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first)
+                          : hcclRecv(buffer, host.size(), hcclInt8, 0, group.handle, first));
+  succeed(synStreamSynchronize(first));
+  succeed(synStreamSynchronize(second));
+  session.finish();
+}
+
+TEST(HostMemory, WithoutRoomForAStageIsRefusedAndLeavesNoTrace) {
+  RankOptions options;
+  options.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}};
+  EXPECT_EQ(failures(run_ranks(2, full_device, options)), "");
+}
+
 void strict(World& world) {
   Session session(world);
   const Group group = session.join_all();
