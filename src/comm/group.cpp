@@ -31,8 +31,8 @@ struct MessagePart {
 };
 
 struct StreamCalls {
-  StreamCalls(const std::shared_ptr<device::Stream>& stream_in, Memory* memory)
-      : stream(stream_in), collectives(memory), messages(memory) {}
+  StreamCalls(std::shared_ptr<device::Stream> stream_in, Memory* memory)
+      : stream(std::move(stream_in)), collectives(memory), messages(memory) {}
 
   std::shared_ptr<device::Stream> stream;
   std::pmr::vector<CollectivePart> collectives;

@@ -69,10 +69,13 @@ bool Engine::map_peers(Operation& op) {
 // Measured: up to here plain stores still find enough of their lines in the caches.
 reduce::StorePolicy Engine::store_policy(const Operation& op) const {
   if (op.slicing.slices() > 1) return reduce::StorePolicy::cached;  // stages are read at once
-  const std::uint64_t bytes = op.part_bytes + node::recv_bytes(op.call, size_);
-  return bytes * static_cast<std::uint64_t>(size_) > cache_bytes_ / 2 * 3
-             ? reduce::StorePolicy::streaming
-             : reduce::StorePolicy::cached;
+  const auto ranks = static_cast<std::uint64_t>(size_);
+  const std::uint64_t read =
+      op.part_bytes * (op.call.collective == Collective::broadcast ? 1 : ranks);
+  const std::uint64_t written =
+      node::recv_bytes(op.call, size_) * (op.call.collective == Collective::reduce ? 1 : ranks);
+  return read + written > cache_bytes_ / 2 * 3 ? reduce::StorePolicy::streaming
+                                               : reduce::StorePolicy::cached;
 }
 
 const std::byte* Engine::source(const Operation& op, int rank, int chunk, const Tile& tile) {
