@@ -14,8 +14,8 @@ using node::PointToPoint;
 namespace {
 
 void check_buffer(const comm::Communicator& communicator, const PointToPoint& call) {
-  const auto element = reduce::element_size(static_cast<hcclDataType_t>(call.type));
-  if (call.count > std::numeric_limits<std::int64_t>::max() / element)
+  const auto type = static_cast<hcclDataType_t>(call.type);
+  if (call.count > reduce::elements_in(type, std::numeric_limits<std::int64_t>::max()))
     throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
   if (call.count == 0) return;  // nothing will be touched
   const char* const name = call.direction == Direction::send ? "sendbuff" : "recvbuff";

@@ -6,6 +6,7 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
+#include "bootstrap/stranger_log.h"
 #include "bootstrap/unique_id.h"
 
 #include <chrono>
@@ -43,6 +44,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   struct Io;
   using SessionPointer = std::shared_ptr<Session>;
 
+  // id_server_admission.cpp
   void take_connection(FileDescriptor socket, const Address& peer);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
   static void greet(Session& session);
@@ -51,6 +53,11 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void on_hello(Session& session, const Frame& frame);
   [[nodiscard]] std::optional<Failure> wrong_user(const Session& session) const;
   void refuse(Session& session, const Failure& failure);
+  void reject(const Session& session, const std::string& why);
+  void report_stranger(const Address& peer, const std::string& why);
+  void forget(const Session& session);
+
+  // id_server.cpp
   void seat(Session& session, const Hello& hello);
   void watch(int rank, const ProcessIdentity& process);
   void note_exit(int rank);
@@ -60,9 +67,6 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void report_missing();
   void close();
   void broadcast(FrameType type, const Bytes& payload);
-  void reject(const Session& session, const std::string& why);
-  void report_stranger(const Address& peer, const std::string& why);
-  void forget(const Session& session);
   void note_told(int rank);
   [[nodiscard]] bool all_told() const;
 
@@ -75,8 +79,9 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   std::shared_ptr<IdServer> alive_;  // from start to close, whoever else forgets it
   Rendezvous rendezvous_;
   std::vector<SessionPointer> sessions_;  // in order of arrival
-  std::map<int, ProcessWatch> watches_;   // of joined ranks, by rank
-  std::vector<bool> told_;                // by rank: knows of the failure
+  StrangerLog strangers_;
+  std::map<int, ProcessWatch> watches_;  // of joined ranks, by rank
+  std::vector<bool> told_;               // by rank: knows of the failure
   std::vector<std::promise<void>> waiting_for_told_;
   int own_rank_ = -1;
   bool report_armed_ = false;

@@ -174,10 +174,10 @@ void Group::end() {
 void Group::submit(const std::shared_ptr<Communicator>& communicator,
                    const std::shared_ptr<device::Stream>& stream,
                    const node::CollectiveCall& call) {
+  if (open_group == nullptr) return communicator->enqueue(*stream, call);
   if (uses_host_memory(call, communicator->rank(), communicator->size()))
     communicator->prepare_stage(*stream);
-  if (open_group != nullptr) return keep(communicator, stream, call);
-  communicator->enqueue(*stream, call);
+  keep(communicator, stream, call);
 }
 
 void Group::submit(const std::shared_ptr<Communicator>& communicator,

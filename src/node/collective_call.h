@@ -95,6 +95,12 @@ class CallsAhead {
 [[nodiscard]] inline bool receives(const CollectiveCall& call, int rank) {
   return call.collective != Collective::reduce || call.root == rank;
 }
+[[nodiscard]] inline int senders(const CollectiveCall& call, int ranks) {
+  return call.collective == Collective::broadcast ? 1 : ranks;
+}
+[[nodiscard]] inline int receivers(const CollectiveCall& call, int ranks) {
+  return call.collective == Collective::reduce ? 1 : ranks;
+}
 
 [[nodiscard]] const char* collective_name(Collective collective);
 

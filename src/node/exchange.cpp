@@ -7,8 +7,6 @@
 #include "node/exchange.h"
 
 #include "base/error.h"
-#include "base/log.h"
-#include "base/process.h"
 #include "base/text.h"
 
 #include <algorithm>

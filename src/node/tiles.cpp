@@ -69,11 +69,10 @@ bool Engine::map_peers(Operation& op) {
 // Measured: up to here plain stores still find enough of their lines in the caches.
 reduce::StorePolicy Engine::store_policy(const Operation& op) const {
   if (op.slicing.slices() > 1) return reduce::StorePolicy::cached;  // stages are read at once
-  const auto ranks = static_cast<std::uint64_t>(size_);
-  const std::uint64_t read =
-      op.part_bytes * (op.call.collective == Collective::broadcast ? 1 : ranks);
-  const std::uint64_t written =
-      node::recv_bytes(op.call, size_) * (op.call.collective == Collective::reduce ? 1 : ranks);
+  const auto senders = static_cast<std::uint64_t>(node::senders(op.call, size_));
+  const auto receivers = static_cast<std::uint64_t>(node::receivers(op.call, size_));
+  const std::uint64_t read = op.part_bytes * senders;
+  const std::uint64_t written = node::recv_bytes(op.call, size_) * receivers;
   return read + written > cache_bytes_ / 2 * 3 ? reduce::StorePolicy::streaming
                                                : reduce::StorePolicy::cached;
 }
@@ -153,7 +152,7 @@ void Engine::run_tile(Operation& op, std::uint32_t number) {
   } else {
     reduce::reduce_tile(op.call.data_type(), op.call.reduction(), {sources.data(), source_count},
                         {destinations.data(), destination_count},
-                        tile.bytes / reduce::element_size(op.call.data_type()), store_policy(op));
+                        reduce::elements_in(op.call.data_type(), tile.bytes), store_policy(op));
   }
 }
 

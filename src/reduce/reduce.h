@@ -23,6 +23,11 @@ enum class StorePolicy { cached, streaming };
   const auto number = static_cast<std::size_t>(type);
   return number < kBytes.size() ? kBytes[number] : 0;
 }
+// Whole elements in `bytes`, 0 likewise.
+[[nodiscard]] constexpr std::size_t elements_in(hcclDataType_t type, std::size_t bytes) noexcept {
+  const std::size_t size = element_size(type);
+  return size == 0 ? 0 : bytes / size;
+}
 [[nodiscard]] const char* type_name(hcclDataType_t type) noexcept;  // "float", "bfloat16", ...
 [[nodiscard]] const char* operation_name(hcclRedOp_t operation) noexcept;  // "sum", ...
 

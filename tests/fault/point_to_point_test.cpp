@@ -114,14 +114,22 @@ INSTANTIATE_TEST_SUITE_P(Calls, AgainstACollective,
                          testing::Values(Instead::sends, Instead::receives,
                                          Instead::sends_before_the_same));
 
+// A communicator of all ranks that has messages and an all-reduce to run.
+struct TwoStreams {
+  explicit TwoStreams(World& world) : session(world) {}
+
+  Session session;
+  const Group group = session.join_all();
+  const synStreamHandle first = session.make_stream();
+  const synStreamHandle second = session.make_stream();
+  Messages messages{session, group};
+  OperationRun run{session, group, all_reduce_of(1000)};
+};
+
 // A rank that is in a collective may receive on another stream, late: nothing is wrong with that.
 void receives_late_on_another_stream(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle first = session.make_stream();
-  synStreamHandle second = session.make_stream();
-  Messages messages(session, group);
-  OperationRun run(session, group, all_reduce_of(1000));
+  TwoStreams all(world);
+  auto& [session, group, first, second, messages, run] = all;
   if (world.rank == 0) {
     succeed(run.queue(first));
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -144,12 +152,8 @@ TEST(PointToPoint, MayCrossACollectiveOnAnotherStream) {
 // A send on a stream without collectives waits for a rank in a collective on another stream, which
 // its own program is about to call.
 void sends_before_a_collective_elsewhere(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle first = session.make_stream();
-  synStreamHandle second = session.make_stream();
-  Messages messages(session, group);
-  OperationRun run(session, group, all_reduce_of(1000));
+  TwoStreams all(world);
+  auto& [session, group, first, second, messages, run] = all;
   if (world.rank == 0) {
     succeed(messages.send(1, 16, hcclInt32, 1, second));
     std::this_thread::sleep_for(std::chrono::milliseconds(2500));
@@ -194,20 +198,17 @@ TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer) {
 
 // All ranks wait in an all-reduce for rank 1, which waits for rank 2's message, which comes late.
 void waits_in_a_receive(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  std::array streams{session.make_stream(), session.make_stream()};
-  Messages messages(session, group);
-  OperationRun run(session, group, all_reduce_of(1000));
-  if (world.rank == 1) succeed(messages.receive(2, 77, hcclInt8, 1, streams[0]));
-  succeed(run.queue(streams[0]));
+  TwoStreams all(world);
+  auto& [session, group, first, second, messages, run] = all;
+  if (world.rank == 1) succeed(messages.receive(2, 77, hcclInt8, 1, first));
+  succeed(run.queue(first));
   if (world.rank == 2) {
     std::this_thread::sleep_for(std::chrono::seconds(3));
-    succeed(messages.send(1, 77, hcclInt8, 1, streams[1]));
-    succeed(synStreamSynchronize(streams[1]));
+    succeed(messages.send(1, 77, hcclInt8, 1, second));
+    succeed(synStreamSynchronize(second));
   }
-  succeed(synStreamSynchronize(streams[0]));
-  messages.verify(streams[0]);
+  succeed(synStreamSynchronize(first));
+  messages.verify(first);
   session.finish();
 }
 

@@ -61,6 +61,14 @@ void expect_works(Session& session, const Group& group) {
   run.verify();
 }
 
+void join_work_and_leave(World& world, Session& session, const hcclUniqueId& id) {
+  const Group group = join_with(id, world.rank);
+  ++world.board->counter(kJoined);
+  expect_works(session, group);
+  succeed(hcclCommDestroy(group.handle));
+  session.finish();
+}
+
 // How many there are of each kind of descriptor, and of threads.
 std::string open_things() {
   std::map<std::string, int> counts;
@@ -189,11 +197,7 @@ void join_without_descriptors(World& world) {
     setrlimit(RLIMIT_NOFILE, &before);
   }
   world.board->await(kOver, 1);
-  const Group group = join_with(id, world.rank);
-  ++world.board->counter(kJoined);
-  expect_works(session, group);
-  succeed(hcclCommDestroy(group.handle));
-  session.finish();
+  join_work_and_leave(world, session, id);
 }
 
 TEST_P(Strangers, AreWaitedOutWhereNoDescriptorIsLeft) {
@@ -221,11 +225,7 @@ void join_with_few_descriptors(World& world) {
   Session session(world);
   const hcclUniqueId id = shared_id(world);
   world.board->await(kStarted, 1);
-  const Group group = join_with(id, world.rank);
-  ++world.board->counter(kJoined);
-  expect_works(session, group);
-  succeed(hcclCommDestroy(group.handle));
-  session.finish();
+  join_work_and_leave(world, session, id);
 }
 
 TEST_P(Strangers, LeaveDescriptorsToTheRanks) {
