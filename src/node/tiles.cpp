@@ -66,15 +66,17 @@ bool Engine::map_peers(Operation& op) {
   return op.mapped;
 }
 
-// Measured: up to here plain stores still find enough of their lines in the caches.
+// Measured: up to here plain stores still find enough of their lines in the caches, in the upper
+// part line by line.
 reduce::StorePolicy Engine::store_policy(const Operation& op) const {
   if (op.slicing.slices() > 1) return reduce::StorePolicy::cached;  // stages are read at once
   const auto senders = static_cast<std::uint64_t>(node::senders(op.call, size_));
   const auto receivers = static_cast<std::uint64_t>(node::receivers(op.call, size_));
   const std::uint64_t read = op.part_bytes * senders;
   const std::uint64_t written = node::recv_bytes(op.call, size_) * receivers;
-  return read + written > cache_bytes_ / 2 * 3 ? reduce::StorePolicy::streaming
-                                               : reduce::StorePolicy::cached;
+  if (read + written > cache_bytes_ / 2 * 3) return reduce::StorePolicy::streaming;
+  return read + written > cache_bytes_ / 2 ? reduce::StorePolicy::interleaved
+                                           : reduce::StorePolicy::cached;
 }
 
 const std::byte* Engine::source(const Operation& op, int rank, int chunk, const Tile& tile) {

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
 const TileWalks* tile_walks() {
-  static constexpr TileWalks kWalks{reduce_kernel, stream_copy_kernel};
+  static constexpr TileWalks kWalks{reduce_kernel, interleaved_copy_kernel, stream_copy_kernel};
   return &kWalks;
 }
 

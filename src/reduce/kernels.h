@@ -40,6 +40,9 @@ struct FoldRow {
 struct TileWalks {
   void (*reduce)(const FoldKernel& kernel, const Operands& operands, std::size_t bytes,
                  StorePolicy policy);
+  // Copies a tile to destinations other than itself, line by line.
+  void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,
+                           std::size_t destination_count, std::size_t bytes);
   // Copies a tile past the cache.
   void (*stream_copy)(const std::byte* source, std::byte* const* destinations,
                       std::size_t destination_count, std::size_t bytes);

@@ -6,6 +6,8 @@
 #include "reduce/float_environment.h"
 #include "reduce/kernels.h"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -31,6 +33,18 @@ void copy_cached(const std::byte* source, std::span<std::byte* const> destinatio
         std::memcpy(destination + offset, source + offset, length);
       }
     }
+  }
+}
+
+void copy_interleaved(const std::byte* source, std::span<std::byte* const> destinations,
+                      std::size_t bytes) noexcept {
+  std::array<std::byte*, 64> others;  // of one turn
+  while (!destinations.empty()) {
+    const auto turn = destinations.first(std::min(destinations.size(), others.size()));
+    const auto end = std::ranges::remove_copy(turn, others.begin(), source).out;
+    const auto count = static_cast<std::size_t>(end - others.begin());
+    kernels().walks.interleaved_copy(source, others.data(), count, bytes);
+    destinations = destinations.subspan(turn.size());
   }
 }
 
@@ -65,6 +79,8 @@ void copy_tile(const std::byte* source, std::span<std::byte* const> destinations
                StorePolicy policy) noexcept {
   if (policy == StorePolicy::streaming) {
     kernels().walks.stream_copy(source, destinations.data(), destinations.size(), bytes);
+  } else if (policy == StorePolicy::interleaved && destinations.size() > 1) {
+    copy_interleaved(source, destinations, bytes);
   } else {
     copy_cached(source, destinations, bytes);
   }

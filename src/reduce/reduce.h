@@ -12,9 +12,11 @@
 
 namespace hccl::reduce {
 
-// `streaming` bypasses the cache (non-temporal stores, fenced before return): for working sets past
-// the last-level cache. Destinations in place are stored plainly all the same, which is cheaper.
-enum class StorePolicy { cached, streaming };
+// `cached` is for working sets that lie well within the last-level cache. `interleaved` is for
+// those about as large: a copy goes to all its destinations line by line, so that their misses
+// overlap. `streaming` bypasses the cache (non-temporal stores, fenced before return): for working
+// sets past it. Destinations in place are stored plainly all the same, which is cheaper.
+enum class StorePolicy { cached, interleaved, streaming };
 
 // Bytes of one element, 0 for a value that is no data type.
 [[nodiscard]] constexpr std::size_t element_size(hcclDataType_t type) noexcept {

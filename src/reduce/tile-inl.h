@@ -125,6 +125,32 @@ inline void reduce_kernel(const FoldKernel& kernel, const Operands& operands, st
   kernel.range(operands, done, bytes);
 }
 
+// Copies vector by vector to all destinations at once, none of which is the source. Measured at the
+// edge of the last-level cache, against a memcpy of each block to each destination: 0.6 of the
+// time; well within it, 1.1.
+inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* destinations,
+                                    std::size_t destination_count, std::size_t bytes) {
+  constexpr std::size_t kStep = 4 * kLine;
+  constexpr std::size_t kVectors = kStep / kFullVector;
+  const FullTag d;
+  const std::size_t whole = bytes - bytes % kStep;
+  for (std::size_t at = 0; at < whole; at += kStep) {
+    Words<FullTag> values[kVectors];
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      values[i] = load(d, source + at + i * kFullVector);
+    }
+    for (std::size_t to = 0; to < destination_count; ++to) {
+      std::byte* const target = destinations[to] + at;
+      for (std::size_t i = 0; i < kVectors; ++i) {
+        store(d, values[i], target + i * kFullVector);
+      }
+    }
+  }
+  for (std::size_t to = 0; to < destination_count; ++to) {
+    std::memcpy(destinations[to] + whole, source + whole, bytes - whole);
+  }
+}
+
 // Copies in blocks, so that the second and later destinations read the source from the nearest
 // cache. Each destination has blocks of its own, shifted to its lines: a line stored half plainly
 // and half past the cache would be written twice.

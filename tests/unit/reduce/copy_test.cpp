@@ -51,6 +51,7 @@ void check_all_ways(std::size_t bytes, std::size_t destinations) {
   for (const std::size_t shift : {0u, 1u, 16u, 63u}) {
     for (const bool in_place : {false, true}) {
       check(bytes, destinations, shift, in_place, StorePolicy::cached);
+      check(bytes, destinations, shift, in_place, StorePolicy::interleaved);
       check(bytes, destinations, shift, in_place, StorePolicy::streaming);
     }
   }
@@ -64,6 +65,10 @@ TEST(CopyTile, CopiesToEveryDestinationAndNowhereElse) {
       if (testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+TEST(CopyTile, TakesAnyNumberOfDestinations) {
+  for (const std::size_t destinations : {64u, 65u, 130u}) check_all_ways(1000, destinations);
 }
 
 }  // namespace
