@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include <dlfcn.h>
 
@@ -24,8 +25,7 @@ struct PmixClient::Library {
   using Get = int (*)(const Process*, const char* key, const void* info, std::size_t info_count,
                       Value**);
 
-  Library() {
-    handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
+  Library() : handle(dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL)) {
     if (handle == nullptr) throw RunError(text("PMIx is not usable: ", dlerror()));
     load(init, "PMIx_Init");
     load(finalize, "PMIx_Finalize");
@@ -41,7 +41,7 @@ struct PmixClient::Library {
     if (function == nullptr) throw RunError(text("PMIx is not usable: libpmix.so.2 has no ", name));
   }
 
-  void* handle = nullptr;  // never closed: the library leaves threads and exit handlers behind
+  void* handle;  // never closed: the library leaves threads and exit handlers behind
   Init init = nullptr;
   Finalize finalize = nullptr;
   Put put = nullptr;
@@ -51,6 +51,19 @@ struct PmixClient::Library {
 };
 
 namespace {
+
+// What PMIx_Get has allocated is the caller's to free.
+struct Freed {
+  void operator()(Value* value) const {
+    const std::unique_ptr<char, Freed> text(
+        value->type == pmix_abi::kStringType ? value->data.string : nullptr);
+    (*this)(static_cast<void*>(value));
+  }
+  void operator()(void* memory) const {
+    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): it is C's
+  }
+};
+using ValuePointer = std::unique_ptr<Value, Freed>;
 
 void check(int status, const char* call) {
   if (status != pmix_abi::kSuccess)
@@ -70,11 +83,11 @@ int PmixClient::rank() const { return static_cast<int>(self_.rank); }
 int PmixClient::job_size() const {
   Process job = self_;
   job.rank = pmix_abi::kWildcardRank;
-  Value* value = nullptr;
-  check(library_->get(&job, pmix_abi::kJobSize, nullptr, 0, &value), "PMIx_Get of the job size");
+  Value* found = nullptr;
+  check(library_->get(&job, pmix_abi::kJobSize, nullptr, 0, &found), "PMIx_Get of the job size");
+  const ValuePointer value(found);
   const bool is_number = value->type == pmix_abi::kUint32Type;
   const int size = is_number ? static_cast<int>(value->data.number) : 0;
-  std::free(value);
   if (!is_number) throw RunError("PMIx is not usable: the job size is not a number");
   return size;
 }
@@ -93,15 +106,13 @@ std::string PmixClient::share(const std::string& key, const std::string& value) 
 
   Process root = self_;
   root.rank = 0;
-  Value* got = nullptr;
-  check(library_->get(&root, key.c_str(), nullptr, 0, &got), "PMIx_Get of the unique id");
+  Value* found = nullptr;
+  check(library_->get(&root, key.c_str(), nullptr, 0, &found), "PMIx_Get of the unique id");
+  const ValuePointer got(found);
   const bool is_string = got->type == pmix_abi::kStringType && got->data.string != nullptr;
-  std::string shared = is_string ? got->data.string : "";
-  if (is_string) std::free(got->data.string);
-  std::free(got);
   if (!is_string)
     throw RunError("PMIx is not usable: the unique id came back as something else than text");
-  return shared;
+  return got->data.string;
 }
 
 }  // namespace hccl_perf

@@ -35,10 +35,7 @@ void check(synStatus status, const char* call) {
 
 }  // namespace
 
-Runtime::Runtime() {
-  check(synInitialize(), "synInitialize");
-  running_ = true;
-}
+Runtime::Runtime() { check(synInitialize(), "synInitialize"); }
 
 Runtime::~Runtime() {
   if (running_) synDestroy();

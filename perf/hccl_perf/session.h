@@ -28,7 +28,7 @@ class Runtime {
   void finish();
 
  private:
-  bool running_ = false;
+  bool running_ = true;
 };
 
 class Session {

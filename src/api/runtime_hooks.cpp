@@ -56,8 +56,8 @@ hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle) {
 }
 
 hcclResult_t hcclSynchronizeAllStreams() {
-  constexpr synDeviceId only_device = 0;  // a process's first device
-  return api::guard([=] { return forward(synDeviceSynchronize(only_device)); });
+  constexpr synDeviceId kOnlyDevice = 0;  // a process's first device
+  return api::guard([=] { return forward(synDeviceSynchronize(kOnlyDevice)); });
 }
 
 hcclResult_t hcclDFA(DfaStatus&, void (*)(int, const char*)) {

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+// NOLINTBEGIN(readability-identifier-naming, readability-avoid-const-params-in-decls): not our
+// names
 struct hcclEventHandle {
   std::uint64_t event = 0;
   std::uint64_t index = 0;
@@ -52,5 +54,7 @@ hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len);
 // Helpers of benchmarks and of the trace. There is no command buffer to fill and no trace to mark.
 bool hcclIsACcbHalfFull(const unsigned archStreamIdx);
 void hcclSetTraceMarker(const synStreamHandle streamHandle, std::uint32_t value);
+
+// NOLINTEND(readability-identifier-naming, readability-avoid-const-params-in-decls)
 
 #pragma GCC visibility pop

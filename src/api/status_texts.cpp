@@ -3,6 +3,7 @@
 // value finds a text.
 #include "api/status_texts.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
@@ -90,10 +91,9 @@ constexpr std::array kStatusTexts = std::to_array<const char*>({
 static_assert(kStatusTexts.size() == synFailTpcKernels + 1);
 
 consteval bool all_fit() {
-  for (const char* text : kStatusTexts) {
-    if (std::string_view(text).size() >= STATUS_DESCRIPTION_MAX_SIZE) return false;
-  }
-  return true;
+  return std::ranges::all_of(kStatusTexts, [](std::string_view text) {
+    return text.size() < STATUS_DESCRIPTION_MAX_SIZE;
+  });
 }
 static_assert(all_fit(), "programs pass buffers of STATUS_DESCRIPTION_MAX_SIZE bytes");
 

@@ -62,7 +62,6 @@ std::uint64_t attribute(synDeviceAttribute which, const Memory& memory) {
     case DEVICE_ATTRIBUTE_CLK_RATE:
       return 1650;
     case DEVICE_ATTRIBUTE_MAX_RMW_SIZE:
-      return 0;
     case DEVICE_ATTRIBUTE_STREAMS_TOTAL_MEM_SIZE:
       return 0;
     case DEVICE_ATTRIBUTE_ADDRESS_ALIGNMENT_SIZE:

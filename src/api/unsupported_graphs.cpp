@@ -125,12 +125,14 @@ synStatus SYN_API_CALL synTensorGetType(synTensor, synTensorType*) {
   return unsupported_syn(__func__);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 synStatus SYN_API_CALL synNodeCreate(synGraphHandle, const synTensor*, const synTensor*, uint32_t,
                                      uint32_t, const void*, unsigned, const char*, const char*,
                                      const char**, const char**) {
   return unsupported_syn(__func__);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 synStatus SYN_API_CALL synNodeCreateWithId(synGraphHandle, const synTensor*, const synTensor*,
                                            uint32_t, uint32_t, const void*, unsigned, const char*,
                                            const char*, synNodeId*, const char**, const char**) {

@@ -79,12 +79,14 @@ synStatus SYN_API_CALL synLaunch(synStreamHandle, const synLaunchTensorInfo*, ui
   return unsupported_syn(__func__);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 synStatus SYN_API_CALL synLaunchWithExternalEvents(synStreamHandle, const synLaunchTensorInfo*,
                                                    uint32_t, uint64_t, synRecipeHandle,
                                                    synEventHandle*, uint32_t, uint32_t) {
   return unsupported_syn(__func__);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 synStatus SYN_API_CALL synLaunchWithExternalEventsExt(synStreamHandle,
                                                       const synLaunchTensorInfoExt*, uint32_t,
                                                       uint64_t, synRecipeHandle, synEventHandle*,

@@ -3,6 +3,8 @@
 // finding each other.
 #include "operation.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 
@@ -64,8 +66,8 @@ TEST(Communicators, OverlapAmongThreads) {
 void many_streams(World& world) {
   Session session(world);
   const Group group = session.join_all();
-  std::vector<synStreamHandle> streams;
-  for (int stream = 0; stream < 4; ++stream) streams.push_back(session.make_stream());
+  std::array<synStreamHandle, 4> streams{};
+  std::ranges::generate(streams, [&] { return session.make_stream(); });
   std::deque<OperationRun> runs;
   for (std::uint64_t round = 0; round < 40; ++round) {
     runs.emplace_back(session, group, all_reduce_of(5 + round * 501, round));

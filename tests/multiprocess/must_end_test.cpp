@@ -118,6 +118,7 @@ void one_thread_for_all(World& world) {
   hcclUniqueId id{};
   std::atomic<int> joined{0};
   std::vector<std::thread> threads;
+  threads.reserve(kDevices);
   std::array<std::string, kDevices> troubles;
   succeed(hcclGetUniqueId(&id));
   for (int rank = 0; rank < kDevices; ++rank) {

@@ -44,15 +44,16 @@ extern "C" hcclResult_t hcclCommInitRank(hcclComm_t* communicator, int ranks, hc
   return real<decltype(&hcclCommInitRank)>("hcclCommInitRank")(communicator, ranks, id, rank);
 }
 
-extern "C" hcclResult_t hcclAllReduce(const void* send, void* receive, size_t count,
-                                      hcclDataType_t type, hcclRedOp_t operation,
-                                      hcclComm_t communicator, void* stream) {
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): reduceOp is not our style
+extern "C" hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                      hcclDataType_t datatype, hcclRedOp_t reduce_op,
+                                      hcclComm_t comm, void* stream_handle) {
   static std::atomic<int> calls{0};
   int rank = -1;
-  hcclCommUserRank(communicator, &rank);
+  hcclCommUserRank(comm, &rank);
   if (++calls == 3) break_rank(rank);
   if (std::strcmp(fault(), "short") == 0 && count > 0) --count;
   if (std::strcmp(fault(), "long") == 0) ++count;
-  return real<decltype(&hcclAllReduce)>("hcclAllReduce")(send, receive, count, type, operation,
-                                                         communicator, stream);
+  return real<decltype(&hcclAllReduce)>("hcclAllReduce")(sendbuff, recvbuff, count, datatype,
+                                                         reduce_op, comm, stream_handle);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 
@@ -57,6 +58,7 @@ Program::Program(const std::vector<std::string>& words, const Variables& variabl
     dup2(err[1], STDERR_FILENO);
     change_environment(variables);
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
@@ -131,7 +133,7 @@ bool installed(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    if (access((folder + '/' + name).c_str(), X_OK) == 0) return true;
+    if (access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
   }
   return false;
 }

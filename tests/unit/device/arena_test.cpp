@@ -77,9 +77,10 @@ TEST(Arena, FreedMemoryIsReusedOnlyWhenQuiescent) {
 TEST(Arena, DoubleFreeAndInteriorFreeAreErrors) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(8192);
-  EXPECT_THROW(arena.release(address + 128, [] { return true; }), SynError);
-  arena.release(address, [] { return true; });
-  EXPECT_THROW(arena.release(address, [] { return true; }), SynError);
+  const auto at_once = [] { return true; };
+  EXPECT_THROW(arena.release(address + 128, at_once), SynError);
+  arena.release(address, at_once);
+  EXPECT_THROW(arena.release(address, at_once), SynError);
 }
 
 TEST(Arena, MovingKeepsAddressAndContents) {
@@ -132,9 +133,9 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
   Arena arena(base_address(0), 64 * kMiB);
   ArenaView& view = *arena.view();
   EXPECT_FALSE(view.populated(8192, 4096));
-  view.populate(8192, 4096 * 3, true);
-  EXPECT_TRUE(view.populated(8192, 4096 * 3));
-  EXPECT_FALSE(view.populated(8192, 4096 * 4));
+  view.populate(8192, 12288, true);
+  EXPECT_TRUE(view.populated(8192, 12288));
+  EXPECT_FALSE(view.populated(8192, 16384));
   EXPECT_EQ(view.content(0, 8192), Content::hole);
   EXPECT_EQ(view.content(0, 16384), Content::mixed);
   EXPECT_EQ(view.content(8192, 4096), Content::data);
