@@ -146,7 +146,7 @@ inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* d
       }
     }
   }
-  for (std::size_t to = 0; to < destination_count; ++to) {
+  for (std::size_t to = 0; whole != bytes && to < destination_count; ++to) {
     std::memcpy(destinations[to] + whole, source + whole, bytes - whole);
   }
 }
