@@ -91,12 +91,14 @@ void queue_exchange(const Stage& stage, int batch) {
 // the micro-batch, the last checks it: returns how many elements are wrong.
 int work_on(const Stage& stage, int batch) {
   const auto host = reinterpret_cast<std::uintptr_t>(stage.host);
-  if (stage.is_first()) {
-    for (std::size_t i = 0; i < kCount; ++i) stage.host[i] = static_cast<float>(batch);
-  } else {
+  if (!stage.is_first()) {
     expect(synMemCopyAsync(stage.work, stage.slot_of(batch), kBytes, host, DRAM_TO_HOST), "copy");
   }
+  // The micro-batch before is on its way from the same host memory.
   expect(synStreamSynchronize(stage.work), "synStreamSynchronize");
+  if (stage.is_first()) {
+    for (std::size_t i = 0; i < kCount; ++i) stage.host[i] = static_cast<float>(batch);
+  }
   int wrong = 0;
   for (std::size_t i = 0; i < kCount; ++i) {
     stage.host[i] += static_cast<float>(stage.rank + 1);
