@@ -2,14 +2,19 @@
 // Conversions between addresses, socket addresses and text; numeric forms never ask a name server.
 #include "bootstrap/address.h"
 
+#include "base/config.h"
 #include "base/error.h"
+#include "base/file_descriptor.h"
 #include "base/parse.h"
 #include "base/text.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -26,17 +31,46 @@ constexpr std::size_t kMostAddresses = 8;
                                         "[::1]:5555 or localhost:5555"));
 }
 
-std::vector<Address> look_up(const std::string& comm_id, const std::string& host) {
+struct Answer {
+  int status = 0;
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list{nullptr, &freeaddrinfo};
+};
+
+Answer ask(const std::string& host, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
   addrinfo* list = nullptr;
-  int status = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  Answer answer;
+  answer.status = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  if (answer.status == 0) answer.list.reset(list);
+  return answer;
+}
+
+// A name server that is silent holds up a thread of its own, not the caller.
+Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
+  std::packaged_task<Answer()> task([host] { return ask(host, 0); });
+  std::future<Answer> answer = task.get_future();
+  std::thread(std::move(task)).detach();
+  const std::chrono::duration<double> limit = config()->init_timeout;
+  if (limit.count() > 0 && answer.wait_for(limit) != std::future_status::ready) {
+    throw Error(hcclSocketError,
+                text("HCCL_COMM_ID=", quoted(comm_id), ": no name server has answered for ",
+                     quoted(host), " within ", limit.count(),
+                     " s; set it to a numeric address, or see /etc/resolv.conf"));
+  }
+  return answer.get();
+}
+
+std::vector<Address> look_up(const std::string& comm_id, const std::string& host) {
+  Answer answer = ask(host, AI_NUMERICHOST);
+  if (answer.status != 0) answer = ask_name_servers(comm_id, host);
   // A bare system (a fresh chroot) has no /etc/hosts; the name means this all the same.
-  if (status != 0 && host == "localhost") status = getaddrinfo("127.0.0.1", nullptr, &hints, &list);
-  if (status != 0)
-    refuse(comm_id, text("no address for ", quoted(host), ": ", gai_strerror(status)));
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
+  if (answer.status != 0 && host == "localhost") answer = ask("127.0.0.1", AI_NUMERICHOST);
+  if (answer.status != 0)
+    refuse(comm_id, text("no address for ", quoted(host), ": ", gai_strerror(answer.status)));
+  const addrinfo* const list = answer.list.get();
   std::vector<Address> addresses;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
@@ -131,6 +165,15 @@ Address remote_address(int socket) {
   SocketAddress address;
   if (getpeername(socket, address.get(), &address.length) != 0) return {};
   return from_socket_address(address.get());
+}
+
+bool is_of_this_machine(const Address& address) noexcept {
+  const FileDescriptor probe(socket(address.v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe.valid()) return true;  // unknown: the stricter rules
+  Address any_port = address;
+  any_port.port = 0;
+  const SocketAddress where = to_socket_address(any_port);
+  return bind(probe.get(), where.get(), where.length) == 0;
 }
 
 std::vector<Address> parse_comm_id(const std::string& comm_id) {

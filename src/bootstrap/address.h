@@ -40,6 +40,9 @@ struct SocketAddress {
 // An address of another family gives 0.0.0.0:0.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
+// Whether an interface of this machine has it; also if that cannot be found out now.
+[[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
+
 [[nodiscard]] Address local_address(int socket);
 [[nodiscard]] Address remote_address(int socket);
 

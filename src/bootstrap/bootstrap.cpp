@@ -60,9 +60,11 @@ Roster rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listene
   RendezvousClient client(id, proof_key(id), hello, deadline);
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
-    client.join([&] {
+    client.join([&]() -> std::string {
       // Rank 0 need not have called hcclGetUniqueId where the address is known to all.
-      if (may_serve) ServerRegistry::instance().create_if_absent(id);
+      if (!may_serve) return {};
+      const std::string trouble = ServerRegistry::instance().create_if_absent(id);
+      return trouble.empty() ? "" : text("rank 0 itself cannot serve: ", trouble);
     });
     const Table table = client.wait_for_table();
     NodeExchange exchange(client, table, hello.rank, std::move(listener));
@@ -90,6 +92,11 @@ void retire_unique_id(const hcclUniqueId& id) noexcept {
     // Not an id of ours: nothing to stop.
     return;
   }
+}
+
+void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept {
+  const auto server = ServerRegistry::instance().find(decode(id));
+  if (server) server->abandon({hcclSystemError, why});
 }
 
 hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {

@@ -51,6 +51,8 @@ struct Roster {
 
 // Stops the server of this id if this process owns it (at communicator destruction).
 void retire_unique_id(const hcclUniqueId& id) noexcept;
+// Tells those who have joined, if this process owns the server, that somebody will not come.
+void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
 // The id a rank joins with: `id` itself, or for the process's first communicator in HCCL_COMM_ID
 // mode, that address. Throws Error(hcclInvalidArgument) for an id that is neither. Consumes the
@@ -74,7 +76,7 @@ void stop_control_thread() noexcept;
 class ProcessWatch {
  public:
   ProcessWatch() = default;
-  ProcessWatch(const FileDescriptor& pidfd, std::function<void()> on_exit);
+  ProcessWatch(FileDescriptor pidfd, std::function<void()> on_exit);
   ProcessWatch(ProcessWatch&&) noexcept;
   ProcessWatch& operator=(ProcessWatch&&) noexcept;
   ~ProcessWatch();

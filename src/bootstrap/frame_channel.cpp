@@ -113,7 +113,8 @@ void FrameChannel::read_some() {
     }
   }
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
-    return close("this process may not open that many files: raise ulimit -n");
+    return close(
+        "cannot be heard out, for this process may not open that many files (raise ulimit -n)");
   }
   if (received_descriptors_.size() > most_descriptors_) refuse("sent too many descriptors");
 }

@@ -68,6 +68,14 @@ void IdServer::retire() {
   });
 }
 
+void IdServer::abandon(const Failure& failure) {
+  ControlThread::instance().post([self = shared_from_this(), failure] {
+    if (self->rendezvous_.size() == 0) return self->close();
+    self->rendezvous_.fail(failure);
+    self->settle();
+  });
+}
+
 void IdServer::wait_until_all_know(std::chrono::milliseconds patience) {
   std::promise<void> promise;
   const std::future<void> told = promise.get_future();
@@ -121,13 +129,13 @@ void IdServer::seat(Session& session, const Hello& hello) {
 
 void IdServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
-  const FileDescriptor pidfd = open_process(process.pid);
+  FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
     // Gone already; any other reason leaves the connection's end to tell of its death.
     if (errno == ESRCH) note_exit(rank);
     return;
   }
-  watches_[rank] = ProcessWatch(pidfd, [weak = weak_from_this(), rank] {
+  watches_[rank] = ProcessWatch(std::move(pidfd), [weak = weak_from_this(), rank] {
     if (const auto self = weak.lock()) self->note_exit(rank);
   });
 }

@@ -33,6 +33,8 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void stop();
   // Closes once the rendezvous that has begun has ended, for ranks may still be on their way.
   void retire();
+  // Fails the rendezvous that has begun, else closes: a rank that it waits for will not come.
+  void abandon(const Failure& failure);
   // Waits until every rank has heard of the failure, those included that come late; at most
   // `patience`. Does not wait if there is no failure or nobody is missing.
   void wait_until_all_know(std::chrono::milliseconds patience);

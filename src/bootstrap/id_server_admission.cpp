@@ -142,9 +142,14 @@ void IdServer::on_hello(Session& session, const Frame& frame) {
 // Without a secret, a rank on this machine is at least known by its user.
 std::optional<Failure> IdServer::wrong_user(const Session& session) const {
   if (!key_.empty() || !session.is_local()) return std::nullopt;
-  const auto user = session.peer_user();
-  if (!user || *user == geteuid()) return std::nullopt;
-  return Failure{hcclInvalidArgument, text("it belongs to user ", *user, ", this job to user ",
+  const SocketOwner owner = session.peer_owner();
+  if (owner.knowledge == SocketOwner::Knowledge::untold) return std::nullopt;
+  if (owner.knowledge == SocketOwner::Knowledge::none) {
+    return Failure{hcclInvalidArgument,
+                   "it hung up before it was known whose process it is; start it again"};
+  }
+  if (owner.user == geteuid()) return std::nullopt;
+  return Failure{hcclInvalidArgument, text("it belongs to user ", owner.user, ", this job to user ",
                                            geteuid(), "; run all ranks as one user")};
 }
 

@@ -68,8 +68,10 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
 std::vector<Interface> local_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    throw Error(hcclSystemError, text("cannot list the network interfaces: ",
-                                      system_error_text(errno), "; allow netlink sockets"));
+    const bool full = errno == EMFILE || errno == ENFILE;
+    throw Error(hcclSystemError,
+                text("cannot list the network interfaces: ", system_error_text(errno), "; ",
+                     full ? "raise ulimit -n" : "allow netlink sockets"));
   }
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   std::vector<Interface> interfaces;

@@ -240,8 +240,11 @@ void NodeExchange::follow(Contribution mine) {
     if (channel.closed()) {
       client_.wait_for_verdict(
           {hcclSystemError,
-           text(describe(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
-                channel.why(), " while rank ", rank_, " waited for the other ranks' memory")});
+           text(
+               describe(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
+               channel.why(), " while rank ", rank_,
+               " waited for the other ranks' memory; see what that rank says, then start all ranks "
+               "again")});
     }
     channel.flush();
     std::vector<pollfd> wanted{{channel.fd(), channel.events(), 0}};

@@ -80,9 +80,9 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
   bool running = false;
 };
 
-ProcessWatch::ProcessWatch(const FileDescriptor& pidfd, std::function<void()> on_exit) {
+ProcessWatch::ProcessWatch(FileDescriptor pidfd, std::function<void()> on_exit) {
   ControlThread::instance().start();
-  state_ = std::make_shared<State>(pidfd.duplicate(), std::move(on_exit));
+  state_ = std::make_shared<State>(std::move(pidfd), std::move(on_exit));
   ControlThread::instance().post([state = state_] {
     if (state->pidfd.valid()) state->wait();
   });

@@ -86,8 +86,10 @@ std::string Rendezvous::waited_for() const {
 
 Failure Rendezvous::refusal_when_over() const {
   if (phase_ == Phase::failed) return failure_;
-  return {hcclInvalidUsage, text("the communicator is already complete: its ", size(),
-                                 " ranks have all joined; make a new unique id for another one")};
+  return {hcclInvalidUsage,
+          text("the communicator is already complete: its ", size(),
+               " ranks have all joined; another one needs a unique id of its own, or with "
+               "HCCL_COMM_ID another port")};
 }
 
 std::string Rendezvous::describe_rank(int rank) const {

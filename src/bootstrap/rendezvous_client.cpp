@@ -3,12 +3,14 @@
 #include "bootstrap/rendezvous_client.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/peer_process.h"
 #include "bootstrap/poll.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <thread>
 
 #include <netinet/in.h>
@@ -45,10 +47,10 @@ FileDescriptor tcp_socket(bool v6) {
 RendezvousClient::RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline)
     : id_(std::move(id)), key_(std::move(key)), hello_(std::move(hello)), deadline_(deadline) {}
 
-void RendezvousClient::join(const std::function<void()>& before_attempt) {
+void RendezvousClient::join(const std::function<std::string()>& before_attempt) {
   std::chrono::milliseconds pause = kFirstPause;
   while (true) {
-    before_attempt();
+    own_trouble_ = before_attempt();
     bool all_refused = true;
     for (const Address& address : id_.addresses) {
       const Outcome outcome = try_address(address);
@@ -204,7 +206,8 @@ void RendezvousClient::wait(std::vector<pollfd>& others, Deadline::Duration limi
   if (ready == 0 && deadline_.expired()) give_up();
   channel_->flush();
   check_server();
-  if (kept_) note_kept(others);
+  if (kept_) return note_kept(others);
+  if (deadline_.expired()) give_up();  // however much is said
 }
 
 // While this rank waits for others too, the server has nothing to say but failures.
@@ -221,7 +224,10 @@ std::optional<Frame> RendezvousClient::next_frame() {
       if (failure) throw Error(failure->code, failure->text);
     }
     if (frame->type != FrameType::server_rank) return frame;
-    server_rank_ = parse_rank(frame->payload).value_or(server_rank_);
+    // Said once, or a server could talk past every deadline.
+    const auto rank = server_rank_ < 0 ? parse_rank(frame->payload) : std::nullopt;
+    if (!rank || *rank < 0) refuse_protocol();
+    server_rank_ = *rank;
   }
 }
 
@@ -272,23 +278,36 @@ void RendezvousClient::wait_for_verdict(const Failure& otherwise) {
 }
 
 void RendezvousClient::give_up() {
-  using std::chrono::seconds;
-  const auto elapsed = std::chrono::round<seconds>(Deadline::Clock::now() - begin_);
   channel_->send(FrameType::gave_up,
-                 serialize(GaveUp{static_cast<std::uint32_t>(elapsed.count())}));
+                 serialize(GaveUp{static_cast<std::uint32_t>(std::lround(elapsed_seconds()))}));
+  const bool same_pids = server_.shares_pids_with(hello_.process);
+  const char state = same_pids ? process_state(server_.pid) : '\0';
+  const bool stopped = state == 'T' || state == 't';
   wait_for_verdict(
       {hcclInternalError,
-       text("rank ", hello_.rank, ": not all ranks were there after ", elapsed.count(),
-            " s, and the server at ", where(), " does not say which; raise HCCL_INIT_TIMEOUT")});
+       stopped ? text(server_text(), " has not answered for ", elapsed_seconds(),
+                      " s: it is stopped (SIGSTOP or a debugger); continue it")
+               : text("rank ", hello_.rank, ": not all ranks were there after ", elapsed_seconds(),
+                      " s, and the server at ", where(), " (", server_text(),
+                      ") does not say which; see whether it hangs, or raise HCCL_INIT_TIMEOUT")});
 }
 
 void RendezvousClient::give_up_before_joining() {
-  using std::chrono::seconds;
-  const auto elapsed = std::chrono::round<seconds>(Deadline::Clock::now() - begin_);
-  throw Error(hcclInternalError,
-              text("rank ", hello_.rank, " found no server at ", where(), " within ",
-                   elapsed.count(), " s (", last_trouble_, "); start the rank that calls ",
-                   "hcclGetUniqueId, or raise HCCL_INIT_TIMEOUT"));
+  const bool unanswered = server_address_.port != 0;
+  throw Error(
+      hcclInternalError,
+      text("rank ", hello_.rank, " found no server at ", where(), " within ", elapsed_seconds(),
+           " s (", last_trouble_, own_trouble_.empty() ? "" : "; ", own_trouble_, "); ",
+           unanswered ? "see whether the program that listens there is stopped, hangs or is "
+                        "another one"
+                      : "start the rank that calls hcclGetUniqueId",
+           ", or raise HCCL_INIT_TIMEOUT"));
+}
+
+// Tenths, for limits below a second.
+double RendezvousClient::elapsed_seconds() const {
+  const std::chrono::duration<double> elapsed = Deadline::Clock::now() - begin_;
+  return elapsed.count() < 10 ? std::round(elapsed.count() * 10) / 10 : std::round(elapsed.count());
 }
 
 std::string RendezvousClient::where() const {

@@ -23,8 +23,9 @@ class RendezvousClient {
  public:
   RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
 
-  // Connects, again and again until the deadline, and joins. `before_attempt` runs before each try.
-  void join(const std::function<void()>& before_attempt);
+  // Connects, again and again until the deadline, and joins. `before_attempt` runs before each try
+  // and returns what is to be said besides if none succeeds.
+  void join(const std::function<std::string()>& before_attempt);
   // Joins over a connection that is there already; false if it ends before the server has answered.
   [[nodiscard]] bool join_over(FileDescriptor socket);
   // Waits until all ranks have joined.
@@ -61,6 +62,7 @@ class RendezvousClient {
   [[noreturn]] void refuse_protocol() const;
   [[noreturn]] void give_up();
   [[noreturn]] void give_up_before_joining();
+  [[nodiscard]] double elapsed_seconds() const;
   [[nodiscard]] std::string where() const;
   [[nodiscard]] std::string server_text() const;
 
@@ -73,6 +75,7 @@ class RendezvousClient {
   std::optional<FrameChannel> channel_;
   std::optional<Frame> kept_;
   std::string last_trouble_ = "no answer";
+  std::string own_trouble_;
   Address server_address_;
   ProcessIdentity server_;
   int server_rank_ = -1;

@@ -39,21 +39,24 @@ FileDescriptor listen_on_any(const UniqueId& id) {
   return {};
 }
 
+// Why this process cannot listen on an address.
+std::string trouble_text(int why) {
+  if (why == EADDRNOTAVAIL) return "not an address of this machine";
+  if (why == EADDRINUSE) return "another process listens on that port";
+  return text("cannot listen there: ", system_error_text(why));
+}
+
 [[noreturn]] void refuse_comm_id(const std::string& comm_id, int why) {
-  const std::string name = text("HCCL_COMM_ID=\"", comm_id, "\": ");
-  if (why == EADDRNOTAVAIL) {
-    throw Error(hcclInvalidArgument,
-                text(name,
-                     "not an address of this machine; call hcclGetUniqueId on the machine "
-                     "that has it, or set HCCL_COMM_ID to an address of this one"));
+  const bool foreign = why == EADDRNOTAVAIL;
+  const char* advice = "choose another address or port";
+  if (why == EADDRINUSE) advice = "choose a free port, or end the other process";
+  if (foreign) {
+    advice =
+        "call hcclGetUniqueId on the machine that has it, or set HCCL_COMM_ID to an address "
+        "of this one";
   }
-  if (why == EADDRINUSE) {
-    throw Error(hcclSocketError, text(name,
-                                      "another process listens on that port; choose a free "
-                                      "port, or end the other process"));
-  }
-  throw Error(hcclSocketError, text(name, "cannot listen there: ", system_error_text(why),
-                                    "; choose another address or port"));
+  throw Error(foreign ? hcclInvalidArgument : hcclSocketError,
+              text("HCCL_COMM_ID=\"", comm_id, "\": ", trouble_text(why), "; ", advice));
 }
 
 }  // namespace
@@ -111,12 +114,14 @@ UniqueId ServerRegistry::create_with_secret() {
   return id;
 }
 
-void ServerRegistry::create_if_absent(const UniqueId& id) {
+std::string ServerRegistry::create_if_absent(const UniqueId& id) {
   const std::lock_guard lock(mutex_);
-  if (servers_.contains(id.key())) return;
+  if (servers_.contains(id.key())) return {};
   ControlThread::instance().start();
   FileDescriptor listener = listen_on_any(id);
-  if (listener.valid()) add(id, std::move(listener));
+  if (!listener.valid()) return trouble_text(errno);
+  add(id, std::move(listener));
+  return {};
 }
 
 void ServerRegistry::add(const UniqueId& id, FileDescriptor listener) {

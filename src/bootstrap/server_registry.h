@@ -22,9 +22,9 @@ class ServerRegistry {
   // A server on the address of HCCL_COMM_ID for the first id of the process, else on an interface
   // and a port of its own. Throws Error.
   [[nodiscard]] UniqueId create();
-  // Makes the server of a fixed address unless there is one here, the address is another machine's
-  // or its port is taken. Throws Error for anything else.
-  void create_if_absent(const UniqueId& id);
+  // Makes the server of a fixed address unless there is one here. If this process cannot, another
+  // may have it: returns why, for the case that nobody has.
+  [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<IdServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 

@@ -166,12 +166,11 @@ void Session::close() {
   io_->socket.close(ignored);
 }
 
-std::optional<uid_t> Session::peer_user() const {
-  return tcp_peer_user(io_->socket.native_handle());
-}
+SocketOwner Session::peer_owner() const { return tcp_peer_owner(io_->socket.native_handle()); }
 
 bool Session::is_local() const {
-  return peer_.is_loopback() || peer_.same_host(local_address(io_->socket.native_handle()));
+  return peer_.is_loopback() || peer_.same_host(local_address(io_->socket.native_handle())) ||
+         is_of_this_machine(peer_);
 }
 
 void Session::fail(const std::string& why) {

@@ -4,14 +4,12 @@
 
 #include "bootstrap/address.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/socket_owner.h"
 #include "bootstrap/wire.h"
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
-
-#include <sys/types.h>
 
 namespace hccl::bootstrap {
 
@@ -46,9 +44,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void finish();
   // Forgets the owner and closes.
   void close();
-  // Who owns the other end, if it is on this machine and the kernel tells.
-  [[nodiscard]] std::optional<uid_t> peer_user() const;
-  // Whether the other side is on this machine.
+  // Who owns the other end, if it is on this machine.
+  [[nodiscard]] SocketOwner peer_owner() const;
+  // Whether the other side is on this machine, by whichever of its addresses it comes.
   [[nodiscard]] bool is_local() const;
   [[nodiscard]] const Address& peer() const { return peer_; }
 

@@ -6,7 +6,9 @@
 #include "bootstrap/address.h"
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include <arpa/inet.h>
@@ -45,29 +47,39 @@ Request request_for(const Address& theirs, const Address& ours) {
 
 }  // namespace
 
-std::optional<uid_t> tcp_peer_user(int socket) noexcept {
+SocketOwner tcp_peer_owner(int socket) noexcept {
+  using Knowledge = SocketOwner::Knowledge;
   const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (!netlink.valid()) return std::nullopt;
+  if (!netlink.valid()) {
+    const bool lacking = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    return {lacking ? Knowledge::none : Knowledge::untold};
+  }
   setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
   const Request request = request_for(remote_address(socket), local_address(socket));
-  if (send(netlink.get(), &request, sizeof(request), 0) != static_cast<ssize_t>(sizeof(request))) {
-    return std::nullopt;
-  }
+  if (send(netlink.get(), &request, sizeof(request), 0) != static_cast<ssize_t>(sizeof(request)))
+    return {Knowledge::untold};
   alignas(nlmsghdr) std::array<std::byte, 4096> buffer{};
   const ssize_t count = recv(netlink.get(), buffer.data(), buffer.size(), 0);
-  if (count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg)))) return std::nullopt;
+  if (count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(std::int32_t)))) return {Knowledge::untold};
   nlmsghdr header{};
-  inet_diag_msg answer{};
   std::memcpy(&header, buffer.data(), sizeof(header));
-  std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
-  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
-  if (answer.id.idiag_sport != request.body.id.idiag_sport ||
-      answer.id.idiag_dport != request.body.id.idiag_dport) {
-    return std::nullopt;
+  if (header.nlmsg_type == NLMSG_ERROR) {
+    std::int32_t error = 0;
+    std::memcpy(&error, buffer.data() + NLMSG_HDRLEN, sizeof(error));
+    return {error == -ENOENT ? Knowledge::none : Knowledge::untold};
   }
+  inet_diag_msg answer{};
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+      count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(answer)))) {
+    return {Knowledge::untold};
+  }
+  std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
   // A socket that its process has closed has lost its user: zero would be a lie.
-  if (answer.idiag_inode == 0) return std::nullopt;
-  return answer.idiag_uid;
+  if (answer.id.idiag_sport != request.body.id.idiag_sport ||
+      answer.id.idiag_dport != request.body.id.idiag_dport || answer.idiag_inode == 0) {
+    return {Knowledge::none};
+  }
+  return {Knowledge::known, answer.idiag_uid};
 }
 
 }  // namespace hccl::bootstrap

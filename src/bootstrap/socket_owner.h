@@ -3,14 +3,22 @@
 // is needed.
 #pragma once
 
-#include <optional>
-
 #include <sys/types.h>
 
 namespace hccl::bootstrap {
 
-// Nothing if the other end is closed, is not a socket of this network namespace, or the kernel does
-// not tell.
-[[nodiscard]] std::optional<uid_t> tcp_peer_user(int socket) noexcept;
+struct SocketOwner {
+  enum class Knowledge {
+    known,
+    none,    // the other end is closed, or no socket of this network namespace
+    untold,  // this kernel, or this sandbox, does not tell
+  };
+  Knowledge knowledge = Knowledge::none;
+  uid_t user = 0;  // if known
+};
+
+// Of the other end of a TCP connection. Also `none` where this process lacks the means to ask,
+// which a stranger might have taken from it.
+[[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
 
 }  // namespace hccl::bootstrap

@@ -99,7 +99,8 @@ void Communicator::connect() {
                                            device_->arena(), options);
   for (const bootstrap::Member& member : roster.members) {
     if (!member.process.valid()) continue;  // of this very process
-    watches_.emplace_back(member.process, [this, rank = member.rank] { engine_->rank_died(rank); });
+    watches_.emplace_back(member.process.duplicate(),
+                          [this, rank = member.rank] { engine_->rank_died(rank); });
   }
   log_summary(roster);
 }

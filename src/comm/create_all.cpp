@@ -2,44 +2,84 @@
 // Joining blocks, so every rank does it on a thread of its own.
 #include "comm/create_all.h"
 
+#include "base/error.h"
+#include "base/text.h"
+#include "bootstrap/bootstrap.h"
+
 #include <exception>
+#include <future>
+#include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace hccl::comm {
 namespace {
 
-struct Joining {
-  std::shared_ptr<Communicator> communicator;
-  std::exception_ptr error;
+class AllDevices {
+ public:
+  AllDevices(const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices)
+      : id_(id), devices_(devices), made_(devices.size()) {}
+
+  std::vector<std::shared_ptr<Communicator>> join_all() {
+    {
+      std::vector<std::jthread> threads;
+      start(threads);
+      join(0);
+    }
+    if (!first_error_) return std::move(made_);
+    for (const auto& communicator : made_) {
+      if (communicator) communicator->leave();
+    }
+    bootstrap::retire_unique_id(id_);
+    std::rethrow_exception(first_error_);
+  }
+
+ private:
+  // A thread for each device but the first. They join when all have been started, or not at all.
+  void start(std::vector<std::jthread>& threads) {
+    std::promise<bool> verdict;
+    const std::shared_future<bool> may_join = verdict.get_future().share();
+    try {
+      for (std::size_t rank = 1; rank < devices_.size(); ++rank) {
+        threads.emplace_back([this, rank, may_join] {
+          if (may_join.get()) join(rank);
+        });
+      }
+    } catch (const std::system_error& error) {
+      verdict.set_value(false);
+      bootstrap::retire_unique_id(id_);
+      throw Error(hcclSystemError,
+                  text("cannot start the thread that joins as rank ", threads.size() + 1, ": ",
+                       error.code().message(), "; raise ulimit -u or -v"));
+    }
+    verdict.set_value(true);
+  }
+
+  // Those who wait for a rank that fails hear of it.
+  void join(std::size_t rank) noexcept {
+    try {
+      made_[rank] = Communicator::create(id_, static_cast<int>(devices_.size()),
+                                         static_cast<int>(rank), devices_[rank]);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (first_error_) return;
+      first_error_ = std::current_exception();
+      bootstrap::abandon_unique_id(id_, text("rank ", rank, " could not join"));
+    }
+  }
+
+  hcclUniqueId id_;
+  const std::vector<std::shared_ptr<device::Device>>& devices_;
+  std::vector<std::shared_ptr<Communicator>> made_;  // by rank
+  std::mutex mutex_;
+  std::exception_ptr first_error_;
 };
 
 }  // namespace
 
 std::vector<std::shared_ptr<Communicator>> create_all(
     const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices) {
-  std::vector<Joining> joining(devices.size());
-  const auto join = [&](std::size_t rank) {
-    try {
-      joining[rank].communicator = Communicator::create(id, static_cast<int>(devices.size()),
-                                                        static_cast<int>(rank), devices[rank]);
-    } catch (...) {
-      joining[rank].error = std::current_exception();
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t rank = 1; rank < devices.size(); ++rank) threads.emplace_back(join, rank);
-  join(0);
-  threads.clear();  // joins them
-
-  std::exception_ptr first_error;
-  std::vector<std::shared_ptr<Communicator>> made;
-  for (Joining& one : joining) {
-    if (one.error && !first_error) first_error = one.error;
-    if (one.communicator) made.push_back(std::move(one.communicator));
-  }
-  if (!first_error) return made;
-  for (const auto& communicator : made) communicator->leave();
-  std::rethrow_exception(first_error);
+  return AllDevices(id, devices).join_all();
 }
 
 }  // namespace hccl::comm

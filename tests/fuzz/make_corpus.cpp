@@ -157,7 +157,7 @@ void add_rendezvous(const fs::path& root) {
   server.add("bytes", std::vector{fuzz::Step{0x08, 0, http}, fuzz::Step{0x10, 0, {}}});
 
   const Corpus client(root, "rendezvous_client");
-  const Welcome welcome{{1, 2, "host", "box"}, 0};
+  const Welcome welcome{{1, 2, "host", "box"}, -1};
   const std::vector<fuzz::Step> heard{
       {1, number(FrameType::greeting), serialize(Greeting{})},
       {2, 0, without_proof(serialize(welcome, fuzz::fixed_key(), kNoNonce))},
@@ -170,6 +170,7 @@ void add_rendezvous(const fs::path& root) {
              std::vector{heard[0], fuzz::Step{1, number(FrameType::refusal), serialize(failure)}});
   client.add("failed", std::vector{heard[0], heard[1],
                                    fuzz::Step{1, number(FrameType::failure), serialize(failure)}});
+  client.add("endless", std::vector{heard[0], heard[1], heard[2], heard[2], heard[2]});
   client.add("version",
              std::vector{fuzz::Step{1, number(FrameType::greeting), serialize(Greeting{7, {}})}});
 }

@@ -7,12 +7,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace hccl::test {
@@ -101,6 +107,42 @@ TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
     EXPECT_EQ(result, std::vector<std::uint32_t>(kCount, 0xF)) << "rank " << rank;
   }
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
+}
+
+int open_descriptors() {
+  const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+// One device cannot join: the others hear of it at once, and nothing stays.
+TEST_F(Devices, AllFailTogetherWhereDescriptorsAreFew) {
+  std::array<hcclComm_t, kDevices> comms{};
+  const int before = open_descriptors();
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t enough = limit.rlim_cur;
+  const auto start = std::chrono::steady_clock::now();
+  int failed = 0;
+  for (rlim_t few = static_cast<rlim_t>(before); few < static_cast<rlim_t>(before) + 24; few += 3) {
+    limit.rlim_cur = few;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const hcclResult_t result = hcclCommInitAll(comms.data(), kDevices, nullptr);
+    const std::string text = result == hcclSuccess ? "" : hcclGetLastErrorMessage();
+    limit.rlim_cur = enough;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (result == hcclSuccess) {
+      for (hcclComm_t& comm : comms)
+        EXPECT_EQ(hcclCommDestroy(std::exchange(comm, nullptr)), hcclSuccess);
+      continue;
+    }
+    ++failed;
+    EXPECT_NE(text.find("ulimit -n"), std::string::npos) << text;
+  }
+  EXPECT_GT(failed, 0);
+  // Far below HCCL_INIT_TIMEOUT for each.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  for (int i = 0; i < 2000 && open_descriptors() > before; ++i) usleep(1000);
+  EXPECT_LE(open_descriptors(), before);
 }
 
 TEST_F(Devices, AreThoseHeldIfNoListIsGiven) {

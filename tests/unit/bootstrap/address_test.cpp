@@ -101,6 +101,13 @@ TEST(InterfaceChoice, NoMatchSaysWhatThereIs) {
   EXPECT_THROW(static_cast<void>(choose_interface({}, "")), Error);
 }
 
+TEST(Address, OfThisMachineIsKnownAsSuch) {
+  for (const Interface& interface : local_interfaces())
+    EXPECT_TRUE(is_of_this_machine(interface.address)) << interface.address.to_text();
+  EXPECT_TRUE(is_of_this_machine(parse_comm_id("127.9.8.7:1").at(0)));
+  EXPECT_FALSE(is_of_this_machine(parse_comm_id("203.0.113.7:1").at(0)));
+}
+
 TEST(InterfaceChoice, ThisMachineHasOne) {
   const Interface choice = choose_interface(local_interfaces(), "");
   EXPECT_FALSE(choice.name.empty());

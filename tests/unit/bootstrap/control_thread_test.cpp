@@ -48,7 +48,7 @@ TEST(ControlThread, DoesNotHoldUpTheExit) {
   const int status = status_of([] {
     immortal_watch();
     const FileDescriptor self = open_process(getppid());
-    immortal_watch() = ProcessWatch(self, [] {});
+    immortal_watch() = ProcessWatch(self.duplicate(), [] {});
     std::atexit([] {  // runs before what was registered earlier, the control thread still alive
       ControlThread::instance().post([] { pause(); });
     });

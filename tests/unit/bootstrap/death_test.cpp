@@ -52,7 +52,7 @@ class Death : public testing::TestWithParam<Child> {
       const Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
       const FileDescriptor listener = listen_on_node(hello.node_socket);
       RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
-      client.join([] {});
+      client.join([] { return std::string(); });
       report.stage = 1;
       if (stage == 2) static_cast<void>(client.wait_for_table());
       wait_until([&] { return processes.board().stage >= 0; });
@@ -67,7 +67,7 @@ class Death : public testing::TestWithParam<Child> {
     const Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
     const FileDescriptor listener = listen_on_node(hello.node_socket);
     RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
-    client.join([] {});
+    client.join([] { return std::string(); });
     report.stage = 1;
     static_cast<void>(client.wait_for_table());
   }

@@ -99,7 +99,7 @@ TEST_F(Channel, PeersAreKnownByTheKernel) {
   ASSERT_TRUE(process.valid());
   EXPECT_FALSE(has_exited(process));
   EXPECT_NE(own_pid_namespace(), 0U);
-  EXPECT_FALSE(tcp_peer_user(left_.fd()));
+  EXPECT_NE(tcp_peer_owner(left_.fd()).knowledge, SocketOwner::Knowledge::known);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class NodeStranger : public testing::Test {
       const UniqueId server = decode(id_);
       auto client = std::make_unique<RendezvousClient>(server, proof_key(server), said,
                                                        Deadline::after(kPatience));
-      client->join([] {});
+      client->join([] { return std::string(); });
       return client;
     };
     leader_client_ = join(leader_);

@@ -57,7 +57,7 @@ TEST(ProcessWatch, TellsOnceFromTheControlThread) {
   Sleeper sleeper;
   std::atomic<int> told{0};
   std::atomic<bool> on_control_thread{false};
-  const ProcessWatch watch(sleeper.process(), [&] {
+  const ProcessWatch watch(sleeper.process().duplicate(), [&] {
     on_control_thread = ControlThread::instance().is_current();
     ++told;
   });
@@ -74,7 +74,7 @@ TEST(ProcessWatch, OfADeadProcessTellsAtOnce) {
   Sleeper sleeper;
   sleeper.kill();
   std::atomic<int> told{0};
-  const ProcessWatch watch(sleeper.process(), [&] { ++told; });
+  const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++told; });
   EXPECT_TRUE(becomes(told, 1));
 }
 
@@ -84,7 +84,7 @@ TEST(ProcessWatch, IsSilentOnceDestroyed) {
     std::atomic<bool> destroyed{false};
     std::atomic<bool> told_late{false};
     {
-      const ProcessWatch watch(sleeper.process(), [&] {
+      const ProcessWatch watch(sleeper.process().duplicate(), [&] {
         if (destroyed) told_late = true;
       });
       if (round % 2 == 0) sleeper.kill();
@@ -102,7 +102,7 @@ TEST(ProcessWatch, MayBeDestroyedByItsCallback) {
   std::unique_ptr<ProcessWatch> watch;
   {
     const std::lock_guard lock(mutex);
-    watch = std::make_unique<ProcessWatch>(sleeper.process(), [&] {
+    watch = std::make_unique<ProcessWatch>(sleeper.process().duplicate(), [&] {
       const std::lock_guard inner(mutex);
       watch.reset();
       ++told;
@@ -117,7 +117,7 @@ TEST(ProcessWatch, ManyOfOneProcess) {
   std::atomic<int> told{0};
   std::vector<ProcessWatch> watches;
   watches.reserve(40);
-  for (int i = 0; i < 40; ++i) watches.emplace_back(sleeper.process(), [&] { ++told; });
+  for (int i = 0; i < 40; ++i) watches.emplace_back(sleeper.process().duplicate(), [&] { ++told; });
   watches.erase(watches.begin() + 10, watches.begin() + 20);
   sleeper.kill();
   EXPECT_TRUE(becomes(told, 30));
@@ -126,7 +126,7 @@ TEST(ProcessWatch, ManyOfOneProcess) {
 TEST(ControlThread, RestsWhileStoppedAndGoesOn) {
   Sleeper sleeper;
   std::atomic<int> told{0};
-  const ProcessWatch watch(sleeper.process(), [&] { ++told; });
+  const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++told; });
   stop_control_thread();
   stop_control_thread();
   sleeper.kill();
@@ -134,7 +134,7 @@ TEST(ControlThread, RestsWhileStoppedAndGoesOn) {
     Sleeper other;
     ControlThread::instance().start();
     EXPECT_TRUE(becomes(told, 1));
-    const ProcessWatch unused(other.process(), [] {});
+    const ProcessWatch unused(other.process().duplicate(), [] {});
     stop_control_thread();
   }
   std::atomic<int> ran{0};

@@ -23,9 +23,11 @@ TEST(SocketOwner, IsTheUserOfTheOtherEnd) {
     ASSERT_EQ(connect(client.get(), where.get(), where.length), 0);
     const FileDescriptor server(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(server.valid());
-    EXPECT_EQ(tcp_peer_user(server.get()), geteuid()) << form;
+    const SocketOwner owner = tcp_peer_owner(server.get());
+    EXPECT_EQ(owner.knowledge, SocketOwner::Knowledge::known) << form;
+    EXPECT_EQ(owner.user, geteuid()) << form;
     client.reset();
-    EXPECT_FALSE(tcp_peer_user(server.get())) << form;
+    EXPECT_EQ(tcp_peer_owner(server.get()).knowledge, SocketOwner::Knowledge::none) << form;
   }
 }
 

@@ -4,12 +4,14 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/messages.h"
+#include "bootstrap/rendezvous_client.h"
 #include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
 #include "connections.h"
 #include "scoped_environment.h"
 
 #include <random>
+#include <thread>
 
 namespace hccl::bootstrap::test {
 namespace {
@@ -137,6 +139,53 @@ TEST_F(Stranger, CannotRepeatARecordedHelloFromElsewhere) {
   const auto failure = read_until(channel, FrameType::failure);
   ASSERT_TRUE(failure);
   EXPECT_EQ(parse_failure(failure->payload)->text.find("rank 2 (pid "), 0U);
+}
+
+// Without a secret a rank of this machine is known by its user, which nobody knows once it has
+// gone.
+TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
+  Address address = server().addresses.at(0);
+  address.port = 0;
+  FileDescriptor listener = listen_on(address);
+  ASSERT_TRUE(listener.valid());
+  UniqueId open = server();
+  open.addresses = {local_address(listener.get())};
+  const auto trusting = std::make_shared<IdServer>(open, std::move(listener), Bytes{});
+  trusting->start();
+  const Bytes hello = bytes_of(valid_hello(1, 3), Bytes{});
+  for (int i = 0; i < 30; ++i) send_all(connect_to_server(open), hello);
+  // Its place is still free, and nothing has failed.
+  FrameChannel channel(connect_to_server(open), kLargePayload);
+  channel.send(FrameType::early_hello, serialize(valid_hello(1, 3), Bytes{}, kNoNonce));
+  EXPECT_TRUE(read_until(channel, FrameType::welcome));
+  trusting->stop();
+}
+
+// A server that talks without end holds nobody up beyond its deadline.
+TEST_F(Stranger, AsATalkativeServerIsRefused) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const FileDescriptor far(ends[1]);
+  const Hello hello = valid_hello(1, 3);
+  RendezvousClient client(server(), key(), hello, Deadline::after(std::chrono::seconds(20)));
+  const auto say = [&](FrameType type, const Bytes& payload) {
+    send_all(far, encode_frame(type, payload));
+  };
+  say(FrameType::greeting, serialize(Greeting{}));
+  std::thread talker([&] {
+    const Welcome welcome{ProcessIdentity::mine(), -1};
+    say(FrameType::welcome, serialize(welcome, key(), hello.nonce));
+    const Bytes frame = encode_frame(FrameType::server_rank, serialize_rank(0));
+    while (send(far.get(), frame.data(), frame.size(), MSG_NOSIGNAL) > 0) {
+    }
+  });
+  const auto join = [&] {
+    EXPECT_TRUE(client.join_over(FileDescriptor(ends[0])));
+    static_cast<void>(client.wait_for_table());
+  };
+  EXPECT_THROW(join(), Error);
+  shutdown(far.get(), SHUT_RDWR);
+  talker.join();
 }
 
 TEST_F(Stranger, AfterCompletionIsToldSo) {
