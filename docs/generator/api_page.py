@@ -8,7 +8,8 @@ BEGIN = """\
 # The functions
 
 """
-HEADERS = (("hccl.h", "HCCL"), ("synapse_api.h", "The Synapse runtime"))
+HEADERS = (("hccl.h", "HCCL"), ("synapse_api.h", "The Synapse runtime"),
+           ("hccl_emulation.h", "Emulated devices alone"))
 TYPES = "hccl_types.h"
 GRAPHS = "synapse_graph_api.h"
 SECTION = re.compile(r"^// -{2,} (.*?) -*$")

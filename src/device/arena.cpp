@@ -100,8 +100,8 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
                         " are free, none so long in one piece; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
   }
-  allocations_.emplace(*offset,
-                       Allocation{bytes, lead, pages, *offset, next_serial_++, true, nullptr, {}});
+  allocations_.emplace(
+      *offset, Allocation{bytes, lead, pages, *offset, next_serial_++, true, nullptr, {}, {}});
   allocated_.fetch_add(pages, std::memory_order_relaxed);
   version_.fetch_add(1, std::memory_order_release);
   return base_ + *offset + lead;
@@ -211,6 +211,20 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
   return {remember(*entry, offset).file_offset, bytes};
 }
 
+std::byte* Arena::host_view(DeviceAddress address, std::uint64_t bytes) {
+  static_cast<void>(resolve(address, bytes, "device_address"));
+  const std::lock_guard lock(mutex_);
+  const auto entry = find(address - base_);
+  if (entry == allocations_.end())
+    throw Error(hcclInvalidArgument,
+                "device_address: the memory was freed meanwhile; look for a synDeviceFree on "
+                "another thread");
+  Allocation& allocation = entry->second;
+  if (allocation.view.base() == nullptr)
+    allocation.view = HostView(view_->file(), allocation.file_offset, allocation.bytes);
+  return allocation.view.base() + (address - base_ - entry->first);
+}
+
 Placement Arena::place(DeviceAddress address) {
   const std::uint64_t offset = address - base_;
   const CachedLookup* hit = cached(serial_, version_.load(std::memory_order_acquire), offset);
@@ -245,6 +259,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     // The old range is never used again: the stopped peer may write there at any time.
     allocation.left_behind.push_back(allocation.file_offset);
     allocation.file_offset = *fresh;
+    allocation.view.move_to(view_->file(), *fresh);
     allocation.serial = next_serial_++;
     version_.fetch_add(1, std::memory_order_release);
   }

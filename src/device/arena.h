@@ -6,6 +6,7 @@
 #include "device/address.h"
 #include "device/address_allocator.h"
 #include "device/arena_view.h"
+#include "device/host_view.h"
 
 #include <atomic>
 #include <cstdint>
@@ -52,6 +53,10 @@ class Arena {
   // naming `what` and the allocation it leaves. `bytes` may be 0.
   [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
 
+  // Where [address, address + bytes) lies for the program's own code, until it is freed. Throws
+  // Error: hcclInvalidArgument as resolve() does, hcclOutOfMemory.
+  [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
+
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages: what a stopped peer
   // still writes to the old ones reaches nobody. The old pages stay until the allocation is freed:
   // operations of others may be reading them.
@@ -87,6 +92,7 @@ class Arena {
     bool live = true;
     Quiescent quiescent;
     std::vector<std::uint64_t> left_behind;  // file offsets of pages it has moved away from
+    HostView view;                           // if the program has asked for it
   };
   using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
 

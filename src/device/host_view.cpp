@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mapping allocations for the program.
+#include "device/host_view.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <sys/mman.h>
+
+namespace hccl::device {
+
+HostView::HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes)
+    : bytes_(bytes) {
+  map(nullptr, file, offset);
+}
+
+HostView::~HostView() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+}
+
+HostView::HostView(HostView&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+
+HostView& HostView::operator=(HostView&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void HostView::move_to(const FileDescriptor& file, std::uint64_t offset) {
+  if (base_ != nullptr) map(base_, file, offset);
+}
+
+void HostView::map(void* at, const FileDescriptor& file, std::uint64_t offset) {
+  const int placement = at == nullptr ? 0 : MAP_FIXED;
+  void* const mapped =
+      mmap(at, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | placement, file.get(),
+           static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) {
+    throw Error(hcclOutOfMemory,
+                text("cannot map ", bytes_, " bytes of device memory for the program: ",
+                     system_error_text(errno), "; raise ulimit -v"));
+  }
+  madvise(mapped, bytes_, MADV_DONTDUMP);  // a core dump would touch every hole
+  madvise(mapped, bytes_, MADV_DONTFORK);
+  base_ = static_cast<std::byte*>(mapped);
+}
+
+}  // namespace hccl::device

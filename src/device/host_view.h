@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// One allocation as the program's own code sees it: in one piece, at one place for as long as it
+// lives.
+#pragma once
+
+#include "base/file_descriptor.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::device {
+
+class HostView {
+ public:
+  HostView() = default;
+  // Maps [offset, offset + bytes) of the file, whole pages. Throws Error(hcclOutOfMemory).
+  HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes);
+  ~HostView();
+  HostView(HostView&& other) noexcept;
+  HostView& operator=(HostView&& other) noexcept;
+
+  [[nodiscard]] std::byte* base() const noexcept { return base_; }
+  // Shows other pages at the same place. Throws Error(hcclOutOfMemory).
+  void move_to(const FileDescriptor& file, std::uint64_t offset);
+
+ private:
+  void map(void* at, const FileDescriptor& file, std::uint64_t offset);
+
+  std::byte* base_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of the program between collectives, on memory they see from the host.
+#include "check.h"
+#include "ranks.h"
+#include "session.h"
+
+#include <hccl.h>
+
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <hccl_emulation.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kCount = 100'003;
+constexpr int kRounds = 20;
+
+// A kernel's arguments: each round's input depends on the result of the round before.
+struct Step {
+  float* input;
+  float* output;
+  int rank;
+  int round;
+};
+
+// With a mantissa of its own for each element.
+float drawn(int rank, int round, std::size_t index) {
+  const std::uint64_t mixed = (index * 8191 + static_cast<std::uint64_t>(rank * 64 + round)) *
+                              std::uint64_t{0x9e3779b97f4a7c15};
+  return static_cast<float>(mixed >> 40) * 0x1p-24F - 0.5F;
+}
+
+void fill(void* arguments) {
+  const Step& step = *static_cast<Step*>(arguments);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const float before = step.round == 0 ? 0.0F : step.output[i];
+    step.input[i] = drawn(step.rank, step.round, i) + before / 8;
+  }
+}
+
+// The same in plain loops, all ranks in order.
+std::vector<float> expected(int ranks) {
+  std::vector<float> result(kCount, 0.0F);
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const float before = result[i];
+      float sum = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const float input = drawn(rank, round, i) + before / 8;
+        sum = rank == 0 ? input : sum + input;
+      }
+      result[i] = sum;
+    }
+  }
+  return result;
+}
+
+float* view_of(const DeviceMemory& memory) {
+  void* view = nullptr;
+  succeed(hcclEmulationHostView(memory.address(), memory.size(), &view));
+  return static_cast<float*>(view);
+}
+
+void alternate(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory input(session.device(), kCount * sizeof(float));
+  const DeviceMemory output(session.device(), kCount * sizeof(float));
+  std::vector<Step> steps;
+  for (int round = 0; round < kRounds; ++round)
+    steps.push_back({view_of(input), view_of(output), world.rank, round});
+  for (Step& step : steps) {
+    succeed(hcclEmulationLaunch(stream, fill, &step));
+    succeed(hcclAllReduce(device_pointer(input.address()), device_pointer(output.address()), kCount,
+                          hcclFloat32, hcclSum, group.handle, stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  const std::vector<float> wanted = expected(world.size);
+  const float* const got = view_of(output);
+  for (std::size_t i = 0; i < kCount; ++i) require(got[i] == wanted[i], join("element ", i));
+  session.finish();
+}
+
+TEST(Emulation, KernelsRunInOrderWithCollectives) {
+  for (const int ranks : {1, 2, 8}) EXPECT_EQ(failures(run_ranks(ranks, alternate)), "") << ranks;
+}
+
+void refuse(World& world) {
+  Session session(world);
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 1000);
+  void* view = nullptr;
+  const auto expect_refused = [](hcclResult_t result, const char* part) {
+    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), part);
+    require(contains(hcclGetLastErrorMessage(), part), hcclGetLastErrorMessage());
+  };
+  expect_refused(hcclEmulationLaunch(stream, nullptr, nullptr), "kernel is null");
+  expect_refused(hcclEmulationLaunch(nullptr, fill, nullptr), "stream");
+  expect_refused(hcclEmulationHostView(memory.address(), 1000, nullptr), "view is null");
+  expect_refused(hcclEmulationHostView(memory.address(), 1001, &view), "by 1 bytes");
+  expect_refused(hcclEmulationHostView(host_address(&view), 1, &view), "no device address");
+  require(view == nullptr, "a refused call gives no view");
+  session.finish();
+}
+
+TEST(Emulation, BadArgumentsAreRefused) { EXPECT_EQ(failures(run_ranks(1, refuse)), ""); }
+
+}  // namespace
+}  // namespace hccl::test

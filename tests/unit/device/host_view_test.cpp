@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's view of an allocation: one place for as long as it lives, whatever lies behind it.
+#include "base/error.h"
+#include "device/arena.h"
+#include "device/copy.h"
+
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::device {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+// Longer than what the library itself maps in one piece.
+constexpr std::uint64_t kLong = ArenaView::kWindowBytes + 3 * ArenaView::kLongestSpan;
+
+TEST(HostView, ShowsWhatIsInTheAllocation) {
+  Arena arena(base_address(0), 2 * kLong);
+  static_cast<void>(arena.allocate(4096));
+  const DeviceAddress address = arena.allocate(kLong);
+  std::byte* const view = arena.host_view(address, kLong);
+  for (const std::uint64_t at : {std::uint64_t{0}, ArenaView::kWindowBytes - 1, kLong - 8}) {
+    const std::uint64_t written = at * 31 + 7;
+    copy_to_device(arena, address + at, &written, sizeof written);
+    std::uint64_t seen = 0;
+    std::memcpy(&seen, view + at, sizeof seen);
+    EXPECT_EQ(seen, written) << at;
+    view[at] = std::byte{0xA5};
+    std::byte read{};
+    copy_to_host(arena, &read, address + at, 1);
+    EXPECT_EQ(read, std::byte{0xA5}) << at;
+  }
+}
+
+TEST(HostView, IsAlwaysTheSame) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(kMiB);
+  std::byte* const view = arena.host_view(address, kMiB);
+  EXPECT_EQ(arena.host_view(address + 100, 5), view + 100);
+}
+
+TEST(HostView, StaysWhenThePagesMove) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(kMiB);
+  std::byte* const view = arena.host_view(address, kMiB);
+  std::memset(view, 0x11, kMiB);
+  const std::uint64_t before = arena.file_offset(address);
+  arena.move_to_fresh_pages({before, 1});
+  ASSERT_NE(arena.file_offset(address), before);
+  std::memset(arena.view()->at(before), 0xff, kMiB / 2);  // a late store to the old pages
+  EXPECT_EQ(arena.host_view(address, kMiB), view);
+  EXPECT_EQ(view[0], std::byte{0x11});
+  view[kMiB / 2] = std::byte{0x22};
+  std::byte read{};
+  copy_to_host(arena, &read, address + kMiB / 2, 1);
+  EXPECT_EQ(read, std::byte{0x22});
+}
+
+TEST(HostView, IsOfOneLiveAllocation) {
+  Arena arena(base_address(0), 4 * kMiB);
+  const DeviceAddress address = arena.allocate(kMiB);
+  EXPECT_THROW(static_cast<void>(arena.host_view(address, kMiB + 1)), Error);
+  EXPECT_THROW(static_cast<void>(arena.host_view(address + 2 * kMiB, 1)), Error);
+  arena.release(address, [] { return true; });
+  EXPECT_THROW(static_cast<void>(arena.host_view(address, 1)), Error);
+}
+
+}  // namespace
+}  // namespace hccl::device
