@@ -2,6 +2,7 @@
 // Judging cells, and the lines that say so.
 #include "comparison.h"
 
+#include "quantities.h"
 #include "statistics.h"
 #include "text.h"
 

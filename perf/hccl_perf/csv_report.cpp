@@ -3,6 +3,7 @@
 // those are nested.
 #include "csv_report.h"
 
+#include "quantities.h"
 #include "text.h"
 
 #include <utility>

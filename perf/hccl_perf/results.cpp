@@ -3,7 +3,6 @@
 #include "results.h"
 
 #include <array>
-#include <charconv>
 #include <ctime>
 
 namespace hccl_perf {
@@ -16,13 +15,6 @@ std::string utc_time(std::chrono::system_clock::time_point time) {
   const std::size_t length =
       std::strftime(written.data(), written.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return {written.data(), length};
-}
-
-std::string decimal(double value, int digits) {
-  std::array<char, 400> written{};  // the largest double has 309 digits before the point
-  const auto [end, error] = std::to_chars(written.data(), written.data() + written.size(), value,
-                                          std::chars_format::fixed, digits);
-  return {written.data(), error == std::errc() ? end : written.data()};
 }
 
 }  // namespace hccl_perf

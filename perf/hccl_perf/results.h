@@ -30,7 +30,4 @@ struct Results {
 // "2026-05-01T12:34:56Z".
 [[nodiscard]] std::string utc_time(std::chrono::system_clock::time_point time);
 
-// With `digits` after the point, which is a point in every locale.
-[[nodiscard]] std::string decimal(double value, int digits);
-
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts as SVG: panels side by side over one logarithmic size axis, with a legend below. One
-// self-contained file, with a background of its own.
+// Line charts as SVG: panels side by side over one axis of sizes, logarithmic, or of steps, with a
+// legend below. One self-contained file, with a background of its own.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,7 @@ struct Plot {
   std::string subtitle;
   std::string x_title;
   std::string (*x_label)(double x) = nullptr;
+  bool linear_x = false;  // from 0
   std::vector<PlotPanel> panels;
   std::vector<std::vector<LegendEntry>> legend;  // groups, each begins a line
 };

@@ -6,6 +6,9 @@
 
 namespace hccl_perf {
 
+// Who speaks; hccl-perf unless somebody says otherwise. Before there are other threads.
+void set_program_name(const char* name);
+
 // "hccl-perf: <message>\n", clearing a progress line before it on a terminal.
 void report_error(const std::string& message);
 

@@ -4,6 +4,7 @@
 
 #include "text.h"
 
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -117,6 +118,13 @@ std::string format_ranks(const std::vector<int>& ranks) {
     i = last + 1;
   }
   return written;
+}
+
+std::string decimal(double value, int digits) {
+  std::array<char, 400> written{};  // the largest double has 309 digits before the point
+  const auto [end, error] = std::to_chars(written.data(), written.data() + written.size(), value,
+                                          std::chars_format::fixed, digits);
+  return {written.data(), error == std::errc() ? end : written.data()};
 }
 
 }  // namespace hccl_perf

@@ -19,6 +19,9 @@ namespace hccl_perf {
 // "8 B", "32 KiB", "1.5 MiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 
+// With `digits` after the point, which is a point in every locale.
+[[nodiscard]] std::string decimal(double value, int digits);
+
 // From `first` to `last`: times `factor` if it is 2 or more, else plus `step`.
 [[nodiscard]] std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last,
                                                     std::uint64_t step, std::uint64_t factor);
