@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a training stands, in a file: parameters, optimizer state and the epochs so far. The same
+// file continues in any mode and with any number of ranks.
+#pragma once
+
+#include "trainer.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ddp_trainer {
+
+struct Checkpoint {
+  std::vector<EpochReport> epochs;
+  std::uint64_t steps = 0;
+  std::vector<float> parameters;
+  std::vector<std::vector<float>> states;  // of the optimizer
+};
+
+// What must be the same for a training to go on as if it had not been interrupted.
+[[nodiscard]] std::string identity(const TrainingPlan& plan);
+
+// Throws RunError that names the file and what is wrong with it: not readable, damaged, truncated,
+// or of another training than `plan`.
+[[nodiscard]] Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan);
+
+// The old file stays until the new one is complete. Throws RunError.
+void write_checkpoint(const std::string& path, const TrainingPlan& plan,
+                      const Checkpoint& checkpoint);
+
+// From the ranks and back. save() is a collective: every rank gets all of it.
+[[nodiscard]] Checkpoint save(Trainer& trainer, const Rank& rank);
+void restore(const Checkpoint& checkpoint, Trainer& trainer);
+
+}  // namespace ddp_trainer

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handwritten digits: pixels between 0 and 1, and classes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ddp_trainer {
+
+struct Dataset {
+  static constexpr std::size_t kPixels = 64;
+  static constexpr std::size_t kClasses = 10;
+
+  std::vector<float> pixels;          // kPixels of each sample
+  std::vector<std::uint8_t> classes;  // of each sample
+
+  [[nodiscard]] std::size_t size() const { return classes.size(); }
+  [[nodiscard]] const float* sample(std::size_t index) const {
+    return pixels.data() + index * kPixels;
+  }
+};
+
+struct Split {
+  Dataset training;
+  Dataset test;
+};
+
+// Reads comma-separated lines of 64 pixels (0 to 16) and a class (0 to 9), compressed by gzip or
+// not. Throws RunError that names the file, the line and what is wrong there.
+[[nodiscard]] Dataset read_digits(const std::string& path);
+
+// Every fifth sample is for the test.
+[[nodiscard]] Split split(const Dataset& all);
+
+}  // namespace ddp_trainer

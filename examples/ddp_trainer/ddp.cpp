@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buckets, as PyTorch's reducer has them: filled from the last layer on, each all-reduced as soon
+// as it is full, the first of them small so that communication begins early.
+#include "network_work.h"
+
+#include <algorithm>
+
+namespace ddp_trainer {
+namespace {
+
+constexpr std::size_t kFirstBucketBytes = 1U << 20;
+
+class Ddp final : public GradientSync {
+ public:
+  Ddp(const Rank& rank, std::size_t bucket_bytes)
+      : rank_(rank), bucket_bytes_(bucket_bytes), work_(rank) {}
+
+  void ready(Gradients& gradients, Range range) override {
+    full_ = range.end;
+    const std::size_t limit =
+        begun_ == 0 ? std::min(kFirstBucketBytes, bucket_bytes_) : bucket_bytes_;
+    if ((full_ - begun_) * sizeof(float) >= limit) begin_bucket(gradients);
+  }
+
+  void reduce(Gradients& gradients) override {
+    if (full_ > begun_) begin_bucket(gradients);
+    work_.join();
+    gradients.from_wire(*rank_.compute, 0, full_);
+    begun_ = full_ = 0;
+  }
+
+ private:
+  void begin_bucket(Gradients& gradients) {
+    const Range bucket{begun_, full_};
+    gradients.to_wire(*rank_.compute, bucket.begin, bucket.end);
+    work_.begin("all-reduce", bucket.size() * (gradients.wire_type() == hcclFloat32 ? 4 : 2), [&] {
+      void* const part = gradients.wire(bucket.begin);
+      check(hcclAllReduce(part, part, bucket.size(), gradients.wire_type(), hcclSum,
+                          rank_.communicator, rank_.network->handle()),
+            "hcclAllReduce");
+    });
+    begun_ = full_;
+  }
+
+  Rank rank_;
+  std::size_t bucket_bytes_;
+  NetworkWork work_;
+  std::size_t begun_ = 0;  // gradients whose reduction is queued
+  std::size_t full_ = 0;   // gradients that will be complete
+};
+
+}  // namespace
+
+std::unique_ptr<GradientSync> make_ddp(const Rank& rank, std::size_t bucket_bytes) {
+  return std::make_unique<Ddp>(rank, bucket_bytes);
+}
+
+}  // namespace ddp_trainer

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device with its streams, events and memory, as objects; every failed call becomes an exception
+// that says why.
+#pragma once
+
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include <hccl_emulation.h>
+
+namespace ddp_trainer {
+
+// Throw RunError with the library's own words.
+void check(synStatus status, const char* call);
+void check(hcclResult_t result, const char* call);
+
+// The runtime and the one device of this process, a module of the box.
+class Device {
+ public:
+  explicit Device(int module);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] synDeviceId id() const { return id_; }
+  // Gives it back and says what the destructor cannot.
+  void release();
+
+ private:
+  synDeviceId id_ = SYN_INVALID_DEVICE_ID;
+};
+
+class Event {
+ public:
+  explicit Event(const Device& device);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  [[nodiscard]] synEventHandle handle() const { return handle_; }
+
+ private:
+  synEventHandle handle_ = nullptr;
+};
+
+// Device memory of `Element`s, which kernels see through host().
+template <class Element>
+class Buffer;
+
+class Stream {
+ public:
+  explicit Stream(const Device& device);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  [[nodiscard]] synStreamHandle handle() const { return handle_; }
+  // Queues a kernel: a callable, which is kept until it has run.
+  template <class Kernel>
+  void launch(Kernel kernel) {
+    auto kept = std::make_unique<Kernel>(std::move(kernel));
+    check(hcclEmulationLaunch(
+              handle_,
+              [](void* arguments) {
+                const std::unique_ptr<Kernel> own(static_cast<Kernel*>(arguments));
+                (*own)();
+              },
+              kept.get()),
+          "hcclEmulationLaunch");
+    static_cast<void>(kept.release());
+  }
+  void record(const Event& event);
+  void wait_for(const Event& event);
+  void synchronize();
+
+ private:
+  synStreamHandle handle_ = nullptr;
+};
+
+class Memory {
+ public:
+  Memory(const Device& device, std::size_t bytes);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  [[nodiscard]] std::uint64_t address() const { return address_; }
+  [[nodiscard]] void* host() const { return host_; }
+
+ private:
+  synDeviceId device_;
+  std::uint64_t address_ = 0;
+  void* host_ = nullptr;
+};
+
+template <class Element>
+class Buffer {
+ public:
+  Buffer(const Device& device, std::size_t count)
+      : memory_(device, (count == 0 ? 1 : count) * sizeof(Element)), count_(count) {}
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  // What collectives take, `offset` elements in.
+  [[nodiscard]] void* device(std::size_t offset = 0) const {
+    return reinterpret_cast<void*>(
+        memory_.address() +
+        offset * sizeof(Element));  // NOLINT(performance-no-int-to-ptr): as the API has it
+  }
+  // What kernels take.
+  [[nodiscard]] Element* host() const { return static_cast<Element*>(memory_.host()); }
+
+ private:
+  Memory memory_;
+  std::size_t count_;
+};
+
+}  // namespace ddp_trainer

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs of this project share about texts and errors, under our names.
+#pragma once
+
+#include "text.h"
+
+namespace ddp_trainer {
+
+using hccl_perf::RunError;
+using hccl_perf::text;
+using hccl_perf::UsageError;
+
+}  // namespace ddp_trainer

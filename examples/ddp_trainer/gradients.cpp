@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients and their copies in bfloat16.
+#include "gradient_sync.h"
+
+#include <bit>
+
+namespace ddp_trainer {
+namespace {
+
+// To nearest even; gradients are finite.
+std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float from_bfloat16(std::uint16_t value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
+
+}  // namespace
+
+Gradients::Gradients(const Device& device, std::size_t count, bool bfloat16)
+    : values_(device, count) {
+  if (bfloat16) halves_ = std::make_unique<Buffer<std::uint16_t>>(device, count);
+}
+
+void Gradients::to_wire(Stream& stream, std::size_t begin, std::size_t end) {
+  if (!halves_) return;
+  stream.launch([from = values_.host(), to = halves_->host(), begin, end] {
+    for (std::size_t i = begin; i < end; ++i) to[i] = to_bfloat16(from[i]);
+  });
+}
+
+void Gradients::from_wire(Stream& stream, std::size_t begin, std::size_t end) {
+  if (!halves_) return;
+  stream.launch([from = halves_->host(), to = values_.host(), begin, end] {
+    for (std::size_t i = begin; i < end; ++i) to[i] = from_bfloat16(from[i]);
+  });
+}
+
+}  // namespace ddp_trainer

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// ddp_trainer: starts its own processes with -g, or is one of those that a launcher started.
+#include "board.h"
+#include "errors.h"
+#include "id_exchange.h"
+#include "launch_environment.h"
+#include "launcher.h"
+#include "options.h"
+#include "peer_watch.h"
+#include "pmix_client.h"
+#include "rank_program.h"
+#include "report_error.h"
+#include "report_file.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+namespace ddp_trainer {
+namespace {
+
+constexpr int kUsage = 2;
+
+hcclUniqueId unique_id(const hccl_perf::IdExchange& exchange, bool is_root) {
+  if (!is_root) return exchange(std::nullopt);
+  hcclUniqueId id{};
+  check(hcclGetUniqueId(&id), "hcclGetUniqueId");
+  return exchange(id);
+}
+
+void require_writable_files(const Options& options) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"--checkpoint", options.checkpoint_path},
+      {"--plot", options.plot_path},
+      {"--trace", options.trace_path},
+      {"--json", options.json_path}};
+  for (const auto& [option, path] : files) {
+    if (!path.empty()) hccl_perf::require_writable(option, path);
+  }
+}
+
+// Never returns unless the rank has come to the end.
+void run(const Options& options, const Inputs& inputs, const Place& place, hccl_perf::Board& board,
+         bool supervised, const hccl_perf::IdExchange& exchange) {
+  try {
+    run_rank(options, inputs, place, [&] { return unique_id(exchange, place.rank == 0); });
+  } catch (const std::exception& error) {
+    hccl_perf::fail_rank(board, place.rank, supervised, error.what());
+  }
+  board.record(place.rank).finished = true;
+}
+
+// -g: children of this process.
+int run_here(const Options& options) {
+  const int ranks = options.processes;
+  require_writable_files(options);
+  const Inputs inputs = read_inputs(options, ranks);
+  hccl_perf::Board board(ranks, 0);
+  return hccl_perf::launch({ranks, 1, 0}, board, [&](const hccl_perf::ChildLinks& links) {
+    const hccl_perf::PeerWatch watch(board, links.process, 1, links.notice, 0);
+    run(options, inputs, {links.process, ranks, links.process}, board, true,
+        hccl_perf::exchange_by_pipe(*links.id, ranks - 1));
+    return EXIT_SUCCESS;
+  });
+}
+
+// One of a launcher's processes. Without a launcher's agent the master's address is free to meet
+// at.
+int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
+  if (options.processes_given && options.processes > 1) {
+    throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
+                          " already has; leave -g out"));
+  }
+  if (launch.size == 0) launch.size = hccl_perf::PmixClient().job_size();
+  const char* const address = std::getenv("MASTER_ADDR");
+  const char* const port = std::getenv("MASTER_PORT");
+  if (launch.launcher == "torchrun" && address != nullptr && port != nullptr &&
+      std::getenv("TORCHELASTIC_RUN_ID") == nullptr) {
+    setenv("HCCL_COMM_ID", text(address, ':', port).c_str(), 0);
+  }
+  if (launch.rank == 0) require_writable_files(options);
+  const Inputs inputs = read_inputs(options, launch.size);
+  hccl_perf::Board board(launch.size, 0);
+  const int local_rank = launch.local_rank >= 0 ? launch.local_rank : launch.rank;
+  run(options, inputs, {launch.rank, launch.size, local_rank}, board, false,
+      hccl_perf::exchange_between_launched(launch, &std::getenv));
+  return EXIT_SUCCESS;
+}
+
+// What is wrong for every rank alike, one of them says.
+bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
+  return !launch || launch->rank == 0;
+}
+
+int run_program(int argc, char** argv) {
+  hccl_perf::set_program_name("ddp_trainer");
+  std::optional<hccl_perf::LaunchEnvironment> launch;
+  try {
+    launch = hccl_perf::find_launcher(&std::getenv);
+    const auto parsed = parse_options(argc, argv);
+    if (const auto* help = std::get_if<HelpText>(&parsed)) {
+      if (is_spokesman(launch)) std::fputs(help->text.c_str(), stdout);
+      return EXIT_SUCCESS;
+    }
+    const auto& options = std::get<Options>(parsed);
+    return launch ? run_launched(options, *launch) : run_here(options);
+  } catch (const UsageError& error) {
+    if (is_spokesman(launch)) hccl_perf::report_error(error.what());
+    return kUsage;
+  } catch (const std::exception& error) {
+    if (is_spokesman(launch)) hccl_perf::report_error(error.what());
+    return EXIT_FAILURE;
+  }
+}
+
+}  // namespace
+}  // namespace ddp_trainer
+
+int main(int argc, char** argv) { return ddp_trainer::run_program(argc, argv); }

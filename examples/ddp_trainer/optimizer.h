@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SGD with momentum, and AdamW, over a range of the parameters.
+#pragma once
+
+#include "gradient_sync.h"
+
+#include <memory>
+#include <vector>
+
+namespace ddp_trainer {
+
+struct OptimizerOptions {
+  enum class Kind { sgd, adamw };
+  Kind kind = Kind::sgd;
+  float rate = 0;
+  float momentum = 0.9F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0;
+};
+
+class Optimizer {
+ public:
+  // With state for the parameters of `range` alone.
+  Optimizer(const OptimizerOptions& options, const Device& device, Range range);
+
+  // A kernel. `step` counts from 1.
+  void update(float* parameters, const float* gradients, std::uint64_t step);
+
+  [[nodiscard]] Range range() const { return range_; }
+  // What a checkpoint has to keep besides the parameters.
+  [[nodiscard]] const std::vector<std::unique_ptr<Buffer<float>>>& states() const {
+    return states_;
+  }
+
+ private:
+  void update_sgd(float* parameters, const float* gradients);
+  void update_adamw(float* parameters, const float* gradients, std::uint64_t step);
+
+  OptimizerOptions options_;
+  Range range_;
+  std::vector<std::unique_ptr<Buffer<float>>> states_;
+};
+
+}  // namespace ddp_trainer

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing the command line.
+#include "options.h"
+
+#include "errors.h"
+
+#include <filesystem>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+namespace ddp_trainer {
+namespace {
+
+const std::map<std::string, Mode> kModes{
+    {"ddp", Mode::ddp}, {"fast_ddp", Mode::fast_ddp}, {"sharded", Mode::sharded}};
+const std::map<std::string, OptimizerOptions::Kind> kOptimizers{
+    {"sgd", OptimizerOptions::Kind::sgd}, {"adamw", OptimizerOptions::Kind::adamw}};
+
+std::string shortest(float value) { return text(value); }
+
+// In the source tree this program was built from, or where it is installed.
+std::string digits_path() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(DDP_TRAINER_DATA, ignored)) return DDP_TRAINER_DATA;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  return program.parent_path().parent_path() / "share/hccl/digits.csv.gz";
+}
+
+// What is given in other words than it is kept.
+struct Written {
+  std::vector<std::size_t> hidden{128, 64};
+  std::string optimizer = "sgd";
+  std::string gradients = "float32";
+  double bucket_mib = 25;
+  float rate = 0;
+};
+
+void add_training_options(CLI::App& app, Options& options, Written& written) {
+  TrainingPlan& plan = options.plan;
+  plan.sampling.batch = 128;
+  plan.sampling.micro_batch = 16;
+  options.epochs = 30;
+  app.add_option("--hidden", written.hidden, "widths of the hidden layers, first to last")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 16))
+      ->default_str("128,64");
+  app.add_option("--epochs", options.epochs, "how often each sample is seen")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--seed", plan.seed, "of the first weights and of the order of the samples")
+      ->capture_default_str();
+  app.add_option("--batch", plan.sampling.batch, "samples of a step, over all ranks")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--micro-batch", plan.sampling.micro_batch,
+                 "samples that go through the network at once; a rank adds up the gradients of its "
+                 "micro-batches")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--optimizer", written.optimizer, "sgd (with momentum) or adamw")
+      ->check(CLI::IsMember(kOptimizers))
+      ->capture_default_str();
+  app.add_option("--rate", written.rate, "learning rate (0.1 with sgd, 0.002 with adamw)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--momentum", plan.optimizer.momentum, "of sgd")
+      ->check(CLI::Range(0.0, 1.0))
+      ->default_str(shortest(plan.optimizer.momentum));
+  app.add_option("--weight-decay", plan.optimizer.weight_decay, "")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_synchronisation_options(CLI::App& app, Options& options, Written& written) {
+  app.add_option("-g", options.processes, "start this many processes, a device each")
+      ->check(CLI::Range(1, 8));
+  app.add_option("--mode", options.mode_name,
+                 "ddp (buckets reduced while the way back goes on), fast_ddp (one all-reduce after "
+                 "it) or sharded (reduce-scatter, update of a share, all-gather)")
+      ->check(CLI::IsMember(kModes))
+      ->capture_default_str();
+  app.add_option("--gradients", written.gradients, "how gradients travel: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  app.add_option("--bucket-mib", written.bucket_mib, "MiB of gradients in a bucket of --mode ddp")
+      ->check(CLI::Range(0.001, 4096.0))
+      ->capture_default_str();
+}
+
+void add_file_options(CLI::App& app, Options& options) {
+  options.data_path = digits_path();
+  app.add_option("--data", options.data_path, "the digits: lines of 64 pixels and a class");
+  app.add_option("--checkpoint", options.checkpoint_path,
+                 "continue from this file if it exists, and write it after each epoch");
+  app.add_option("--plot", options.plot_path, "write loss and step time over the epochs as SVG");
+  app.add_option("--trace", options.trace_path,
+                 "write kernels and collectives of all ranks for Perfetto or chrome://tracing");
+  app.add_option("--json", options.json_path, "write the epochs and the configuration as JSON");
+}
+
+void complete(Options& options, const Written& written) {
+  TrainingPlan& plan = options.plan;
+  plan.widths = {Dataset::kPixels};
+  plan.widths.insert(plan.widths.end(), written.hidden.begin(), written.hidden.end());
+  plan.widths.push_back(Dataset::kClasses);
+  plan.optimizer.kind = kOptimizers.at(written.optimizer);
+  plan.bfloat16 = written.gradients == "bfloat16";
+  const bool sgd = plan.optimizer.kind == OptimizerOptions::Kind::sgd;
+  plan.optimizer.rate = written.rate > 0 ? written.rate : sgd ? 0.1F : 0.002F;
+  options.mode = kModes.at(options.mode_name);
+  options.bucket_bytes = static_cast<std::size_t>(written.bucket_mib * (1 << 20));
+}
+
+}  // namespace
+
+std::variant<Options, HelpText> parse_options(int argc, char** argv) {
+  CLI::App app{
+      "Trains a small network on handwritten digits, data-parallel over the ranks of an HCCL "
+      "communicator: its own processes with -g, or those that mpirun, srun or torchrun started."};
+  app.name("ddp_trainer");
+  Options options;
+  Written written;
+  add_synchronisation_options(app, options, written);
+  add_training_options(app, options, written);
+  add_file_options(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return HelpText{app.help()};
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(text(error.what(), "; --help lists the options"));
+  }
+  options.processes_given = app.count("-g") > 0;
+  complete(options, written);
+  return options;
+}
+
+TrainingPlan plan_for(const Options& options, int ranks) {
+  TrainingPlan plan = options.plan;
+  plan.sampling.ranks = ranks;
+  const std::size_t share = plan.sampling.micro_batch * static_cast<std::size_t>(ranks);
+  if (plan.sampling.batch % share != 0) {
+    throw UsageError(text("a batch of ", plan.sampling.batch,
+                          " does not divide into micro-batches of ", plan.sampling.micro_batch,
+                          " for ", ranks, " ranks; give a --batch that is a multiple of ", share,
+                          ", or another --micro-batch"));
+  }
+  return plan;
+}
+
+}  // namespace ddp_trainer

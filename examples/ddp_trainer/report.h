@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rank 0 tells of a training: lines, a plot, a JSON file.
+#pragma once
+
+#include "options.h"
+
+#include <string>
+#include <vector>
+
+namespace ddp_trainer {
+
+struct Training {
+  Options options;
+  TrainingPlan plan;
+  std::vector<EpochReport> epochs;
+  std::string weights;  // check sum of the parameters
+};
+
+[[nodiscard]] std::string heading(const Options& options, const TrainingPlan& plan,
+                                  std::size_t parameters);
+[[nodiscard]] std::string epoch_line(const EpochReport& epoch, int epochs);
+// "final: loss L test-accuracy A samples/s S"
+[[nodiscard]] std::string final_line(const std::vector<EpochReport>& epochs);
+
+[[nodiscard]] std::string json_text(const Training& training);
+[[nodiscard]] std::string plot_text(const Training& training);
+
+}  // namespace ddp_trainer

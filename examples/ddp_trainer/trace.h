@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// When kernels and collectives began and ended, for Perfetto and chrome://tracing. Times are of the
+// machine's monotonic clock, which all ranks of a node share.
+#pragma once
+
+#include "device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace ddp_trainer {
+
+[[nodiscard]] std::int64_t now_ns();
+
+enum class Lane : std::uint32_t { compute = 0, network = 1 };
+
+struct Span {
+  char name[24] = {};
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::uint64_t bytes = 0;  // of a collective
+  Lane lane = Lane::compute;
+  std::uint32_t step = 0;
+};
+
+// Spans of one rank. Nothing is kept, and nothing queued, unless it is enabled.
+class Trace {
+ public:
+  explicit Trace(bool enabled) : enabled_(enabled) {}
+
+  void set_step(std::uint32_t step) { step_ = step; }
+  // Around what is queued on a stream: begin() gives what end() takes.
+  [[nodiscard]] Span* begin(Stream& stream, Lane lane, const char* name, std::size_t bytes = 0);
+  void end(Stream& stream, Span* span);
+  // Queues a kernel with a span around it.
+  template <class Kernel>
+  void launch(Stream& stream, const char* name, Kernel kernel) {
+    Span* const span = begin_here(name);
+    stream.launch([kernel = std::move(kernel), span]() mutable {
+      if (span != nullptr) span->begin = now_ns();
+      kernel();
+      if (span != nullptr) span->end = now_ns();
+    });
+  }
+  // All that was queued must have run.
+  [[nodiscard]] std::vector<Span> spans() const { return {spans_.begin(), spans_.end()}; }
+
+ private:
+  [[nodiscard]] Span* begin_here(const char* name);
+
+  bool enabled_;
+  std::uint32_t step_ = 0;
+  std::deque<Span> spans_;  // do not move
+};
+
+// The JSON of all ranks' spans, [rank][span], as trace viewers read it.
+[[nodiscard]] std::string trace_text(const std::vector<std::vector<Span>>& ranks);
+
+}  // namespace ddp_trainer

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queuing steps on the device and waiting for them.
+#include "trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace ddp_trainer {
+
+Trainer::Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, GradientSync& sync)
+    : plan_(plan),
+      data_(data),
+      rank_(rank),
+      sync_(sync),
+      layout_(plan.widths),
+      parameters_(*rank.device, sync.padded(layout_.parameters())),
+      gradients_(*rank.device, parameters_.count(), plan.bfloat16),
+      optimizer_(plan.optimizer, *rank.device, sync.owned(parameters_.count())),
+      network_(*rank.device, layout_, plan.sampling.micro_batch),
+      input_(*rank.device, plan.sampling.own_samples() * plan.widths.front()) {
+  std::fill_n(parameters_.host(), parameters_.count(), 0.0F);
+  std::fill_n(gradients_.values().host(), gradients_.count(), 0.0F);
+  initialize(layout_, plan.seed, parameters_.host());
+}
+
+Trainer::~Trainer() {
+  synStreamSynchronize(rank_.network->handle());
+  synStreamSynchronize(rank_.compute->handle());
+}
+
+EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
+  const Sampling& sampling = plan_.sampling;
+  const std::vector<std::uint32_t> order = shuffled(data_.training.size(), plan_.seed, epoch);
+  const std::size_t steps = sampling.steps(order.size());
+  std::vector<Marks> marks(steps);
+  score_ = {};
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t step = 0; step < steps; ++step) {
+    rank_.trace->set_step(static_cast<std::uint32_t>(steps_done_ + 1));
+    load_samples(data_.training, order.data() + sampling.first(step, rank_.rank),
+                 sampling.own_samples());
+    run_step(marks[step]);
+    step_done(step + 1, steps);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  Score tested = test();
+  sum_over_ranks({&score_, &tested});
+  EpochReport report;
+  report.epoch = epoch;
+  report.loss = score_.mean_loss();
+  report.accuracy = score_.accuracy();
+  report.test_loss = tested.mean_loss();
+  report.test_accuracy = tested.accuracy();
+  report.seconds = took.count();
+  report.samples_per_second = static_cast<double>(steps * sampling.batch) / took.count();
+  report.step_ms = took.count() * 1000 / static_cast<double>(steps);
+  report.communication_ms = communication_seconds(marks) * 1000 / static_cast<double>(steps);
+  return report;
+}
+
+// The copy is queued; the host's side must not change before the step has ended.
+void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count) {
+  host_input_.resize(count * Dataset::kPixels);
+  classes_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(host_input_.data() + i * Dataset::kPixels, data.sample(which[i]),
+                Dataset::kPixels * sizeof(float));
+    classes_[i] = data.classes[which[i]];
+  }
+  check(
+      synMemCopyAsync(rank_.compute->handle(), reinterpret_cast<std::uintptr_t>(host_input_.data()),
+                      host_input_.size() * sizeof(float),
+                      reinterpret_cast<std::uintptr_t>(input_.device()), HOST_TO_DRAM),
+      "synMemCopyAsync");
+}
+
+void Trainer::run_step(Marks& marks) {
+  ++steps_done_;
+  rank_.trace->launch(*rank_.compute, "clear gradients", [this] {
+    std::fill_n(gradients_.values().host(), gradients_.count(), 0.0F);
+  });
+  const std::size_t micro_batches = plan_.sampling.micro_batches();
+  for (std::size_t number = 0; number < micro_batches; ++number)
+    queue_micro_batch(number, number + 1 == micro_batches);
+  queue_update(marks);
+  rank_.compute->synchronize();
+}
+
+// Forth and back. Gradients add up over the micro-batches; with the last one they are complete.
+void Trainer::queue_micro_batch(std::size_t number, bool last) {
+  const std::size_t rows = plan_.sampling.micro_batch;
+  const float* const input = input_.host() + number * rows * Dataset::kPixels;
+  const std::uint8_t* const classes = classes_.data() + number * rows;
+  rank_.trace->launch(*rank_.compute, "forward", [=, this] {
+    network_.forward(parameters_.host(), input, rows);
+    const Score score = network_.score(classes, rows);
+    score_.loss += score.loss;
+    score_.correct += score.correct;
+    score_.samples += score.samples;
+    network_.begin_backward(classes, rows, 1.0F / static_cast<float>(plan_.sampling.batch));
+  });
+  for (std::size_t layer = layout_.layers().size(); layer-- > 0;) {
+    rank_.trace->launch(*rank_.compute, "backward", [=, this] {
+      network_.backward(layer, parameters_.host(), input, gradients_.values().host(), rows);
+    });
+    if (last)
+      sync_.ready(gradients_, {layout_.layers()[layer].weights, layout_.layers()[layer].end()});
+  }
+}
+
+void Trainer::queue_update(Marks& marks) {
+  mark(marks.reduce);
+  sync_.reduce(gradients_);
+  mark(marks.reduced);
+  rank_.trace->launch(*rank_.compute, "update", [this, step = steps_done_] {
+    optimizer_.update(parameters_.host(), gradients_.values().host(), step);
+  });
+  mark(marks.updated);
+  sync_.share(parameters_);
+  mark(marks.shared);
+}
+
+void Trainer::mark(std::int64_t& when) {
+  rank_.compute->launch([&when] { when = now_ns(); });
+}
+
+// Each rank takes an equal part of the test's samples, but for a remainder.
+Score Trainer::test() {
+  const std::size_t rows = plan_.sampling.micro_batch;
+  const auto ranks = static_cast<std::size_t>(rank_.ranks);
+  const auto rank = static_cast<std::size_t>(rank_.rank);
+  const std::size_t begin = data_.test.size() * rank / ranks;
+  const std::size_t end = data_.test.size() * (rank + 1) / ranks;
+  Score score;
+  std::vector<std::uint32_t> which;
+  for (std::size_t at = begin; at < end; at += rows) {
+    which.clear();
+    for (std::size_t i = at; i < std::min(at + rows, end); ++i)
+      which.push_back(static_cast<std::uint32_t>(i));
+    load_samples(data_.test, which.data(), which.size());
+    rank_.compute->launch([&] {
+      network_.forward(parameters_.host(), input_.host(), which.size());
+      const Score part = network_.score(classes_.data(), which.size());
+      score.loss += part.loss;
+      score.correct += part.correct;
+      score.samples += part.samples;
+    });
+    rank_.compute->synchronize();
+  }
+  return score;
+}
+
+void Trainer::sum_over_ranks(std::vector<Score*> scores) {
+  Buffer<std::int64_t> sums(*rank_.device, 3 * scores.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const Score& score = *scores[i];
+    const std::int64_t values[3] = {score.loss, score.correct, score.samples};
+    std::copy_n(values, 3, sums.host() + 3 * i);
+  }
+  check(hcclAllReduce(sums.device(), sums.device(), sums.count(), hcclInt64, hcclSum,
+                      rank_.communicator, rank_.network->handle()),
+        "hcclAllReduce");
+  rank_.network->synchronize();
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const std::int64_t* const values = sums.host() + 3 * i;
+    *scores[i] = {values[0], values[1], values[2]};
+  }
+}
+
+// Of all steps: from when the last rank came to a synchronisation until the first one left it. In
+// between every rank communicates and none computes.
+double Trainer::communication_seconds(const std::vector<Marks>& marks) {
+  Buffer<std::int64_t> latest(*rank_.device, 4 * marks.size());
+  for (std::size_t step = 0; step < marks.size(); ++step) {
+    const Marks& mine = marks[step];
+    const std::int64_t values[4] = {mine.reduce, -mine.reduced, mine.updated, -mine.shared};
+    std::copy_n(values, 4, latest.host() + 4 * step);
+  }
+  check(hcclAllReduce(latest.device(), latest.device(), latest.count(), hcclInt64, hcclMax,
+                      rank_.communicator, rank_.network->handle()),
+        "hcclAllReduce");
+  rank_.network->synchronize();
+  std::int64_t sum = 0;
+  for (std::size_t at = 0; at < latest.count(); at += 2)
+    sum += std::max<std::int64_t>(0, -latest.host()[at + 1] - latest.host()[at]);
+  return static_cast<double>(sum) / 1e9;
+}
+
+}  // namespace ddp_trainer

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training of one rank: what a step queues, and what an epoch tells.
+#pragma once
+
+#include "dataset.h"
+#include "gradient_sync.h"
+#include "network.h"
+#include "optimizer.h"
+#include "sampling.h"
+#include "trace.h"
+
+#include <functional>
+
+namespace ddp_trainer {
+
+struct EpochReport {
+  int epoch = 0;        // from 1
+  double loss = 0;      // mean over the epoch's samples
+  double accuracy = 0;  // on them
+  double test_loss = 0;
+  double test_accuracy = 0;
+  double seconds = 0;  // of its steps
+  double samples_per_second = 0;
+  double step_ms = 0;  // mean
+  // Of a step: while every rank waited for gradients or parameters and none computed.
+  double communication_ms = 0;
+};
+
+struct TrainingPlan {
+  std::vector<std::size_t> widths;
+  Sampling sampling;
+  OptimizerOptions optimizer;
+  std::uint64_t seed = 1;
+  bool bfloat16 = false;
+};
+
+class Trainer {
+ public:
+  using StepDone = std::function<void(std::size_t done, std::size_t of)>;
+
+  Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, GradientSync& sync);
+
+  // Waits for what is still queued, also after a failure: kernels use what is about to go.
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // Trains and tests; all ranks get the same report.
+  [[nodiscard]] EpochReport run_epoch(int epoch, const StepDone& step_done);
+
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] Buffer<float>& parameters() { return parameters_; }
+  [[nodiscard]] Optimizer& optimizer() { return optimizer_; }
+  [[nodiscard]] std::uint64_t steps_done() const { return steps_done_; }
+  void resume_after(std::uint64_t steps) { steps_done_ = steps; }
+
+ private:
+  // When a rank came to these points of a step.
+  struct Marks {
+    std::int64_t reduce, reduced, updated, shared;
+  };
+
+  void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count);
+  void run_step(Marks& marks);
+  void queue_micro_batch(std::size_t number, bool last);
+  void queue_update(Marks& marks);
+  void mark(std::int64_t& when);
+  [[nodiscard]] Score test();
+  void sum_over_ranks(std::vector<Score*> scores);
+  [[nodiscard]] double communication_seconds(const std::vector<Marks>& marks);
+
+  TrainingPlan plan_;
+  const Split& data_;
+  Rank rank_;
+  GradientSync& sync_;
+  Layout layout_;
+  Buffer<float> parameters_;
+  Gradients gradients_;
+  Optimizer optimizer_;
+  Network network_;
+  Buffer<float> input_;            // samples of a step, or of a part of the test
+  std::vector<float> host_input_;  // on its way there
+  std::vector<std::uint8_t> classes_;
+  Score score_;
+  std::uint64_t steps_done_ = 0;
+};
+
+}  // namespace ddp_trainer

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The digits as they are read, and what is said of files that are not right.
+#include "dataset.h"
+
+#include "errors.h"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace ddp_trainer {
+namespace {
+
+class File {
+ public:
+  explicit File(const std::string& contents)
+      : path_(testing::TempDir() + "digits." + text(getpid())) {
+    std::ofstream(path_, std::ios::binary) << contents;
+  }
+  ~File() { std::remove(path_.c_str()); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string line(int pixel, int kind) {
+  std::string all;
+  for (int i = 0; i < 64; ++i) all += text(pixel, ',');
+  return text(all, kind, '\n');
+}
+
+std::string complaint(const std::string& contents) {
+  const File file(contents);
+  try {
+    static_cast<void>(read_digits(file.path()));
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Digits, AreAllThere) {
+  const Dataset all = read_digits(TRAINER_DATA);
+  EXPECT_EQ(all.size(), 1797U);
+  std::array<int, 10> of_class{};
+  for (const std::uint8_t kind : all.classes) ++of_class.at(kind);
+  EXPECT_EQ(of_class, (std::array<int, 10>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180}));
+  EXPECT_EQ(all.sample(0)[2], 5.0F / 16);
+  const Split parts = split(all);
+  EXPECT_EQ(parts.test.size(), 359U);
+  EXPECT_EQ(parts.training.size() + parts.test.size(), all.size());
+}
+
+TEST(Digits, MayBeUncompressed) {
+  const File file(line(16, 3) + line(0, 9));
+  const Dataset data = read_digits(file.path());
+  ASSERT_EQ(data.size(), 2U);
+  EXPECT_EQ(data.sample(0)[63], 1.0F);
+  EXPECT_EQ(data.classes[1], 9);
+}
+
+TEST(Digits, WrongFilesAreNamedWithTheLine) {
+  EXPECT_NE(complaint(line(0, 1) + "1,2,3\n").find("line 2: has 3 columns"), std::string::npos);
+  EXPECT_NE(complaint(line(17, 1)).find("line 1: column 1 is 17, not 0 to 16"), std::string::npos);
+  EXPECT_NE(complaint(line(1, 10)).find("column 65 is 10, not 0 to 9"), std::string::npos);
+  EXPECT_NE(complaint(line(-1, 1)).find("column 1 is -1"), std::string::npos);
+  EXPECT_NE(complaint("a\n").find("line 1: column 1 is no number"), std::string::npos);
+  EXPECT_NE(complaint("\n").find("line 1: column 1 is no number"), std::string::npos);
+  EXPECT_NE(complaint(line(1, 1) + "1,2").find("line 2: ends without a line feed"),
+            std::string::npos);
+  EXPECT_NE(complaint("").find("is empty"), std::string::npos);
+}
+
+TEST(Digits, ATruncatedArchiveIsRefused) {
+  std::ostringstream all;
+  all << std::ifstream(TRAINER_DATA, std::ios::binary).rdbuf();
+  EXPECT_NE(complaint(all.str().substr(0, all.str().size() / 2)).find("damaged or truncated"),
+            std::string::npos);
+  EXPECT_EQ(complaint(all.str()), "");
+}
+
+}  // namespace
+}  // namespace ddp_trainer

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings that must be the same, and the files they write.
+#include "trainer_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+#include <set>
+
+#include <unistd.h>
+
+namespace ddp_trainer {
+namespace {
+
+const Words kShort{"--epochs", "3"};
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(Training, LearnsTheDigits) {
+  const Outcome outcome = run({"-g", "8"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  std::smatch match;
+  const std::regex line(
+      R"(final: loss ([0-9.e-]+) test-accuracy (0\.[0-9]+) samples/s ([0-9]+)\n$)");
+  ASSERT_TRUE(std::regex_search(outcome.out, match, line)) << outcome.out;
+  EXPECT_LT(std::stod(match[1]), 0.05);
+  EXPECT_GE(std::stod(match[2]), 0.97);
+}
+
+TEST(Training, IsTheSameForEveryNumberOfRanksAndMode) {
+  const Curve alone = train(kShort);
+  EXPECT_EQ(alone.losses.size(), 3U);
+  for (const char* ranks : {"1", "2", "4", "8"}) {
+    for (const char* mode : {"ddp", "fast_ddp", "sharded"})
+      EXPECT_EQ(train(with(kShort, {"-g", ranks, "--mode", mode})), alone) << ranks << mode;
+  }
+}
+
+TEST(Training, IsTheSameWithAdamWAndManyBuckets) {
+  const Words adamw =
+      with(kShort, {"--optimizer", "adamw", "--weight-decay", "0.01", "--hidden", "96,80,50"});
+  const Curve alone = train(adamw);
+  EXPECT_EQ(train(with(adamw, {"-g", "4", "--bucket-mib", "0.01"})), alone);
+  EXPECT_EQ(train(with(adamw, {"-g", "8", "--mode", "sharded"})), alone);
+}
+
+TEST(Training, DependsOnItsSeed) {
+  EXPECT_NE(train(with(kShort, {"--seed", "2"})).weights, train(kShort).weights);
+}
+
+TEST(Training, WithGradientsInBfloat16IsNearAndRepeatable) {
+  const Words halves = with(kShort, {"-g", "4", "--gradients", "bfloat16"});
+  const Curve curve = train(halves);
+  EXPECT_EQ(curve, train(halves));
+  EXPECT_NE(curve.weights, train(kShort).weights);
+  EXPECT_NEAR(curve.losses.back(), train(kShort).losses.back(), 0.05);
+}
+
+TEST(Training, UnderMpirunIsTheSame) {
+  if (!hccl_perf::installed("mpirun")) GTEST_SKIP() << "needs mpirun";
+  const Folder folder;
+  Words words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "4"};
+  words = with(words, command(with(kShort, {"--json", folder.file("run.json")})));
+  const Outcome outcome = Program(words).wait();
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
+}
+
+TEST(Training, MeetsAtTheMastersAddress) {
+  const Folder folder;
+  const std::string port = std::to_string(20000 + getpid() % 10000);
+  const auto variables = [&](const char* rank) {
+    return Program::Variables{"MASTER_ADDR=127.0.0.1",
+                              "MASTER_PORT=" + port,
+                              "WORLD_SIZE=2",
+                              std::string("RANK=") + rank,
+                              std::string("LOCAL_RANK=") + rank,
+                              "LOCAL_WORLD_SIZE=2"};
+  };
+  Program second(command(kShort), variables("1"));
+  const Outcome first = run(with(kShort, {"--json", folder.file("run.json")}), variables("0"));
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(second.wait().status, 0);
+  EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
+}
+
+TEST(Training, WritesATraceOfAllRanksOnOneClock) {
+  const Folder folder;
+  ASSERT_EQ(
+      run({"-g", "3", "--batch", "96", "--epochs", "1", "--trace", folder.file("t.json")}).status,
+      0);
+  const auto trace = nlohmann::json::parse(contents_of(folder.file("t.json")));
+  std::map<int, std::vector<std::pair<double, double>>> collectives;
+  std::set<std::string> names;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    names.insert(event.at("name"));
+    const double begin = event.at("ts");
+    const double end = begin + event.at("dur").get<double>();
+    EXPECT_GE(begin, 0);
+    EXPECT_GE(end, begin);
+    if (event.at("cat") == "collective") collectives[event.at("pid")].emplace_back(begin, end);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"clear gradients", "forward", "backward", "all-reduce",
+                                          "update"}));
+  ASSERT_EQ(collectives.size(), 3U);
+  // On one clock, none ends before the last one has begun.
+  for (std::size_t i = 0; i < collectives[0].size(); ++i) {
+    double last_begin = 0;
+    double first_end = INFINITY;
+    for (const auto& [rank, spans] : collectives) {
+      last_begin = std::max(last_begin, spans.at(i).first);
+      first_end = std::min(first_end, spans.at(i).second);
+    }
+    EXPECT_LE(last_begin, first_end) << "step " << i;
+  }
+}
+
+TEST(Training, WritesAPlot) {
+  const Folder folder;
+  ASSERT_EQ(run(with(kShort, {"-g", "2", "--plot", folder.file("p.svg")})).status, 0);
+  const std::string svg = contents_of(folder.file("p.svg"));
+  for (const char* word : {"<svg", "Loss", "Milliseconds per step", ">epoch<", "</svg>"})
+    EXPECT_NE(svg.find(word), std::string::npos) << word;
+}
+
+}  // namespace
+}  // namespace ddp_trainer
