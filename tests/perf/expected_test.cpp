@@ -3,7 +3,7 @@
 #include "expected.h"
 
 #include "input_data.h"
-#include "scalar_fold.h"
+#include "support/scalar_fold.h"
 
 #include <vector>
 
