@@ -102,6 +102,7 @@ void add_timing_options(CLI::App& app, Options& options, Written& written) {
       ->group(group);
   app.add_option("-N,--run_cycles", options.cycles, "repeat the whole sweep; 0: for ever (1)")
       ->type_name("N")
+      ->check(range(std::uint64_t{0}, most))
       ->group(group);
   app.add_option("-a,--average", written.averaging,
                  "time shown: 0 rank 0, 1 mean, 2 min, 3 max of the ranks (1)")

@@ -139,6 +139,8 @@ TEST(Options, NameWhatIsWrongWithAValue) {
   expect_error({"all_reduce", "-g"}, "ngpus");
   expect_error({"all_reduce", "-n", "0"}, "iters");
   expect_error({"all_reduce", "-n", "-5"}, "iters");
+  for (const char* wrong : {"-1", "99999999999999999999", "x"})
+    expect_error({"all_reduce", "-N", wrong}, "run_cycles");
   expect_error({"all_reduce", "-o", "median"}, "median");
   expect_error({"all_reduce", "-d", "float128"}, "float128");
   expect_error({"broadcast", "-r", "first"}, "first");
