@@ -72,11 +72,12 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
                           " already has; leave -g out"));
   }
   if (launch.size == 0) launch.size = hccl_perf::PmixClient().job_size();
-  const char* const address = std::getenv("MASTER_ADDR");
-  const char* const port = std::getenv("MASTER_PORT");
+  const auto value = [](const char* name) { return hccl_perf::value_of(&std::getenv, name); };
+  const char* const address = value("MASTER_ADDR");
+  const char* const port = value("MASTER_PORT");
   if (launch.launcher == "torchrun" && address != nullptr && port != nullptr &&
-      std::getenv("TORCHELASTIC_RUN_ID") == nullptr) {
-    setenv("HCCL_COMM_ID", text(address, ':', port).c_str(), 0);
+      value("TORCHELASTIC_RUN_ID") == nullptr && value("HCCL_COMM_ID") == nullptr) {
+    setenv("HCCL_COMM_ID", text(address, ':', port).c_str(), 1);
   }
   if (launch.rank == 0) require_writable_files(options);
   const Inputs inputs = read_inputs(options, launch.size);

@@ -92,10 +92,10 @@ IdExchange exchange_by_pipe(Pipe& pipe, int others) {
 
 IdExchange exchange_between_launched(const LaunchEnvironment& launch,
                                      const Environment& environment) {
-  if (launch.size == 1 || environment("HCCL_COMM_ID") != nullptr) {
+  if (launch.size == 1 || value_of(environment, "HCCL_COMM_ID") != nullptr) {
     return [](const std::optional<hcclUniqueId>& mine) { return mine.value_or(hcclUniqueId{}); };
   }
-  const bool has_pmix = environment("PMIX_NAMESPACE") != nullptr;
+  const bool has_pmix = value_of(environment, "PMIX_NAMESPACE") != nullptr;
   return [launch, has_pmix](const std::optional<hcclUniqueId>& mine) {
     if (!has_pmix) return exchange_by_socket(launch, kSocketSeconds)(mine);
     try {

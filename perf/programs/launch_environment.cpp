@@ -64,8 +64,8 @@ constexpr Variables kLaunchers[] = {
 
 const char* first_set(const Environment& environment, const char* const (&names)[2]) {
   for (const char* name : names) {
-    const char* value = name == nullptr ? nullptr : environment(name);
-    if (value != nullptr && *value != '\0') return value;
+    const char* value = name == nullptr ? nullptr : value_of(environment, name);
+    if (value != nullptr) return value;
   }
   return nullptr;
 }
@@ -99,12 +99,17 @@ std::string job_name(const Variables& variables, const Environment& environment)
 
 }  // namespace
 
+const char* value_of(const Environment& environment, const char* name) {
+  const char* value = environment(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
 std::optional<LaunchEnvironment> find_launcher(const Environment& environment) {
   for (const Variables& variables : kLaunchers) {
     const bool has_size =
         variables.size[0] == nullptr || first_set(environment, variables.size) != nullptr;
     const bool has_required =
-        variables.required == nullptr || environment(variables.required) != nullptr;
+        variables.required == nullptr || value_of(environment, variables.required) != nullptr;
     if (first_set(environment, variables.rank) == nullptr || !has_size || !has_required) continue;
     LaunchEnvironment found;
     found.launcher = variables.launcher;

@@ -23,6 +23,9 @@ struct LaunchEnvironment {
 // Null for a variable that is not set.
 using Environment = std::function<const char*(const char*)>;
 
+// The value of a variable; null if it is not set, or set to the empty text, which counts as unset.
+[[nodiscard]] const char* value_of(const Environment& environment, const char* name);
+
 // Nothing if no launcher is recognised. Throws UsageError for a variable that is no number.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 

@@ -2,6 +2,7 @@
 // Starting and supervising child processes.
 #include "launcher.h"
 
+#include "launch_environment.h"
 #include "quantities.h"
 #include "report_error.h"
 #include "text.h"
@@ -99,7 +100,8 @@ void Supervisor::run_child(int process, pid_t parent,
     id_.close_write();
   }
   // All ranks are here: they need no other network, unless the user named one.
-  setenv("HCCL_SOCKET_IFNAME", "lo", 0);
+  if (value_of(&std::getenv, "HCCL_SOCKET_IFNAME") == nullptr)
+    setenv("HCCL_SOCKET_IFNAME", "lo", 1);
   const int status = child({process, notice_.read_end(), &id_});
   std::fflush(stdout);
   std::_Exit(status);

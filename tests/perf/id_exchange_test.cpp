@@ -93,5 +93,21 @@ TEST(ExchangeBetweenLaunched, LeavesHcclCommIdToTheLibrary) {
   EXPECT_EQ(exchange(std::nullopt).length, 0U);
 }
 
+// Falls through to the socket, which has no peers and no time here.
+TEST(ExchangeBetweenLaunched, TakesAnEmptyVariableForUnset) {
+  LaunchEnvironment elsewhere = job("empty", 1, 3);
+  elsewhere.local_size = 2;
+  const auto environment = [](const char* name) {
+    const std::string asked = name;
+    return asked == "HCCL_COMM_ID" || asked == "PMIX_NAMESPACE" ? "" : nullptr;
+  };
+  try {
+    static_cast<void>(exchange_between_launched(elsewhere, environment)(std::nullopt));
+    FAIL() << "took the empty address for one";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("no PMIx to pass"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace hccl_perf

@@ -24,6 +24,8 @@ TEST(LaunchEnvironment, IsNothingWithoutALauncher) {
   EXPECT_FALSE(find({}));
   EXPECT_FALSE(find({{"RANK", "1"}}));
   EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})) << "a batch script is no step";
+  EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", ""}}));
+  EXPECT_FALSE(find({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", ""}}));
 }
 
 TEST(LaunchEnvironment, ReadsOpenMpi) {

@@ -45,6 +45,22 @@ TEST(Launch, SucceedsWhenAllChildrenDo) {
   for (int rank = 0; rank < 4; ++rank) EXPECT_NE(board.record(rank).pid.load(), getpid());
 }
 
+int launch_with_interface(const char* value) {
+  setenv("HCCL_SOCKET_IFNAME", value, 1);
+  Board board(1, 0);
+  const int status = launch({1, 1, 0}, board, [&](const ChildLinks& links) {
+    const std::string seen = std::getenv("HCCL_SOCKET_IFNAME");
+    return finish(board, links.process, seen == "lo" ? 10 : 11);
+  });
+  unsetenv("HCCL_SOCKET_IFNAME");
+  return status;
+}
+
+TEST(Launch, LeavesChildrenTheLoopbackInterfaceUnlessTheUserNamedAnother) {
+  EXPECT_EQ(launch_with_interface("eth"), 11);
+  EXPECT_EQ(launch_with_interface(""), 10) << "empty counts as unset";
+}
+
 TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
   Board board(3, 0);
   CapturedStderr captured;

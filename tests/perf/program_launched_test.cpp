@@ -94,7 +94,7 @@ TEST_F(UnderMpirun, NamesTheRankThatATimeoutFindsBusy) {
       << outcome.err;
 }
 
-TEST(UnderTorchrunVariables, FindsItsPeersBySocket) {
+TEST(UnderTorchrunVariables, FindsItsPeersBySocketWhereHcclCommIdIsEmpty) {
   std::vector<std::unique_ptr<Program>> programs;
   for (int rank = 2; rank >= 0; --rank) {
     const std::string number = std::to_string(rank);
@@ -102,7 +102,7 @@ TEST(UnderTorchrunVariables, FindsItsPeersBySocket) {
     words.insert(words.end(), kSmallRun.begin(), kSmallRun.end());
     programs.push_back(std::make_unique<Program>(
         words, Program::Variables{"RANK=" + number, "WORLD_SIZE=3", "LOCAL_RANK=" + number,
-                                  "LOCAL_WORLD_SIZE=3"}));
+                                  "LOCAL_WORLD_SIZE=3", "HCCL_COMM_ID="}));
   }
   expect_three_ranks_and_right_data(programs[2]->wait());
   for (int i = 0; i < 2; ++i) {
