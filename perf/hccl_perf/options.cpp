@@ -4,6 +4,7 @@
 
 #include "baseline.h"
 #include "quantities.h"
+#include "report_file.h"
 #include "text.h"
 #include "written_options.h"
 
@@ -125,7 +126,7 @@ void check_results(const Options& options) {
   for (const auto& [option, path] : files) {
     if (path.empty()) continue;
     for (const auto& [other, other_path] : files) {
-      if (option != other && path == other_path)
+      if (option != other && !other_path.empty() && same_report(path, other_path))
         throw UsageError(text(option, " and ", other, " both name ", path));
     }
     if (options.cycles == 0) {

@@ -53,6 +53,16 @@ void require_writable(const std::string& option, const std::string& path) {
   unlink(temporary.c_str());
 }
 
+bool same_report(const std::string& one, const std::string& other) {
+  const auto canonical = [](const std::string& path) {
+    const std::filesystem::path target = std::filesystem::absolute(target_of(path));
+    std::error_code error;
+    const std::filesystem::path found = std::filesystem::weakly_canonical(target, error);
+    return error ? target.lexically_normal() : found;
+  };
+  return canonical(one) == canonical(other);
+}
+
 void write_report(const std::string& option, const std::string& path, const std::string& contents) {
   const bool direct = is_special(path);
   const std::string target = direct ? path : target_of(path);

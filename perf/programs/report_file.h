@@ -14,4 +14,7 @@ void require_writable(const std::string& option, const std::string& path);
 // is written directly. Throws RunError.
 void write_report(const std::string& option, const std::string& path, const std::string& contents);
 
+// Whether two paths lead to one file, be they spelled alike or not, be it there yet or not.
+[[nodiscard]] bool same_report(const std::string& one, const std::string& other);
+
 }  // namespace hccl_perf

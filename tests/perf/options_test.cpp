@@ -150,6 +150,8 @@ TEST(Options, NameWhatIsWrongWithAValue) {
   for (const char* file : {"--json", "--csv", "--plot", "--compare"})
     expect_error({"all_reduce", "-N", "0", file, "x"}, "-N 0");
   expect_error({"all_reduce", "--csv", "x", "--json", "x"}, "both name x");
+  expect_error({"all_reduce", "--csv", "./x", "--json", "x"}, "--json and --csv both name x");
+  expect_error({"all_reduce", "--plot", "no/../x", "--json", "x"}, "--json and --plot both name x");
   expect_error({"barrier", "--plot", "x"}, "barrier has no sizes");
   expect_error({"all_produce"}, "all_produce");
   expect_error({}, "no collective");

@@ -48,6 +48,16 @@ TEST_F(ReportFile, IsWrittenThroughALink) {
   EXPECT_TRUE(fs::is_regular_file(path("target")));
 }
 
+TEST_F(ReportFile, IsTheSameByEverySpellingOfItsName) {
+  EXPECT_TRUE(same_report(path("new"), path("./new")));
+  EXPECT_TRUE(same_report("new", "./new"));
+  EXPECT_FALSE(same_report(path("new"), path("other")));
+  std::filesystem::create_symlink("new", path("link"));
+  EXPECT_TRUE(same_report(path("link"), path("new"))) << "the link's target does not exist yet";
+  write_report("--csv", path("new"), "contents");
+  EXPECT_TRUE(same_report(path("link"), path("new")));
+}
+
 TEST_F(ReportFile, DoesNotReplaceADevice) {
   fs::create_symlink("/dev/null", path("null"));
   require_writable("--json", path("null"));
