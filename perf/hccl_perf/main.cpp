@@ -94,7 +94,8 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
 // -g: children of this process.
 int run_here(const Options& options) {
   const int ranks = options.processes * options.threads;
-  require_possible(options, ranks, ranks, true);
+  require_root(options, ranks);
+  require_memory(options, ranks, ranks, true);
   const std::optional<Baseline> baseline = prepare_results(options, ranks);
   Board board(ranks, shared_expected_bytes(options));
   const LaunchPlan plan{options.processes, options.threads, options.timeout};
@@ -106,18 +107,30 @@ int run_here(const Options& options) {
   });
 }
 
-// One of a launcher's processes.
-int run_launched(const Options& options, LaunchEnvironment launch) {
+// What every process of a launcher's job sees alike.
+void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text(
         "-g ", options.processes, " starts processes, but ", launch.launcher,
         " already has; leave -g out, use -t for several ranks per process, or give --standalone"));
   }
+  require_communicator(launch, options.threads);
+  require_root(options, launch.size * options.threads);
+}
+
+// One of a launcher's processes.
+int run_launched(const Options& options, LaunchEnvironment launch) {
   if (launch.size == 0) launch.size = PmixClient().job_size();
+  try {
+    require_launchable(options, launch);
+  } catch (const UsageError&) {
+    if (launch.rank == 0) throw;
+    return kUsage;  // rank 0 says why
+  }
   const int ranks = launch.size * options.threads;
   const int local = (launch.local_size > 0 ? launch.local_size : 1) * options.threads;
   const int first = launch.rank * options.threads;
-  if (first == 0 || launch.local_size <= 0) require_possible(options, ranks, local, false);
+  if (first == 0 || launch.local_size <= 0) require_memory(options, ranks, local, false);
   std::optional<Baseline> baseline;
   if (first == 0) baseline = prepare_results(options, ranks);
   Board board(ranks, 0);

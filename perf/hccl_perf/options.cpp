@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include "baseline.h"
+#include "launch_environment.h"
 #include "quantities.h"
 #include "report_file.h"
 #include "text.h"
@@ -61,7 +62,6 @@ void choose_collective(Options& options, const std::string& argv0, const std::st
 }
 
 void check_ranks(const Options& options) {
-  constexpr int kMostRanks = 64;  // of a communicator
   const int ranks = options.processes * options.threads;
   if (ranks > kMostRanks) {
     throw UsageError(text("-g ", options.processes, " -t ", options.threads, " makes ", ranks,

@@ -142,12 +142,14 @@ std::uint64_t shared_expected_bytes(const Options& options) {
   return shared ? options.max_bytes : 0;
 }
 
-void require_possible(const Options& options, int ranks, int local_ranks,
-                      bool board_shared_by_all) {
+void require_root(const Options& options, int ranks) {
   if (options.collective->has_root && options.root >= ranks) {
     throw UsageError(text("-r ", options.root, ": there ",
                           ranks == 1 ? "is only rank 0" : text("are only ranks 0 to ", ranks - 1)));
   }
+}
+
+void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all) {
   if (!options.collective->moves_data()) return;
   const std::uint64_t per_rank =
       device_bytes(*options.collective, options.max_bytes, options.types, ranks);

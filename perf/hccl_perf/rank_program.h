@@ -29,9 +29,11 @@ struct RankOutcome {
 [[nodiscard]] RankOutcome run_rank(const Options& options, const RankPlace& place, Board& board,
                                    const Session::GetId& get_id);
 
-// Refuses roots that do not exist, and sizes for which `local_ranks` ranks have no memory on this
-// machine. Throws UsageError.
-void require_possible(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);
+// Refuses a root that does not exist. Throws UsageError.
+void require_root(const Options& options, int ranks);
+
+// Refuses sizes for which `local_ranks` ranks have no memory on this machine. Throws UsageError.
+void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);
 
 // Room the expected results of the largest row take on a board shared by all; 0 if there is nothing
 // to share.

@@ -4,7 +4,9 @@
 
 #include "text.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 
 #include <unistd.h>
@@ -97,6 +99,26 @@ std::string job_name(const Variables& variables, const Environment& environment)
   return name;
 }
 
+void require_consistent(const LaunchEnvironment& found, bool has_size) {
+  const auto require = [&](bool holds, const char* what, int number, int count) {
+    if (holds) return;
+    throw UsageError(
+        text("the environment says ", what, " ", number, " of ", count, " (", found.launcher,
+             count == 0 ? "); a job has at least one rank" : "); ranks are numbered from 0"));
+  };
+  if (has_size) {
+    require(found.rank < found.size, "rank", found.rank, found.size);
+    require(found.local_rank < found.size, "local rank", found.local_rank, found.size);
+    if (found.local_size > found.size) {
+      throw UsageError(text("the environment says ", found.local_size, " ranks on this node of ",
+                            found.size, " in all (", found.launcher, ")"));
+    }
+  }
+  if (found.local_size >= 0)
+    require(std::max(found.local_rank, 0) < found.local_size, "local rank",
+            std::max(found.local_rank, 0), found.local_size);
+}
+
 }  // namespace
 
 const char* value_of(const Environment& environment, const char* name) {
@@ -118,13 +140,19 @@ std::optional<LaunchEnvironment> find_launcher(const Environment& environment) {
     found.local_rank = number(environment, variables.local_rank, -1);
     found.local_size = number(environment, variables.local_size, -1);
     found.job = job_name(variables, environment);
-    if (found.size != 0 && found.rank >= found.size) {
-      throw UsageError(text("the environment says rank ", found.rank, " of ", found.size, " (",
-                            variables.launcher, "); ranks are numbered from 0"));
-    }
+    require_consistent(found, variables.size[0] != nullptr);
     return found;
   }
   return std::nullopt;
+}
+
+void require_communicator(const LaunchEnvironment& launch, int threads) {
+  const std::int64_t ranks = std::int64_t{launch.size} * threads;
+  if (ranks <= kMostRanks) return;
+  throw UsageError(text(launch.launcher, " started ", launch.size, " processes",
+                        threads > 1 ? text(", which with -t ", threads, " makes ", ranks, " ranks")
+                                    : text(", which makes ", ranks, " ranks"),
+                        "; a communicator has at most ", kMostRanks));
 }
 
 }  // namespace hccl_perf

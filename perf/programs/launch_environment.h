@@ -26,7 +26,14 @@ using Environment = std::function<const char*(const char*)>;
 // The value of a variable; null if it is not set, or set to the empty text, which counts as unset.
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
-// Nothing if no launcher is recognised. Throws UsageError for a variable that is no number.
+inline constexpr int kMostRanks = 64;  // of a communicator
+
+// Nothing if no launcher is recognised. Throws UsageError for a variable that is no number, and for
+// numbers that contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
+
+// Refuses more ranks, `threads` of each launched process, than a communicator has. Throws
+// UsageError.
+void require_communicator(const LaunchEnvironment& launch, int threads);
 
 }  // namespace hccl_perf

@@ -100,5 +100,27 @@ TEST(LaunchEnvironment, RefusesNonsenseNamingTheVariable) {
   EXPECT_THROW(static_cast<void>(find({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UsageError);
 }
 
+TEST(LaunchEnvironment, RefusesNumbersThatContradictEachOther) {
+  const Variables wrong[] = {
+      {{"RANK", "0"}, {"WORLD_SIZE", "0"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "1"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2147483647"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "0"}}};
+  for (const Variables& variables : wrong)
+    EXPECT_THROW(static_cast<void>(find(variables)), UsageError);
+}
+
+TEST(LaunchEnvironment, HasAsManyRanksAsACommunicator) {
+  LaunchEnvironment launch;
+  launch.size = 64;
+  EXPECT_NO_THROW(require_communicator(launch, 1));
+  EXPECT_THROW(require_communicator(launch, 2), UsageError);
+  launch.size = 65;
+  EXPECT_THROW(require_communicator(launch, 1), UsageError);
+  launch.size = 2147483647;
+  EXPECT_THROW(require_communicator(launch, 2), UsageError);
+}
+
 }  // namespace
 }  // namespace hccl_perf

@@ -3,7 +3,9 @@
 // with variables.
 #include "run_program.h"
 
+#include <algorithm>
 #include <memory>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -92,6 +94,33 @@ TEST_F(UnderMpirun, NamesTheRankThatATimeoutFindsBusy) {
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.err.find("not finished after 3 s (-T): rank "), std::string::npos)
       << outcome.err;
+}
+
+Outcome run_as_rank(const std::string& rank, const std::string& size, const Words& arguments) {
+  return run_hccl_perf(arguments, {"RANK=" + rank, "WORLD_SIZE=" + size});
+}
+
+TEST(UnderTorchrunVariables, RefusesMoreRanksThanACommunicatorHas) {
+  const std::tuple<const char*, Words, const char*> wrong[] = {
+      {"65", {"all_reduce"}, "65 ranks"},
+      {"2", {"all_reduce", "-t", "33"}, "66 ranks"},
+      {"2147483647", {"all_reduce", "-t", "2"}, "4294967294 ranks"},
+      {"2", {"broadcast", "-r", "2"}, "-r 2"}};
+  for (const auto& [size, arguments, named] : wrong) {
+    const Outcome first = run_as_rank("0", size, arguments);
+    EXPECT_EQ(first.status, 2) << size;
+    EXPECT_NE(first.err.find(named), std::string::npos) << first.err;
+    EXPECT_EQ(std::count(first.err.begin(), first.err.end(), '\n'), 1) << first.err;
+    const Outcome other = run_as_rank("1", size, arguments);
+    EXPECT_EQ(other.status, 2) << size;
+    EXPECT_EQ(other.err, "") << "rank 0 says it for all";
+  }
+}
+
+TEST(UnderTorchrunVariables, RefusesASizeOfZero) {
+  const Outcome outcome = run_as_rank("0", "0", {"all_reduce"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("rank 0 of 0"), std::string::npos) << outcome.err;
 }
 
 TEST(UnderTorchrunVariables, FindsItsPeersBySocketWhereHcclCommIdIsEmpty) {
