@@ -5,8 +5,10 @@
 
 #include "options.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -50,10 +52,19 @@ void refuse_demo_options(const std::vector<std::string>& words);
 // Turns hccl_demo's options into those of nccl-tests. Throws UsageError.
 void apply_demo_options(const CLI::App& app, Options& options, Written& written);
 
-// CLI11's range check without its text in the help.
+// CLI11's range check without its text in the help, and without a NaN, which CLI11 lets pass.
 template <class Number>
 CLI::Validator range(Number least, Number most) {
-  return CLI::Range(least, most).description("");
+  const CLI::Range within(least, most);
+  const auto check = [within](std::string& written) {
+    if constexpr (std::is_floating_point_v<Number>) {
+      Number value{};
+      if (CLI::detail::lexical_cast(written, value) && std::isnan(value))
+        return written + " is not a number";
+    }
+    return within(written);
+  };
+  return {check, ""};
 }
 
 // An option that takes a size such as 64M.

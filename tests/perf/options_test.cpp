@@ -113,6 +113,13 @@ TEST(Options, TimeCellsSeveralTimesWhereRunsAreCompared) {
   expect_error({"all_reduce", "--compare-threshold", "-1"}, "compare-threshold");
 }
 
+TEST(Options, AreFiniteNumbers) {
+  for (const char* wrong : {"nan", "NaN", "-nan", "inf", "-inf", "infinity"}) {
+    expect_error({"all_reduce", "--min-time", wrong}, "min-time");
+    expect_error({"all_reduce", "--compare-threshold", wrong}, "compare-threshold");
+  }
+}
+
 TEST(Options, TakeUnitsInTimeouts) {
   EXPECT_EQ(parse({"all_reduce", "--timeout", "1.5"}).timeout, 1.5);
   EXPECT_EQ(parse({"all_reduce", "-T", "30s"}).timeout, 30);
