@@ -15,8 +15,10 @@
 #include "report_file.h"
 #include "text.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -143,7 +145,8 @@ int run_launched(const Options& options, LaunchEnvironment launch) {
 int run_program(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const Text* shown = std::get_if<Text>(&parsed)) {
-    std::fputs(shown->text.c_str(), stdout);
+    const bool written = std::fputs(shown->text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+    if (!written) throw RunError(text("cannot write to stdout: ", std::strerror(errno)));
     return EXIT_SUCCESS;
   }
   const Options& options = std::get<Options>(parsed);

@@ -64,6 +64,7 @@ class Supervisor {
   void wait_for_change();
   void reap();
   void handle_end(int process, pid_t pid, int status);
+  void end_quietly();
   void fail(const std::string& failure, bool say);
   void check_timeout();
   void check_grace();
@@ -171,6 +172,7 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
+    if (signal == SIGPIPE && process == 0) return end_quietly();
     const bool out_of_memory = signal == SIGKILL && out_of_memory_kills() > oom_kills_at_start_;
     fail(text(name_of(process, pid), " was killed by signal ", signal, " (", strsignal(signal), ")",
               out_of_memory ? ", probably because memory ran out" : ""),
@@ -181,6 +183,12 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
               " before the end of the run"),
          !reported);
   }
+}
+
+// The reader of the table wants no more of it (| head): no failure, but the end, as of any filter.
+void Supervisor::end_quietly() {
+  kill_running();
+  if (exit_status_ == 0) exit_status_ = 128 + SIGPIPE;
 }
 
 // Tells the others of the first failure, and lets `kGrace` begin.

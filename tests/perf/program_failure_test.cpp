@@ -2,6 +2,7 @@
 // hccl-perf when something is wrong: data, a rank, the parent, time.
 #include "run_program.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -80,6 +81,32 @@ TEST(HcclPerfFailure, KillingTheParentEndsTheChildren) {
   program.signal(SIGKILL);
   // The streams end when the last child that holds them has gone.
   EXPECT_EQ(program.wait().status, 128 + SIGKILL);
+}
+
+// Under bash, whose PIPESTATUS is the status of hccl-perf.
+Outcome run_piped(const std::string& arguments, const std::string& reader) {
+  const std::string line =
+      program_path() + ' ' + arguments + " | " + reader + "; exit ${PIPESTATUS[0]}";
+  return Program({"bash", "-c", line}).wait();
+}
+
+TEST(HcclPerfFailure, EndsQuietlyWhenTheReaderOfTheTableHasGone) {
+  for (const char* ranks : {"-g 4", "-g 2 -t 2"}) {
+    const Outcome outcome =
+        run_piped(std::string("all_reduce -b 8 -e 1K -f 2 -n 1 -N 100000 ") + ranks, "head -1");
+    EXPECT_EQ(outcome.status, 128 + SIGPIPE);
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1) << outcome.out;
+    EXPECT_EQ(outcome.err, "");
+  }
+}
+
+TEST(HcclPerfFailure, SaysWhyHelpCannotBeWritten) {
+  for (const char* option : {"--help", "--version"}) {
+    const Outcome outcome =
+        Program({"bash", "-c", program_path() + ' ' + option + " > /dev/full"}).wait();
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.err, "hccl-perf: cannot write to stdout: No space left on device\n");
+  }
 }
 
 }  // namespace
