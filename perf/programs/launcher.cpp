@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,6 +39,17 @@ long out_of_memory_kills() {
     if (name == "oom_kill") return count;
   }
   return -1;
+}
+
+Board* board_of_process_0 = nullptr;
+
+// The reader of the table has gone (| head). The other ranks notice the end of this one and are not
+// to call it a failure.
+void end_unread(int signal) {
+  for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
+    board_of_process_0->record(rank).reported = true;
+  std::signal(signal, SIG_DFL);
+  raise(signal);
 }
 
 class Supervisor {
@@ -97,6 +109,8 @@ void Supervisor::run_child(int process, pid_t parent,
   // for the id.
   if (process == 0) {
     id_.close_read();
+    board_of_process_0 = &board_;
+    std::signal(SIGPIPE, end_unread);
   } else {
     id_.close_write();
   }
@@ -185,10 +199,10 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// The reader of the table wants no more of it (| head): no failure, but the end, as of any filter.
+// As a filter ends whose output is not read to its end.
 void Supervisor::end_quietly() {
   kill_running();
-  if (exit_status_ == 0) exit_status_ = 128 + SIGPIPE;
+  exit_status_ = 128 + SIGPIPE;
 }
 
 // Tells the others of the first failure, and lets `kGrace` begin.

@@ -91,6 +91,19 @@ TEST(Launch, ReportsAFailureBeforeAnotherStatus) {
             3);
 }
 
+TEST(Launch, EndsWithoutAWordWhenItsOutputIsNotRead) {
+  Board board(2, 0);
+  CapturedStderr captured;
+  const int status = launch({2, 1, 0}, board, [](const ChildLinks& links) {
+    if (links.process == 0) raise(SIGPIPE);
+    sleep_for_ever();
+    return 0;
+  });
+  EXPECT_EQ(status, 128 + SIGPIPE);
+  EXPECT_EQ(captured.end(), "");
+  EXPECT_TRUE(board.record(1).reported) << "or it says that rank 0 has failed, if it is faster";
+}
+
 TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
   Board board(4, 0);
   CapturedStderr captured;
