@@ -26,6 +26,8 @@ inline constexpr std::array kExpectedSymbols = std::to_array<std::string_view>({
     "hcclCommSynDevice",
     "hcclCommUserRank",
     "hcclDeviceInit",
+    "hcclEmulationHostView",
+    "hcclEmulationLaunch",
     "hcclGetErrorString",
     "hcclGetLastErrorMessage",
     "hcclGetUniqueId",
