@@ -114,15 +114,15 @@ void Network::begin_backward(const std::uint8_t* classes, std::size_t rows, floa
   }
 }
 
-void Network::backward(std::size_t index, const float* parameters, const float* input,
+void Network::backward(std::size_t number, const float* parameters, const float* input,
                        float* gradients, std::size_t rows) {
-  const Layer& layer = layout_.layers()[index];
-  const float* const below = index == 0 ? input : outputs_[index - 1]->host();
-  const float* const delta = deltas_[index]->host();
+  const Layer& layer = layout_.layers()[number];
+  const float* const below = number == 0 ? input : outputs_[number - 1]->host();
+  const float* const delta = deltas_[number]->host();
   add_gradient(below, delta, gradients + layer.weights, gradients + layer.biases, rows,
                layer.inputs, layer.outputs);
-  if (index == 0) return;
-  float* const delta_below = deltas_[index - 1]->host();
+  if (number == 0) return;
+  float* const delta_below = deltas_[number - 1]->host();
   multiply_transposed(delta, parameters + layer.weights, delta_below, rows, layer.inputs,
                       layer.outputs);
   const std::size_t count = rows * layer.inputs;

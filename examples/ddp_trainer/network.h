@@ -58,7 +58,7 @@ class Network {
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
   // Of one layer, from the last to the first: adds to its part of `gradients`.
-  void backward(std::size_t layer, const float* parameters, const float* input, float* gradients,
+  void backward(std::size_t number, const float* parameters, const float* input, float* gradients,
                 std::size_t rows);
 
  private:

@@ -22,7 +22,7 @@ class NetworkWork {
     rank_.network->wait_for(computed_);
     const auto span = rank_.trace->begin(*rank_.network, Lane::network, name, bytes);
     call();
-    rank_.trace->end(*rank_.network, span);
+    Trace::end(*rank_.network, span);
   }
   // The compute stream goes on when all that has begun is done.
   void join() {

@@ -34,7 +34,7 @@ class Trace {
   void set_step(std::uint32_t step) { step_ = step; }
   // Around what is queued on a stream: begin() gives what end() takes.
   [[nodiscard]] Span* begin(Stream& stream, Lane lane, const char* name, std::size_t bytes = 0);
-  void end(Stream& stream, Span* span);
+  static void end(Stream& stream, Span* span);
   // Queues a kernel with a span around it.
   template <class Kernel>
   void launch(Stream& stream, const char* name, Kernel kernel) {

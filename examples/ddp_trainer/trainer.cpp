@@ -121,7 +121,7 @@ void Trainer::queue_update(Marks& marks) {
   mark(marks.shared);
 }
 
-void Trainer::mark(std::int64_t& when) {
+void Trainer::mark(std::int64_t& when) const {
   rank_.compute->launch([&when] { when = now_ns(); });
 }
 
@@ -151,7 +151,7 @@ Score Trainer::test() {
   return score;
 }
 
-void Trainer::sum_over_ranks(std::vector<Score*> scores) {
+void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   Buffer<std::int64_t> sums(*rank_.device, 3 * scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const Score& score = *scores[i];
@@ -170,7 +170,7 @@ void Trainer::sum_over_ranks(std::vector<Score*> scores) {
 
 // Of all steps: from when the last rank came to a synchronisation until the first one left it. In
 // between every rank communicates and none computes.
-double Trainer::communication_seconds(const std::vector<Marks>& marks) {
+double Trainer::communication_seconds(const std::vector<Marks>& marks) const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks.size());
   for (std::size_t step = 0; step < marks.size(); ++step) {
     const Marks& mine = marks[step];

@@ -64,10 +64,10 @@ class Trainer {
   void run_step(Marks& marks);
   void queue_micro_batch(std::size_t number, bool last);
   void queue_update(Marks& marks);
-  void mark(std::int64_t& when);
+  void mark(std::int64_t& when) const;
   [[nodiscard]] Score test();
-  void sum_over_ranks(std::vector<Score*> scores);
-  [[nodiscard]] double communication_seconds(const std::vector<Marks>& marks);
+  void sum_over_ranks(const std::vector<Score*>& scores) const;
+  [[nodiscard]] double communication_seconds(const std::vector<Marks>& marks) const;
 
   TrainingPlan plan_;
   const Split& data_;
