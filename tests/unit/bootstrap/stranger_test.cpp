@@ -151,9 +151,9 @@ TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
   UniqueId open = server();
   open.addresses = {local_address(listener.get())};
   const auto trusting = std::make_shared<IdServer>(open, std::move(listener), Bytes{});
-  trusting->start();
   const Bytes hello = bytes_of(valid_hello(1, 3), Bytes{});
   for (int i = 0; i < 30; ++i) send_all(connect_to_server(open), hello);
+  trusting->start();  // all of them have gone
   // Its place is still free, and nothing has failed.
   FrameChannel channel(connect_to_server(open), kLargePayload);
   channel.send(FrameType::early_hello, serialize(valid_hello(1, 3), Bytes{}, kNoNonce));
