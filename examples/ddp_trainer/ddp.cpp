@@ -33,7 +33,7 @@ class Ddp final : public GradientSync {
   void begin_bucket(Gradients& gradients) {
     const Range bucket{begun_, full_};
     gradients.to_wire(*rank_.compute, bucket.begin, bucket.end);
-    work_.begin("all-reduce", bucket.size() * (gradients.wire_type() == hcclFloat32 ? 4 : 2), [&] {
+    work_.begin("all-reduce", gradients.wire_bytes(bucket.size()), [&] {
       void* const part = gradients.wire(bucket.begin);
       check(hcclAllReduce(part, part, bucket.size(), gradients.wire_type(), hcclSum,
                           rank_.communicator, rank_.network->handle()),

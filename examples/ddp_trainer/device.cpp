@@ -4,7 +4,6 @@
 
 #include "errors.h"
 
-#include <array>
 #include <string>
 
 namespace ddp_trainer {

@@ -47,10 +47,6 @@ class Event {
   synEventHandle handle_ = nullptr;
 };
 
-// Device memory of `Element`s, which kernels see through host().
-template <class Element>
-class Buffer;
-
 class Stream {
  public:
   explicit Stream(const Device& device);
@@ -96,6 +92,7 @@ class Memory {
   void* host_ = nullptr;
 };
 
+// Device memory of `Element`s, which kernels see through host().
 template <class Element>
 class Buffer {
  public:
@@ -105,9 +102,8 @@ class Buffer {
   [[nodiscard]] std::size_t count() const { return count_; }
   // What collectives take, `offset` elements in.
   [[nodiscard]] void* device(std::size_t offset = 0) const {
-    return reinterpret_cast<void*>(
-        memory_.address() +
-        offset * sizeof(Element));  // NOLINT(performance-no-int-to-ptr): as the API has it
+    const std::uint64_t address = memory_.address() + offset * sizeof(Element);
+    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's way
   }
   // What kernels take.
   [[nodiscard]] Element* host() const { return static_cast<Element*>(memory_.host()); }

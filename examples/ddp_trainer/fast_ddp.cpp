@@ -12,13 +12,12 @@ class FastDdp final : public GradientSync {
 
   void reduce(Gradients& gradients) override {
     gradients.to_wire(*rank_.compute, 0, gradients.count());
-    work_.begin("all-reduce", gradients.count() * (gradients.wire_type() == hcclFloat32 ? 4 : 2),
-                [&] {
-                  check(hcclAllReduce(gradients.wire(0), gradients.wire(0), gradients.count(),
-                                      gradients.wire_type(), hcclSum, rank_.communicator,
-                                      rank_.network->handle()),
-                        "hcclAllReduce");
-                });
+    work_.begin("all-reduce", gradients.wire_bytes(gradients.count()), [&] {
+      check(hcclAllReduce(gradients.wire(0), gradients.wire(0), gradients.count(),
+                          gradients.wire_type(), hcclSum, rank_.communicator,
+                          rank_.network->handle()),
+            "hcclAllReduce");
+    });
     work_.join();
     gradients.from_wire(*rank_.compute, 0, gradients.count());
   }

@@ -36,6 +36,9 @@ class Gradients {
   [[nodiscard]] void* wire(std::size_t offset) const {
     return halves_ ? halves_->device(offset) : values_.device(offset);
   }
+  [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
+    return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
+  }
   // Queue the conversion of [begin, end), if there is one.
   void to_wire(Stream& stream, std::size_t begin, std::size_t end);
   void from_wire(Stream& stream, std::size_t begin, std::size_t end);

@@ -17,8 +17,6 @@ const std::map<std::string, Mode> kModes{
 const std::map<std::string, OptimizerOptions::Kind> kOptimizers{
     {"sgd", OptimizerOptions::Kind::sgd}, {"adamw", OptimizerOptions::Kind::adamw}};
 
-std::string shortest(float value) { return text(value); }
-
 // In the source tree this program was built from, or where it is installed.
 std::string digits_path() {
   namespace fs = std::filesystem;
@@ -66,8 +64,9 @@ void add_training_options(CLI::App& app, Options& options, Written& written) {
       ->check(CLI::PositiveNumber);
   app.add_option("--momentum", plan.optimizer.momentum, "of sgd")
       ->check(CLI::Range(0.0, 1.0))
-      ->default_str(shortest(plan.optimizer.momentum));
-  app.add_option("--weight-decay", plan.optimizer.weight_decay, "")
+      ->default_str(text(plan.optimizer.momentum));
+  app.add_option("--weight-decay", plan.optimizer.weight_decay,
+                 "how much of each weight a step takes away, relative to the rate")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 }

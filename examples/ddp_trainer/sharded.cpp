@@ -25,13 +25,12 @@ class Sharded final : public GradientSync {
   void reduce(Gradients& gradients) override {
     const Range shard = shard_of(gradients.count());
     gradients.to_wire(*rank_.compute, 0, gradients.count());
-    work_.begin("reduce-scatter",
-                gradients.count() * (gradients.wire_type() == hcclFloat32 ? 4 : 2), [&] {
-                  check(hcclReduceScatter(gradients.wire(0), gradients.wire(shard.begin),
-                                          shard.size(), gradients.wire_type(), hcclSum,
-                                          rank_.communicator, rank_.network->handle()),
-                        "hcclReduceScatter");
-                });
+    work_.begin("reduce-scatter", gradients.wire_bytes(gradients.count()), [&] {
+      check(hcclReduceScatter(gradients.wire(0), gradients.wire(shard.begin), shard.size(),
+                              gradients.wire_type(), hcclSum, rank_.communicator,
+                              rank_.network->handle()),
+            "hcclReduceScatter");
+    });
     work_.join();
     gradients.from_wire(*rank_.compute, shard.begin, shard.end);
   }

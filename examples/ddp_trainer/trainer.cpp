@@ -33,14 +33,14 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   const Sampling& sampling = plan_.sampling;
   const std::vector<std::uint32_t> order = shuffled(data_.training.size(), plan_.seed, epoch);
   const std::size_t steps = sampling.steps(order.size());
-  std::vector<Marks> marks(steps);
+  marks_.assign(steps, {});
   score_ = {};
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t step = 0; step < steps; ++step) {
     rank_.trace->set_step(static_cast<std::uint32_t>(steps_done_ + 1));
     load_samples(data_.training, order.data() + sampling.first(step, rank_.rank),
                  sampling.own_samples());
-    run_step(marks[step]);
+    run_step(marks_[step]);
     step_done(step + 1, steps);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -55,7 +55,7 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   report.seconds = took.count();
   report.samples_per_second = static_cast<double>(steps * sampling.batch) / took.count();
   report.step_ms = took.count() * 1000 / static_cast<double>(steps);
-  report.communication_ms = communication_seconds(marks) * 1000 / static_cast<double>(steps);
+  report.communication_ms = communication_seconds() * 1000 / static_cast<double>(steps);
   return report;
 }
 
@@ -170,10 +170,10 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
 
 // Of all steps: from when the last rank came to a synchronisation until the first one left it. In
 // between every rank communicates and none computes.
-double Trainer::communication_seconds(const std::vector<Marks>& marks) const {
-  Buffer<std::int64_t> latest(*rank_.device, 4 * marks.size());
-  for (std::size_t step = 0; step < marks.size(); ++step) {
-    const Marks& mine = marks[step];
+double Trainer::communication_seconds() const {
+  Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
+  for (std::size_t step = 0; step < marks_.size(); ++step) {
+    const Marks& mine = marks_[step];
     const std::int64_t values[4] = {mine.reduce, -mine.reduced, mine.updated, -mine.shared};
     std::copy_n(values, 4, latest.host() + 4 * step);
   }

@@ -67,7 +67,7 @@ class Trainer {
   void mark(std::int64_t& when) const;
   [[nodiscard]] Score test();
   void sum_over_ranks(const std::vector<Score*>& scores) const;
-  [[nodiscard]] double communication_seconds(const std::vector<Marks>& marks) const;
+  [[nodiscard]] double communication_seconds() const;
 
   TrainingPlan plan_;
   const Split& data_;
@@ -82,6 +82,7 @@ class Trainer {
   std::vector<float> host_input_;  // on its way there
   std::vector<std::uint8_t> classes_;
   Score score_;
+  std::vector<Marks> marks_;  // of the epoch's steps; queued kernels write here
   std::uint64_t steps_done_ = 0;
 };
 

@@ -256,10 +256,10 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     if (!fresh)
       throw Error(hcclOutOfMemory, "no room to move an allocation away from a stopped peer");
     copy_data(view_->file().get(), allocation.file_offset, *fresh, allocation.bytes);
+    allocation.view.move_to(view_->file(), *fresh);
     // The old range is never used again: the stopped peer may write there at any time.
     allocation.left_behind.push_back(allocation.file_offset);
     allocation.file_offset = *fresh;
-    allocation.view.move_to(view_->file(), *fresh);
     allocation.serial = next_serial_++;
     version_.fetch_add(1, std::memory_order_release);
   }
