@@ -34,16 +34,17 @@ std::string read_all(const std::string& path) {
   std::array<char, 65536> piece{};
   for (;;) {
     const int count = gzread(file.get(), piece.data(), piece.size());
-    if (count < 0) break;
-    if (count == 0) break;
+    if (count <= 0) break;
     all.append(piece.data(), static_cast<std::size_t>(count));
   }
   int status = Z_OK;
-  const char* const why = gzerror(file.get(), &status);
+  std::string_view why = gzerror(file.get(), &status);
   // A file that ends too soon is reported only here.
   if (status != Z_OK && status != Z_STREAM_END) {
+    const std::string named = path + ": ";  // as zlib begins
+    if (why.substr(0, named.size()) == named) why.remove_prefix(named.size());
     throw RunError(text("data file ", path, " is damaged or truncated: ",
-                        status == Z_ERRNO ? std::strerror(errno) : why));
+                        status == Z_ERRNO ? std::string_view(std::strerror(errno)) : why));
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include "id_exchange.h"
 #include "launch_environment.h"
 #include "launcher.h"
+#include "node_share.h"
 #include "options.h"
 #include "peer_watch.h"
 #include "pmix_client.h"
@@ -29,14 +30,15 @@ hcclUniqueId unique_id(const hccl_perf::IdExchange& exchange, bool is_root) {
 }
 
 void require_writable_files(const Options& options) {
-  const std::pair<const char*, const std::string&> files[] = {
-      {"--checkpoint", options.checkpoint_path},
-      {"--plot", options.plot_path},
-      {"--trace", options.trace_path},
-      {"--json", options.json_path}};
+  std::vector<hccl_perf::NamedReport> files = {{"--checkpoint", options.checkpoint_path},
+                                               {"--plot", options.plot_path},
+                                               {"--trace", options.trace_path},
+                                               {"--json", options.json_path}};
   for (const auto& [option, path] : files) {
     if (!path.empty()) hccl_perf::require_writable(option, path);
   }
+  files.push_back({"--data", options.data_path});
+  hccl_perf::require_distinct(files);
 }
 
 // Never returns unless the rank has come to the end.
@@ -50,16 +52,38 @@ void run(const Options& options, const Inputs& inputs, const Place& place, hccl_
   board.record(place.rank).finished = true;
 }
 
+// Where the ranks meet if nothing else passes the unique id on.
+void meet_at_master() {
+  const std::string address = master_address(&std::getenv);
+  if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr && !address.empty())
+    setenv("HCCL_COMM_ID", address.c_str(), 1);
+}
+
+// By the library itself, at HCCL_COMM_ID.
+hccl_perf::IdExchange exchange_by_address() {
+  if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr) {
+    throw UsageError(
+        "ranks of several nodes meet at MASTER_ADDR and MASTER_PORT, or at HCCL_COMM_ID; none is "
+        "set");
+  }
+  return [](const std::optional<hcclUniqueId>& mine) { return mine.value_or(hcclUniqueId{}); };
+}
+
 // -g: children of this process.
 int run_here(const Options& options) {
-  const int ranks = options.processes;
-  require_writable_files(options);
-  const Inputs inputs = read_inputs(options, ranks);
-  hccl_perf::Board board(ranks, 0);
-  return hccl_perf::launch({ranks, 1, 0}, board, [&](const hccl_perf::ChildLinks& links) {
-    const hccl_perf::PeerWatch watch(board, links.process, 1, links.notice, 0);
-    run(options, inputs, {links.process, ranks, links.process}, board, true,
-        hccl_perf::exchange_by_pipe(*links.id, ranks - 1));
+  const NodeShare share = node_share(options, &std::getenv);
+  if (!share.is_all()) meet_at_master();
+  std::optional<hccl_perf::IdExchange> at_address;
+  if (!share.is_all()) at_address = exchange_by_address();
+  if (share.first == 0) require_writable_files(options);
+  const Inputs inputs = read_inputs(options, share.ranks);
+  hccl_perf::Board board(share.ranks, 0);
+  const hccl_perf::LaunchPlan plan{share.here, 1, 0, share.first};
+  return hccl_perf::launch(plan, board, [&](const hccl_perf::ChildLinks& links) {
+    const int rank = share.first + links.process;
+    const hccl_perf::PeerWatch watch(board, rank, 1, links.notice, 0);
+    run(options, inputs, {rank, share.ranks, links.process}, board, true,
+        at_address ? *at_address : hccl_perf::exchange_by_pipe(*links.id, share.here - 1));
     return EXIT_SUCCESS;
   });
 }
@@ -72,13 +96,8 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
                           " already has; leave -g out"));
   }
   if (launch.size == 0) launch.size = hccl_perf::PmixClient().job_size();
-  const auto value = [](const char* name) { return hccl_perf::value_of(&std::getenv, name); };
-  const char* const address = value("MASTER_ADDR");
-  const char* const port = value("MASTER_PORT");
-  if (launch.launcher == "torchrun" && address != nullptr && port != nullptr &&
-      value("TORCHELASTIC_RUN_ID") == nullptr && value("HCCL_COMM_ID") == nullptr) {
-    setenv("HCCL_COMM_ID", text(address, ':', port).c_str(), 1);
-  }
+  const bool has_agent = hccl_perf::value_of(&std::getenv, "TORCHELASTIC_RUN_ID") != nullptr;
+  if (launch.launcher == "torchrun" && !has_agent) meet_at_master();
   if (launch.rank == 0) require_writable_files(options);
   const Inputs inputs = read_inputs(options, launch.size);
   hccl_perf::Board board(launch.size, 0);

@@ -121,15 +121,11 @@ void choose_repeats(Options& options, const Written& written) {
 
 // Files that can be written, each under a name of its own.
 void check_results(const Options& options) {
-  const std::pair<const char*, const std::string&> files[] = {
+  const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--plot", options.plot_path}};
+  require_distinct(files);
   for (const auto& [option, path] : files) {
-    if (path.empty()) continue;
-    for (const auto& [other, other_path] : files) {
-      if (option != other && !other_path.empty() && same_report(path, other_path))
-        throw UsageError(text(option, " and ", other, " both name ", path));
-    }
-    if (options.cycles == 0) {
+    if (!path.empty() && options.cycles == 0) {
       throw UsageError(text("-N 0 runs for ever, so ", option,
                             " FILE would never be written; give a number of cycles"));
     }

@@ -114,8 +114,9 @@ void Supervisor::run_child(int process, pid_t parent,
   } else {
     id_.close_write();
   }
-  // All ranks are here: they need no other network, unless the user named one.
-  if (value_of(&std::getenv, "HCCL_SOCKET_IFNAME") == nullptr)
+  // Where all ranks are here they need no other network, unless the user named one.
+  const bool all_here = plan_.processes * plan_.threads == board_.ranks();
+  if (all_here && value_of(&std::getenv, "HCCL_SOCKET_IFNAME") == nullptr)
     setenv("HCCL_SOCKET_IFNAME", "lo", 1);
   const int status = child({process, notice_.read_end(), &id_});
   std::fflush(stdout);
@@ -254,7 +255,8 @@ void Supervisor::note_status(int status) {
 std::vector<int> Supervisor::ranks_of(int process) const {
   std::vector<int> ranks;
   ranks.reserve(static_cast<std::size_t>(plan_.threads));
-  for (int i = 0; i < plan_.threads; ++i) ranks.push_back(process * plan_.threads + i);
+  for (int i = 0; i < plan_.threads; ++i)
+    ranks.push_back(plan_.first_rank + process * plan_.threads + i);
   return ranks;
 }
 

@@ -12,8 +12,10 @@ namespace hccl_perf {
 
 struct LaunchPlan {
   int processes = 1;
-  int threads = 1;     // ranks per process: process p has ranks [p * threads, (p + 1) * threads)
+  int threads = 1;     // ranks per process
   double timeout = 0;  // seconds; 0: none
+  int first_rank =
+      0;  // process p has ranks [first_rank + p * threads, first_rank + (p + 1) * threads)
 };
 
 // What a child shares with its siblings besides the board.

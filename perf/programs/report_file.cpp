@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <unistd.h>
 
@@ -32,6 +33,13 @@ std::string target_of(const std::string& path) {
   return target.string();
 }
 
+std::filesystem::path canonical(const std::string& path) {
+  const std::filesystem::path target = std::filesystem::absolute(target_of(path));
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::weakly_canonical(target, error);
+  return error ? target.lexically_normal() : found;
+}
+
 // Beside the target, so that a rename is enough.
 std::string temporary_for(const std::string& target) { return text(target, ".tmp.", getpid()); }
 
@@ -53,14 +61,15 @@ void require_writable(const std::string& option, const std::string& path) {
   unlink(temporary.c_str());
 }
 
-bool same_report(const std::string& one, const std::string& other) {
-  const auto canonical = [](const std::string& path) {
-    const std::filesystem::path target = std::filesystem::absolute(target_of(path));
-    std::error_code error;
-    const std::filesystem::path found = std::filesystem::weakly_canonical(target, error);
-    return error ? target.lexically_normal() : found;
-  };
-  return canonical(one) == canonical(other);
+void require_distinct(const std::vector<NamedReport>& reports) {
+  std::map<std::filesystem::path, const NamedReport*> known;
+  for (const NamedReport& report : reports) {
+    if (report.path.empty() || is_special(report.path)) continue;
+    const auto [entry, is_new] = known.emplace(canonical(report.path), &report);
+    if (is_new) continue;
+    const NamedReport& other = *entry->second;
+    throw UsageError(text(other.option, " and ", report.option, " both name ", other.path));
+  }
 }
 
 void write_report(const std::string& option, const std::string& path, const std::string& contents) {

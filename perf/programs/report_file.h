@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace hccl_perf {
 
@@ -14,7 +15,13 @@ void require_writable(const std::string& option, const std::string& path);
 // is written directly. Throws RunError.
 void write_report(const std::string& option, const std::string& path, const std::string& contents);
 
-// Whether two paths lead to one file, be they spelled alike or not, be it there yet or not.
-[[nodiscard]] bool same_report(const std::string& one, const std::string& other);
+struct NamedReport {
+  const char* option;
+  std::string path;  // empty: none is wanted
+};
+
+// Throws UsageError if two paths lead to one file, be they spelled alike or not, be it there yet or
+// not. What is no regular file may be named twice.
+void require_distinct(const std::vector<NamedReport>& reports);
 
 }  // namespace hccl_perf

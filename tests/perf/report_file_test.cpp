@@ -3,6 +3,7 @@
 #include "report_file.h"
 
 #include "sample_results.h"
+#include "text.h"
 
 #include <fstream>
 #include <sstream>
@@ -48,10 +49,22 @@ TEST_F(ReportFile, IsWrittenThroughALink) {
   EXPECT_TRUE(fs::is_regular_file(path("target")));
 }
 
+bool same_report(const std::string& one, const std::string& other) {
+  try {
+    require_distinct({{"--json", one}, {"--csv", ""}, {"--plot", other}});
+    return false;
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), text("--json and --plot both name ", one));
+    return true;
+  }
+}
+
 TEST_F(ReportFile, IsTheSameByEverySpellingOfItsName) {
   EXPECT_TRUE(same_report(path("new"), path("./new")));
   EXPECT_TRUE(same_report("new", "./new"));
   EXPECT_FALSE(same_report(path("new"), path("other")));
+  EXPECT_FALSE(same_report("", ""));
+  EXPECT_FALSE(same_report("/dev/null", "/dev/null"));
   std::filesystem::create_symlink("new", path("link"));
   EXPECT_TRUE(same_report(path("link"), path("new"))) << "the link's target does not exist yet";
   write_report("--csv", path("new"), "contents");

@@ -2,6 +2,8 @@
 // The products against plain loops in double, and the promises about their bits.
 #include "matrix.h"
 
+#include "errors.h"
+
 #include <cmath>
 #include <random>
 #include <vector>
@@ -104,7 +106,11 @@ TEST_P(Products, GradientsAddUpToTheSameBitsInAnyOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Products,
                          testing::Values(Shape{1, 1, 1}, Shape{16, 64, 128}, Shape{3, 17, 300},
-                                         Shape{7, 5, 15}, Shape{2, 130, 257}));
+                                         Shape{7, 5, 15}, Shape{2, 130, 257}),
+                         [](const auto& suite) {
+                           const Shape& shape = suite.param;
+                           return text(shape.rows, "x", shape.inputs, "x", shape.outputs);
+                         });
 
 }  // namespace
 }  // namespace ddp_trainer

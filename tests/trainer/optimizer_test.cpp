@@ -83,9 +83,9 @@ TEST_P(Updates, InSharesGiveTheSameBits) {
   EXPECT_EQ(run(options, {{0, kCount}}), run(options, {{0, 30}, {30, 60}, {60, kCount}}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Updates,
-                         testing::Values(OptimizerOptions::Kind::sgd,
-                                         OptimizerOptions::Kind::adamw));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Updates, testing::Values(OptimizerOptions::Kind::sgd, OptimizerOptions::Kind::adamw),
+    [](const auto& suite) { return suite.param == OptimizerOptions::Kind::sgd ? "sgd" : "adamw"; });
 
 }  // namespace
 }  // namespace ddp_trainer

@@ -48,8 +48,9 @@ TEST(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
 }
 
 // One line that says `part`, and a status other than 0; nothing on stdout.
-void expect_refused(const Words& arguments, const std::string& part) {
-  const Outcome outcome = run(arguments);
+void expect_refused(const Words& arguments, const std::string& part,
+                    const Program::Variables& variables = {}) {
+  const Outcome outcome = run(arguments, variables);
   EXPECT_NE(outcome.status, 0) << part;
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
@@ -66,6 +67,18 @@ TEST(BadInput, OfTheCommandLineIsOneLine) {
   expect_refused({"--json", "/nowhere/at/all"}, "--json");
   expect_refused({"--checkpoint", "/nowhere/at/all"}, "--checkpoint");
   expect_refused({"--hidden", "0"}, "--hidden");
+  expect_refused({"--json", "/tmp/x", "--trace", "/tmp/./x"},
+                 "--trace and --json both name /tmp/./x");
+}
+
+TEST(BadInput, OfTheEnvironmentIsOneLine) {
+  const Program::Variables node{"WORLD_SIZE=4", "NODE_RANK=2"};
+  expect_refused({}, "give -g N for the N ranks of this node", node);
+  expect_refused({"-g", "2"}, "WORLD_SIZE=4 has no 2 ranks (-g) for NODE_RANK=2", node);
+  expect_refused({"-g", "3"}, "WORLD_SIZE=4 has no 3 ranks", {"WORLD_SIZE=4", "NODE_RANK=0"});
+  expect_refused({"-g", "1"}, "none is set", node);
+  expect_refused({"-g", "1"}, "'x' is not a number from 0", {"WORLD_SIZE=4", "NODE_RANK=x"});
+  expect_refused({"-g", "1"}, "at most 64 ranks", {"WORLD_SIZE=65", "NODE_RANK=0"});
 }
 
 TEST(BadInput, OfTheDataIsOneLine) {
@@ -73,7 +86,8 @@ TEST(BadInput, OfTheDataIsOneLine) {
   expect_refused({"-g", "2", "--data", folder.file("none")}, "No such file");
   std::ofstream(folder.file("cut.gz"), std::ios::binary)
       << contents_of(TRAINER_DATA).substr(0, 9000);
-  expect_refused({"-g", "2", "--data", folder.file("cut.gz")}, "damaged or truncated");
+  expect_refused({"-g", "2", "--data", folder.file("cut.gz")},
+                 "cut.gz is damaged or truncated: unexpected end of file");
   std::ofstream(folder.file("narrow")) << "1,2,3\n";
   expect_refused({"-g", "2", "--data", folder.file("narrow")}, "line 1: has 3 columns");
 }

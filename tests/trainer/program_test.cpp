@@ -88,6 +88,24 @@ TEST(Training, MeetsAtTheMastersAddress) {
   EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
 }
 
+TEST(Training, IsSharedByTheStartersOfNodes) {
+  const Folder folder;
+  const std::string port = std::to_string(20000 + getpid() % 10000);
+  const auto variables = [&](const char* node) {
+    return Program::Variables{"MASTER_ADDR=localhost", "MASTER_PORT=" + port, "WORLD_SIZE=4",
+                              std::string("NODE_RANK=") + node};
+  };
+  Program second(command(with(kShort, {"-g", "2"})), variables("1"));
+  const Outcome first =
+      run(with(kShort, {"-g", "2", "--json", folder.file("run.json")}), variables("0"));
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_NE(first.out.find("4 ranks"), std::string::npos) << first.out;
+  const Outcome other = second.wait();
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(other.out, "");
+  EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
+}
+
 TEST(Training, WritesATraceOfAllRanksOnOneClock) {
   const Folder folder;
   ASSERT_EQ(

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading WORLD_SIZE, NODE_RANK, MASTER_ADDR and MASTER_PORT.
+#include "node_share.h"
+
+#include "errors.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace ddp_trainer {
+namespace {
+
+using hccl_perf::Environment;
+using hccl_perf::value_of;
+
+int number(const char* name, const char* written, int least) {
+  int value = 0;
+  const char* const end = written + std::strlen(written);
+  const auto [stopped, error] = std::from_chars(written, end, value);
+  if (error == std::errc() && stopped == end && value >= least) return value;
+  throw UsageError(
+      text("environment variable ", name, "='", written, "' is not a number from ", least));
+}
+
+}  // namespace
+
+NodeShare node_share(const Options& options, const Environment& environment) {
+  const int here = options.processes;
+  const char* const size = value_of(environment, "WORLD_SIZE");
+  const char* const node = value_of(environment, "NODE_RANK");
+  if (size == nullptr || node == nullptr) return {0, here, here};
+  if (!options.processes_given) {
+    throw UsageError(
+        "WORLD_SIZE and NODE_RANK are set, but neither RANK nor -g: give -g N for the N ranks of "
+        "this node");
+  }
+  const int ranks = number("WORLD_SIZE", size, 1);
+  const int node_rank = number("NODE_RANK", node, 0);
+  if (ranks > hccl_perf::kMostRanks) {
+    throw UsageError(text("WORLD_SIZE=", ranks, ": a communicator has at most ",
+                          hccl_perf::kMostRanks, " ranks"));
+  }
+  if (ranks % here != 0 || node_rank >= ranks / here) {
+    throw UsageError(text("WORLD_SIZE=", ranks, " has no ", here,
+                          " ranks (-g) for NODE_RANK=", node_rank, "; each node starts as many"));
+  }
+  return {node_rank * here, here, ranks};
+}
+
+std::string master_address(const Environment& environment) {
+  const char* const host = value_of(environment, "MASTER_ADDR");
+  const char* const port = value_of(environment, "MASTER_PORT");
+  if (host == nullptr || port == nullptr) return "";
+  const bool is_v6 = std::strchr(host, ':') != nullptr;
+  return is_v6 ? text('[', host, "]:", port) : text(host, ':', port);
+}
+
+}  // namespace ddp_trainer
