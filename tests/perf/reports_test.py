@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT / "perf"), str(ROOT / "perf/peers")]
 import measure
 import page
 import plot
+import trainers
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -61,7 +62,7 @@ class Page(unittest.TestCase):
             page.require_section(self.path, "bench")
 
     def test_the_documents_sections_are_there(self):
-        for name in ("bench", "micro"):
+        for name in ("bench", "micro", "trainer"):
             page.require_section(ROOT / "docs/performance.md", name)
 
 
@@ -132,6 +133,21 @@ class Micro(unittest.TestCase):
         lines, met = micro.judge(self.ratios(120))
         self.assertFalse(met)
         self.assertEqual([line.rsplit(" ", 1)[1] for line in lines], ["MISSED", "met", "met"])
+
+
+class Trainers(unittest.TestCase):
+    def side(self, label, steps, communication):
+        made = trainers.Side(label, [], {})
+        made.steps, made.communication = steps, communication
+        return made
+
+    def verdicts(self, ddp_steps, communication):
+        ours = [self.side("hccl, ddp", ddp_steps, communication), self.side("hccl, fast_ddp", [10, 10], [2, 2])]
+        return [reached for _, reached in trainers.goals(1 << 20, ours, [self.side("Open MPI", [12, 12], [3, 3])])]
+
+    def test_goals_are_judged_within_rounds(self):
+        self.assertEqual(self.verdicts([10, 10], [1, 2]), [True, True, True])
+        self.assertEqual(self.verdicts([10.4, 10.8], [2.5, 2.5]), [False, True, False])
 
 
 if __name__ == "__main__":
