@@ -107,7 +107,7 @@ std::string plot_text(const Training& training) {
   plot.subtitle = identity(training.plan);
   plot.x_title = "epoch";
   plot.x_label = epoch_label;
-  plot.linear_x = true;
+  plot.counted_x = true;
   plot.panels = {{"Loss", true, plain_label, {loss, test_loss}},
                  {"Milliseconds per step", false, plain_label, {step, communication}}};
   plot.legend = {

@@ -134,10 +134,10 @@ class PanelDrawing {
       return svg + frame() + words(middle(), bottom() / 2 + 60, {13, "middle"}, "no data");
     const auto [x_least, x_most] = std::minmax_element(xs.begin(), xs.end());
     const auto [y_least, y_most] = std::minmax_element(ys.begin(), ys.end());
-    const Ticks x = plot_.linear_x ? linear_ticks(*x_most) : binary_ticks(*x_least, *x_most);
+    const Ticks x = plot_.counted_x ? linear_ticks(*x_most, 1) : binary_ticks(*x_least, *x_most);
     const Ticks y = panel_.logarithmic ? decade_ticks(*y_least, *y_most) : linear_ticks(*y_most);
     constexpr double kInset = 12;  // keeps markers off the frame
-    const Scale across{x.first, x.last, left_ + kInset, right_ - kInset, !plot_.linear_x};
+    const Scale across{x.first, x.last, left_ + kInset, right_ - kInset, !plot_.counted_x};
     const Scale up{y.first, y.last, bottom(), kPanelTop + kInset, panel_.logarithmic};
     svg += grid(x, y, across, up) + frame();
     svg += words(middle(), bottom() + 42, {12, "middle"}, plot_.x_title);

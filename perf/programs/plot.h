@@ -43,7 +43,7 @@ struct Plot {
   std::string subtitle;
   std::string x_title;
   std::string (*x_label)(double x) = nullptr;
-  bool linear_x = false;  // from 0
+  bool counted_x = false;  // x counts something, from 0; else it doubles
   std::vector<PlotPanel> panels;
   std::vector<std::vector<LegendEntry>> legend;  // groups, each begins a line
 };
@@ -58,7 +58,8 @@ struct Ticks {
   std::vector<double> at;
 };
 
-[[nodiscard]] Ticks linear_ticks(double most);                // from 0
+// From 0, at least `least_step` apart.
+[[nodiscard]] Ticks linear_ticks(double most, double least_step = 0);
 [[nodiscard]] Ticks decade_ticks(double least, double most);  // 1, 10, 100 or 1, 2, 5, 10
 [[nodiscard]] Ticks binary_ticks(double least, double most);  // powers of two; ends as they are
 

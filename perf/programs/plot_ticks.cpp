@@ -34,11 +34,11 @@ double round_above(double value) {
 
 }  // namespace
 
-Ticks linear_ticks(double most) {
+Ticks linear_ticks(double most, double least_step) {
   constexpr double kAbout = 6;  // ticks
   Ticks ticks;
   const double top = most > 0 ? most : 1;
-  ticks.step = round_above(top / kAbout);
+  ticks.step = std::max(round_above(top / kAbout), least_step);
   const int steps = static_cast<int>(std::ceil(top / ticks.step * (1 - 1e-9)));
   ticks.last = steps * ticks.step;
   for (int i = 0; i <= steps; ++i) ticks.at.push_back(i * ticks.step);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file_descriptor.h"
 #include "base/parse.h"
+#include "base/quiet_thread.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -52,7 +52,7 @@ Answer ask(const std::string& host, int flags) {
 Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
   std::packaged_task<Answer()> task([host] { return ask(host, 0); });
   std::future<Answer> answer = task.get_future();
-  std::thread(std::move(task)).detach();
+  start_quiet_thread(std::move(task)).detach();
   const std::chrono::duration<double> limit = config()->init_timeout;
   if (limit.count() > 0 && answer.wait_for(limit) != std::future_status::ready) {
     throw Error(hcclSocketError,

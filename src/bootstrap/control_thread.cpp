@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/quiet_thread.h"
 #include "base/text.h"
 
 #include <atomic>
@@ -18,7 +19,6 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <pthread.h>
-#include <signal.h>
 
 namespace hccl::bootstrap {
 namespace {
@@ -65,13 +65,11 @@ void ControlThread::start() {
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackSize);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t id{};
-  const int status = pthread_create(&id, &attributes, &ControlThread::run, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int status = [&] {
+    const SignalBlock block;
+    return pthread_create(&id, &attributes, &ControlThread::run, this);
+  }();
   pthread_attr_destroy(&attributes);
   if (status != 0) {
     throw Error(hcclSystemError, text("cannot start the control thread: ",

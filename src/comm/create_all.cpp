@@ -3,6 +3,7 @@
 #include "comm/create_all.h"
 
 #include "base/error.h"
+#include "base/quiet_thread.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
 
@@ -40,6 +41,7 @@ class AllDevices {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();
     try {
+      const SignalBlock block;
       for (std::size_t rank = 1; rank < devices_.size(); ++rank) {
         threads.emplace_back([this, rank, may_join] {
           if (may_join.get()) join(rank);

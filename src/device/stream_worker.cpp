@@ -2,15 +2,11 @@
 // Naps while the stream is in use, then sleeps.
 #include "device/stream_worker.h"
 
-#include "base/error.h"
-#include "base/text.h"
+#include "base/quiet_thread.h"
 #include "device/stream.h"
 
 #include <chrono>
-#include <system_error>
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 namespace hccl::device {
@@ -26,22 +22,6 @@ constexpr auto kInUse = 10ms;
 // their timers cost one interrupt.
 std::chrono::nanoseconds until_next(std::chrono::nanoseconds period) {
   return period - std::chrono::steady_clock::now().time_since_epoch() % period;
-}
-
-// All signals blocked: they belong to the program's threads.
-std::thread start_quiet_thread(auto body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread thread(body);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-  } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw Error(hcclSystemError,
-                text("cannot start a stream's thread: ", error.what(), "; raise ulimit -u"));
-  }
 }
 
 }  // namespace

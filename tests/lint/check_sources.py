@@ -17,7 +17,7 @@ MAY_CATCH = {
     "src/comm/group.cpp": "the rest of the group is queued, then the error travels on",
     "src/bootstrap/control_thread.cpp": "top of the control thread: logged, other tasks go on",
     "src/bootstrap/bootstrap.cpp": "the other ranks are told why before it travels on",
-    "src/device/stream_worker.cpp": "the signal mask is restored and the system's error gets a text",
+    "src/base/quiet_thread.h": "the system's error gets a text",
     "src/node/cooperative.cpp": "becomes a fault at once, so that peers do not wait and this rank leaves in order",
     "src/node/lane.cpp": "a destructor; the communicator has failed already",
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several devices in one process: a communicator of all of them, their addresses, their dma-bufs.
 #include "check.h"
+#include "ranks.h"
 #include "scoped_environment.h"
 
 #include <hccl.h>
@@ -139,6 +140,8 @@ class FewDescriptors : public Devices {
 
 // One device cannot join: the others hear of it, and nothing stays.
 TEST_F(FewDescriptors, FailAllDevicesTogether) {
+  // The undefined behaviour sanitizer opens a pipe to look at an object.
+  if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers need descriptors themselves";
   std::array<hcclComm_t, kDevices> comms{};
   // The control thread's own descriptors stay from here on.
   ASSERT_EQ(hcclCommInitAll(comms.data(), kDevices, nullptr), hcclSuccess);

@@ -123,6 +123,7 @@ TEST(Ticks, AreRoundOnALinearAxis) {
   EXPECT_EQ(ticks.at, (std::vector<double>{0, 5, 10, 15, 20, 25}));
   EXPECT_EQ(ticks.last, 25);
   EXPECT_EQ(linear_ticks(20).last, 20);
+  EXPECT_EQ(linear_ticks(2, 1).at, (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(linear_ticks(0).last, 1) << "an axis is never empty";
   EXPECT_NEAR(linear_ticks(0.013).step, 0.005, 1e-12);
 }

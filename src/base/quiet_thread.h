@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of the library: all signals are blocked there, for they belong to the program's threads.
+#pragma once
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace hccl {
+
+// While it lives, the calling thread has no signal delivered; threads it makes inherit that.
+class SignalBlock {
+ public:
+  SignalBlock() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// Throws Error(hcclSystemError).
+template <class Body>
+[[nodiscard]] std::thread start_quiet_thread(Body&& body) {
+  const SignalBlock block;
+  try {
+    return std::thread(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    throw Error(hcclSystemError,
+                text("cannot start a thread: ", error.what(), "; raise ulimit -u or -v"));
+  }
+}
+
+}  // namespace hccl
