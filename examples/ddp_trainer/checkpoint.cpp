@@ -6,8 +6,9 @@
 #include "report_file.h"
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -20,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormat = "ddp_trainer checkpoint 1";
+constexpr const char* kFormat = "ddp_trainer checkpoint 2";
 
 [[noreturn]] void reject(const std::string& path, const std::string& why) {
   throw RunError(text("checkpoint ", path, " ", why));
@@ -66,6 +67,50 @@ EpochReport epoch_from(const json& from) {
           from.at("communication_ms")};
 }
 
+std::string contents_of(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) reject(path, "is no regular file");
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << stream.rdbuf();
+  if (!stream) reject(path, text("cannot be read: ", std::strerror(errno)));
+  return contents.str();
+}
+
+// Checks format and check sum. Leaves in `rest` what follows the header.
+std::string take_header(const std::string& path, std::string_view& rest) {
+  const std::size_t begin = std::strlen(kFormat) + 1;
+  if (rest.substr(0, begin - 1) != kFormat) reject(path, "is no checkpoint of ddp_trainer");
+  const std::size_t end = rest.find('\n', begin);
+  std::uint32_t sum = 0;
+  if (end == std::string_view::npos || rest.size() - end <= sizeof sum)
+    reject(path, "is truncated");
+  std::memcpy(&sum, rest.data() + rest.size() - sizeof sum, sizeof sum);
+  rest.remove_suffix(sizeof sum);
+  if (sum != check_sum(rest)) reject(path, "is damaged or truncated: its check sum is wrong");
+  const std::string header(rest.substr(begin, end - begin));
+  rest.remove_prefix(end + 1);
+  return header;
+}
+
+Checkpoint take_checkpoint(const std::string& path, const json& header, std::string_view rest,
+                           const TrainingPlan& plan, std::uint32_t data) {
+  if (header.at("training") != identity(plan)) {
+    reject(path, text("is of another training: it has ", header.at("training").get<std::string>(),
+                      "; this one has ", identity(plan)));
+  }
+  if (header.at("data") != data) reject(path, "is of a training with other data; see --data");
+  Checkpoint checkpoint;
+  checkpoint.steps = header.at("steps");
+  for (const json& epoch : header.at("epochs")) checkpoint.epochs.push_back(epoch_from(epoch));
+  const std::size_t count = Layout(plan.widths).parameters();
+  const std::size_t states = plan.optimizer.states();
+  if (header.at("states") != states || rest.size() != (1 + states) * count * sizeof(float))
+    reject(path, "has not the length it says");
+  checkpoint.parameters = take(rest, count);
+  for (std::size_t i = 0; i < states; ++i) checkpoint.states.push_back(take(rest, count));
+  return checkpoint;
+}
+
 // Everything of all ranks' shares of an optimizer state.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
@@ -98,45 +143,23 @@ std::string identity(const TrainingPlan& plan) {
               plan.bfloat16 ? ", bfloat16 gradients" : ", float32 gradients");
 }
 
-Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) reject(path, text("cannot be read: ", std::strerror(errno)));
-  std::ostringstream contents;
-  contents << stream.rdbuf();
-  const std::string file = contents.str();
+Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan, std::uint32_t data) {
+  const std::string file = contents_of(path);
   std::string_view rest = file;
-  std::uint32_t sum = 0;
-  if (rest.substr(0, std::strlen(kFormat)) != kFormat)
-    reject(path, "is no checkpoint of ddp_trainer");
-  const std::size_t line_end = rest.find('\n', std::strlen(kFormat) + 1);
-  if (rest.size() < sizeof sum || line_end == std::string_view::npos) reject(path, "is truncated");
-  std::memcpy(&sum, rest.data() + rest.size() - sizeof sum, sizeof sum);
-  rest.remove_suffix(sizeof sum);
-  if (sum != check_sum(rest)) reject(path, "is damaged or truncated: its check sum is wrong");
-  const json header =
-      json::parse(rest.substr(std::strlen(kFormat) + 1, line_end - std::strlen(kFormat) - 1));
-  if (header.at("training") != identity(plan)) {
-    reject(path, text("is of another training: it has ", header.at("training").get<std::string>(),
-                      "; this one has ", identity(plan)));
+  const std::string header = take_header(path, rest);
+  try {
+    return take_checkpoint(path, json::parse(header), rest, plan, data);
+  } catch (const json::exception& error) {
+    reject(path, text("has a header that cannot be read: ", error.what()));
   }
-  rest.remove_prefix(line_end + 1);
-  Checkpoint checkpoint;
-  checkpoint.steps = header.at("steps");
-  for (const json& epoch : header.at("epochs")) checkpoint.epochs.push_back(epoch_from(epoch));
-  const std::size_t count = Layout(plan.widths).parameters();
-  const std::size_t states = header.at("states");
-  if (rest.size() != (1 + states) * count * sizeof(float))
-    reject(path, "has not the length it says");
-  checkpoint.parameters = take(rest, count);
-  for (std::size_t i = 0; i < states; ++i) checkpoint.states.push_back(take(rest, count));
-  return checkpoint;
 }
 
-void write_checkpoint(const std::string& path, const TrainingPlan& plan,
+void write_checkpoint(const std::string& path, const TrainingPlan& plan, std::uint32_t data,
                       const Checkpoint& checkpoint) {
   json epochs = json::array();
   for (const EpochReport& epoch : checkpoint.epochs) epochs.push_back(to_json(epoch));
   const json header{{"training", identity(plan)},
+                    {"data", data},
                     {"steps", checkpoint.steps},
                     {"states", checkpoint.states.size()},
                     {"epochs", epochs}};

@@ -17,6 +17,7 @@ namespace ddp_trainer {
 namespace {
 
 constexpr int kBrightest = 16;
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 [[noreturn]] void reject(const std::string& path, std::size_t line, const std::string& why) {
   throw RunError(text("data file ", path, ", line ", line, ": ", why));
@@ -36,6 +37,8 @@ std::string read_all(const std::string& path) {
     const int count = gzread(file.get(), piece.data(), piece.size());
     if (count <= 0) break;
     all.append(piece.data(), static_cast<std::size_t>(count));
+    if (all.size() > kMostBytes)
+      throw RunError(text("data file ", path, " has more than ", kMostBytes >> 20, " MiB"));
   }
   int status = Z_OK;
   std::string_view why = gzerror(file.get(), &status);
@@ -57,6 +60,8 @@ void parse_line(const std::string& path, std::size_t line, std::string_view word
   while (true) {
     int value = 0;
     const auto [stopped, error] = std::from_chars(at, end, value);
+    if (error == std::errc::result_out_of_range)
+      reject(path, line, text("column ", column + 1, " is a huge number"));
     if (error != std::errc() || (stopped != end && *stopped != ','))
       reject(path, line, text("column ", column + 1, " is no number"));
     const int most =
@@ -106,6 +111,14 @@ Split split(const Dataset& all) {
     part.pixels.insert(part.pixels.end(), all.sample(index), all.sample(index) + Dataset::kPixels);
     part.classes.push_back(all.classes[index]);
   }
+  if (parts.test.size() == 0) throw RunError("the data have fewer than 5 samples: none for a test");
+  const auto add = [&](const auto& values) {
+    parts.check_sum = static_cast<std::uint32_t>(
+        crc32_z(parts.check_sum, reinterpret_cast<const Bytef*>(values.data()),
+                values.size() * sizeof values[0]));
+  };
+  add(all.pixels);
+  add(all.classes);
   return parts;
 }
 

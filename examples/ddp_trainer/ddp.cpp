@@ -25,14 +25,14 @@ class Ddp final : public GradientSync {
   void reduce(Gradients& gradients) override {
     if (full_ > begun_) begin_bucket(gradients);
     work_.join();
-    gradients.from_wire(*rank_.compute, 0, full_);
+    gradients.from_wire(rank_, 0, full_);
     begun_ = full_ = 0;
   }
 
  private:
   void begin_bucket(Gradients& gradients) {
     const Range bucket{begun_, full_};
-    gradients.to_wire(*rank_.compute, bucket.begin, bucket.end);
+    gradients.to_wire(rank_, bucket.begin, bucket.end);
     work_.begin("all-reduce", gradients.wire_bytes(bucket.size()), [&] {
       void* const part = gradients.wire(bucket.begin);
       check(hcclAllReduce(part, part, bucket.size(), gradients.wire_type(), hcclSum,

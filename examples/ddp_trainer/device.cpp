@@ -9,8 +9,7 @@
 namespace ddp_trainer {
 namespace {
 
-std::string last_words() {
-  const char* message = hcclGetLastErrorMessage();
+std::string behind(const char* message) {
   return message == nullptr || *message == '\0' ? "" : text(": ", message);
 }
 
@@ -18,12 +17,14 @@ std::string last_words() {
 
 void check(synStatus status, const char* call) {
   if (status == synSuccess) return;
-  throw RunError(text(call, " returned ", static_cast<int>(status), last_words()));
+  const std::string reason = behind(synGetLastErrorMessage());
+  throw RunError(text(call, ": ", synGetErrorString(status), reason));
 }
 
 void check(hcclResult_t result, const char* call) {
   if (result == hcclSuccess) return;
-  throw RunError(text(call, " returned ", hcclGetErrorString(result), last_words()));
+  const std::string reason = behind(hcclGetLastErrorMessage());
+  throw RunError(text(call, ": ", hcclGetErrorString(result), reason));
 }
 
 Device::Device(int module) {
@@ -68,7 +69,8 @@ void Stream::wait_for(const Event& event) {
 void Stream::synchronize() { check(synStreamSynchronize(handle_), "synStreamSynchronize"); }
 
 Memory::Memory(const Device& device, std::size_t bytes) : device_(device.id()) {
-  check(synDeviceMalloc(device_, bytes, 0, 0, &address_), "synDeviceMalloc");
+  check(synDeviceMalloc(device_, bytes, 0, 0, &address_),
+        text("synDeviceMalloc of ", bytes, " bytes").c_str());
   const hcclResult_t result = hcclEmulationHostView(address_, bytes, &host_);
   if (result != hcclSuccess) synDeviceFree(device_, address_, 0);
   check(result, "hcclEmulationHostView");

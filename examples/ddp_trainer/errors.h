@@ -10,4 +10,10 @@ using hccl_perf::RunError;
 using hccl_perf::text;
 using hccl_perf::UsageError;
 
+// What all ranks find out together: one of them says it.
+class SharedError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
 }  // namespace ddp_trainer

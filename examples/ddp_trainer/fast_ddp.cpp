@@ -11,7 +11,7 @@ class FastDdp final : public GradientSync {
   explicit FastDdp(const Rank& rank) : rank_(rank), work_(rank) {}
 
   void reduce(Gradients& gradients) override {
-    gradients.to_wire(*rank_.compute, 0, gradients.count());
+    gradients.to_wire(rank_, 0, gradients.count());
     work_.begin("all-reduce", gradients.wire_bytes(gradients.count()), [&] {
       check(hcclAllReduce(gradients.wire(0), gradients.wire(0), gradients.count(),
                           gradients.wire_type(), hcclSum, rank_.communicator,
@@ -19,7 +19,7 @@ class FastDdp final : public GradientSync {
             "hcclAllReduce");
     });
     work_.join();
-    gradients.from_wire(*rank_.compute, 0, gradients.count());
+    gradients.from_wire(rank_, 0, gradients.count());
   }
 
  private:

@@ -40,8 +40,8 @@ class Gradients {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
   // Queue the conversion of [begin, end), if there is one.
-  void to_wire(Stream& stream, std::size_t begin, std::size_t end);
-  void from_wire(Stream& stream, std::size_t begin, std::size_t end);
+  void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
+  void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 
  private:
   Buffer<float> values_;
@@ -67,18 +67,18 @@ class GradientSync {
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // The parameters this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
-  // While the last way back of a step is queued: [begin, end), which follows what was ready before,
-  // will be complete when the compute stream comes to here.
+  // While the last backward pass of a step is queued: [begin, end), which follows what was ready
+  // before, will be complete when the compute stream comes to here.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
-  // Behind the way back. The compute stream waits for the sums.
+  // Behind the backward pass. The compute stream waits for the sums.
   virtual void reduce(Gradients& gradients) = 0;
   // Behind the update. The compute stream waits until the parameters are everybody's.
   virtual void share(Buffer<float>& /*parameters*/) {}
 };
 
-// "ddp": buckets of gradients are reduced while the way back goes on.
+// "ddp": buckets of gradients are reduced while the backward pass goes on.
 [[nodiscard]] std::unique_ptr<GradientSync> make_ddp(const Rank& rank, std::size_t bucket_bytes);
-// "fast_ddp": one all-reduce of all gradients after the way back.
+// "fast_ddp": one all-reduce of all gradients after the backward pass.
 [[nodiscard]] std::unique_ptr<GradientSync> make_fast_ddp(const Rank& rank);
 // "sharded": each rank gets the sums of its share, updates that, and all gather the parameters.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sharded(const Rank& rank);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients and their copies in bfloat16.
 #include "gradient_sync.h"
+#include "trace.h"
 
 #include <bit>
 
@@ -24,18 +25,20 @@ Gradients::Gradients(const Device& device, std::size_t count, bool bfloat16)
   if (bfloat16) halves_ = std::make_unique<Buffer<std::uint16_t>>(device, count);
 }
 
-void Gradients::to_wire(Stream& stream, std::size_t begin, std::size_t end) {
+void Gradients::to_wire(const Rank& rank, std::size_t begin, std::size_t end) {
   if (!halves_) return;
-  stream.launch([from = values_.host(), to = halves_->host(), begin, end] {
-    for (std::size_t i = begin; i < end; ++i) to[i] = to_bfloat16(from[i]);
-  });
+  rank.trace->launch(*rank.compute, "to bfloat16",
+                     [from = values_.host(), to = halves_->host(), begin, end] {
+                       for (std::size_t i = begin; i < end; ++i) to[i] = to_bfloat16(from[i]);
+                     });
 }
 
-void Gradients::from_wire(Stream& stream, std::size_t begin, std::size_t end) {
+void Gradients::from_wire(const Rank& rank, std::size_t begin, std::size_t end) {
   if (!halves_) return;
-  stream.launch([from = halves_->host(), to = values_.host(), begin, end] {
-    for (std::size_t i = begin; i < end; ++i) to[i] = from_bfloat16(from[i]);
-  });
+  rank.trace->launch(*rank.compute, "from bfloat16",
+                     [from = halves_->host(), to = values_.host(), begin, end] {
+                       for (std::size_t i = begin; i < end; ++i) to[i] = from_bfloat16(from[i]);
+                     });
 }
 
 }  // namespace ddp_trainer

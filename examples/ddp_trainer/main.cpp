@@ -41,11 +41,39 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
+// Reads when it is first asked, and makes sure that rank 0 can write.
+class Reader {
+ public:
+  Reader(const Options& options, int ranks, bool has_rank_0)
+      : options_(options), ranks_(ranks), has_rank_0_(has_rank_0) {}
+
+  const Inputs& operator()() {
+    if (!inputs_ && has_rank_0_) require_writable_files(options_);
+    if (!inputs_) inputs_.emplace(read_inputs(options_, ranks_));
+    return *inputs_;
+  }
+
+ private:
+  const Options& options_;
+  int ranks_;
+  bool has_rank_0_;
+  std::optional<Inputs> inputs_;
+};
+
+// What every rank knows, one says on each node.
+[[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
+  board.record(place.rank).reported = true;
+  if (place.local_rank == 0) hccl_perf::report_error(what);
+  std::_Exit(EXIT_FAILURE);
+}
+
 // Never returns unless the rank has come to the end.
-void run(const Options& options, const Inputs& inputs, const Place& place, hccl_perf::Board& board,
-         bool supervised, const hccl_perf::IdExchange& exchange) {
+void run(const Options& options, const ReadInputs& read, const Place& place,
+         hccl_perf::Board& board, bool supervised, const hccl_perf::IdExchange& exchange) {
   try {
-    run_rank(options, inputs, place, [&] { return unique_id(exchange, place.rank == 0); });
+    run_rank(options, read, place, [&] { return unique_id(exchange, place.rank == 0); });
+  } catch (const SharedError& error) {
+    end_together(board, place, error.what());
   } catch (const std::exception& error) {
     hccl_perf::fail_rank(board, place.rank, supervised, error.what());
   }
@@ -75,14 +103,14 @@ int run_here(const Options& options) {
   if (!share.is_all()) meet_at_master();
   std::optional<hccl_perf::IdExchange> at_address;
   if (!share.is_all()) at_address = exchange_by_address();
-  if (share.first == 0) require_writable_files(options);
-  const Inputs inputs = read_inputs(options, share.ranks);
+  Reader reader(options, share.ranks, share.first == 0);
+  if (share.is_all()) reader();  // one line, before there are processes
   hccl_perf::Board board(share.ranks, 0);
   const hccl_perf::LaunchPlan plan{share.here, 1, 0, share.first};
   return hccl_perf::launch(plan, board, [&](const hccl_perf::ChildLinks& links) {
     const int rank = share.first + links.process;
     const hccl_perf::PeerWatch watch(board, rank, 1, links.notice, 0);
-    run(options, inputs, {rank, share.ranks, links.process}, board, true,
+    run(options, std::ref(reader), {rank, share.ranks, links.process}, board, true,
         at_address ? *at_address : hccl_perf::exchange_by_pipe(*links.id, share.here - 1));
     return EXIT_SUCCESS;
   });
@@ -98,18 +126,18 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (launch.size == 0) launch.size = hccl_perf::PmixClient().job_size();
   const bool has_agent = hccl_perf::value_of(&std::getenv, "TORCHELASTIC_RUN_ID") != nullptr;
   if (launch.launcher == "torchrun" && !has_agent) meet_at_master();
-  if (launch.rank == 0) require_writable_files(options);
-  const Inputs inputs = read_inputs(options, launch.size);
+  Reader reader(options, launch.size, launch.rank == 0);
   hccl_perf::Board board(launch.size, 0);
   const int local_rank = launch.local_rank >= 0 ? launch.local_rank : launch.rank;
-  run(options, inputs, {launch.rank, launch.size, local_rank}, board, false,
+  run(options, std::ref(reader), {launch.rank, launch.size, local_rank}, board, false,
       hccl_perf::exchange_between_launched(launch, &std::getenv));
   return EXIT_SUCCESS;
 }
 
-// What is wrong for every rank alike, one of them says.
+// What is wrong before ranks have joined is wrong for all that one launcher has started alike, and
+// one of them says it. Ranks with variables of their own may have been started one by one.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
-  return !launch || launch->rank == 0;
+  return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }
 
 int run_program(int argc, char** argv) {

@@ -10,30 +10,31 @@ namespace {
 
 constexpr std::size_t kBlock = 256;  // outputs whose sums stay in the nearest cache
 
-// Below 1/4, to the nearest multiple of 2^-24: the sum with 3/4 has no smaller bits.
+// To the nearest multiple of 2^-21, if it is between -2 and 2: floats from 4 to 8 have no smaller
+// bits.
 inline float round_to_grid(float value) {
-  constexpr float kShift = 0.75F;
+  constexpr float kShift = 6;
   return (value + kShift) - kShift;
 }
 
 }  // namespace
 
-void multiply_add(const float* x, const float* w, const float* bias, float* y, std::size_t rows,
-                  std::size_t inputs, std::size_t outputs) {
+void multiply_add(const float* x, const float* w, const float* bias, float* y, Dense shape) {
+  const auto [rows, inputs, outputs] = shape;
   for (std::size_t row = 0; row < rows; ++row) std::copy(bias, bias + outputs, y + row * outputs);
   for (std::size_t input = 0; input < inputs; ++input) {
     const float* const from = w + input * outputs;
     for (std::size_t row = 0; row < rows; ++row) {
       const float factor = x[row * inputs + input];
-      if (factor == 0.0F) continue;  // half of them, after a rectifier
+      if (factor == 0.0F) continue;  // half of them, after a ReLU
       float* const to = y + row * outputs;
       for (std::size_t output = 0; output < outputs; ++output) to[output] += factor * from[output];
     }
   }
 }
 
-void multiply_transposed(const float* dy, const float* w, float* dx, std::size_t rows,
-                         std::size_t inputs, std::size_t outputs) {
+void multiply_transposed(const float* dy, const float* w, float* dx, Dense shape) {
+  const auto [rows, inputs, outputs] = shape;
   constexpr std::size_t kLanes = 16;
   for (std::size_t input = 0; input < inputs; ++input) {
     const float* const weights = w + input * outputs;
@@ -53,13 +54,19 @@ void multiply_transposed(const float* dy, const float* w, float* dx, std::size_t
   }
 }
 
+float gradient_limit(std::size_t parts) {
+  constexpr float kExact = 8;  // 2^24 multiples of 2^-21
+  constexpr float kRounded = 2;
+  return std::min(kExact / static_cast<float>(parts), kRounded);
+}
+
 void add_gradient(const float* x, const float* dy, float* gradient, float* bias_gradient,
-                  std::size_t rows, std::size_t inputs, std::size_t outputs) {
+                  Dense shape, float limit) {
+  const auto [rows, inputs, outputs] = shape;
   std::array<float, kBlock> sums{};
   for (std::size_t first = 0; first < outputs; first += kBlock) {
     const std::size_t count = std::min(kBlock, outputs - first);
-    for (std::size_t input = 0; input <= inputs;
-         ++input) {  // the last one is the bias's, which is 1
+    for (std::size_t input = 0; input <= inputs; ++input) {  // the last is the bias's, which is 1
       std::fill_n(sums.begin(), count, 0.0F);
       for (std::size_t row = 0; row < rows; ++row) {
         const float factor = input == inputs ? 1.0F : x[row * inputs + input];
@@ -68,7 +75,8 @@ void add_gradient(const float* x, const float* dy, float* gradient, float* bias_
         for (std::size_t i = 0; i < count; ++i) sums[i] += factor * from[i];
       }
       float* const to = (input == inputs ? bias_gradient : gradient + input * outputs) + first;
-      for (std::size_t i = 0; i < count; ++i) to[i] += round_to_grid(sums[i]);
+      for (std::size_t i = 0; i < count; ++i)
+        to[i] += round_to_grid(std::clamp(sums[i], -limit, limit));
     }
   }
 }

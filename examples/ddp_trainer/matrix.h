@@ -7,19 +7,27 @@
 
 namespace ddp_trainer {
 
+struct Dense {
+  std::size_t rows;  // samples
+  std::size_t inputs;
+  std::size_t outputs;
+};
+
 // y[rows x outputs] = x[rows x inputs] w[inputs x outputs] + bias
-void multiply_add(const float* x, const float* w, const float* bias, float* y, std::size_t rows,
-                  std::size_t inputs, std::size_t outputs);
+void multiply_add(const float* x, const float* w, const float* bias, float* y, Dense shape);
 
 // dx[rows x inputs] = dy[rows x outputs] w^T
-void multiply_transposed(const float* dy, const float* w, float* dx, std::size_t rows,
-                         std::size_t inputs, std::size_t outputs);
+void multiply_transposed(const float* dy, const float* w, float* dx, Dense shape);
 
 // Adds x^T dy to gradient[inputs x outputs], and the sums of dy's columns to `bias_gradient`, each
-// rounded to a multiple of 2^-24 first. Sums of such numbers are exact in float as long as they
-// stay below 1: the same bits in whatever order and parts they are added up, and so for every
-// number of ranks.
+// first clipped to +-`limit` and rounded to a multiple of 2^-21.
 void add_gradient(const float* x, const float* dy, float* gradient, float* bias_gradient,
-                  std::size_t rows, std::size_t inputs, std::size_t outputs);
+                  Dense shape, float limit);
+
+// For add_gradient(), if so many parts make up a sum: no sum can leave +-8, up to which multiples
+// of 2^-21 are exact in float. So it has the same bits in whatever order its parts are added up,
+// and by whatever number of ranks. Of a sample's own gradient that is +-8, but for fewer than 4
+// parts.
+[[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

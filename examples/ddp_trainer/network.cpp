@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way forth and back through the layers.
+// The forward and backward passes.
 #include "network.h"
 
 #include "matrix.h"
@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-constexpr double kLossUnit = 4294967296.0;  // 2^32
+constexpr double kLossUnit = 0x1p28;
 
 // Of one sample: where the highest output is, and log(sum(exp(outputs))).
 struct Softmax {
@@ -56,9 +56,20 @@ void initialize(const Layout& layout, std::uint64_t seed, float* parameters) {
 }
 
 void Score::add(double sample_loss, bool is_correct) {
-  loss += std::llround(sample_loss * kLossUnit);
+  if (sample_loss < kHighestLoss) {
+    loss += std::llround(sample_loss * kLossUnit);
+  } else {
+    ++diverged;  // or no number
+  }
   correct += is_correct ? 1 : 0;
   ++samples;
+}
+
+void Score::add(const Score& other) {
+  loss += other.loss;
+  correct += other.correct;
+  samples += other.samples;
+  diverged += other.diverged;
 }
 
 double Score::mean_loss() const {
@@ -69,7 +80,8 @@ double Score::accuracy() const {
   return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
 }
 
-Network::Network(const Device& device, const Layout& layout, std::size_t rows) : layout_(layout) {
+Network::Network(const Device& device, const Layout& layout, std::size_t rows, float gradient_limit)
+    : layout_(layout), gradient_limit_(gradient_limit) {
   for (const Layer& layer : layout.layers()) {
     outputs_.push_back(std::make_unique<Buffer<float>>(device, rows * layer.outputs));
     deltas_.push_back(std::make_unique<Buffer<float>>(device, rows * layer.outputs));
@@ -80,8 +92,8 @@ void Network::forward(const float* parameters, const float* input, std::size_t r
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const Layer& layer = layout_.layers()[i];
     float* const output = outputs_[i]->host();
-    multiply_add(input, parameters + layer.weights, parameters + layer.biases, output, rows,
-                 layer.inputs, layer.outputs);
+    multiply_add(input, parameters + layer.weights, parameters + layer.biases, output,
+                 {rows, layer.inputs, layer.outputs});
     if (i + 1 < outputs_.size()) {
       const std::size_t count = rows * layer.outputs;
       for (std::size_t at = 0; at < count; ++at) output[at] = std::max(output[at], 0.0F);
@@ -119,15 +131,15 @@ void Network::backward(std::size_t number, const float* parameters, const float*
   const Layer& layer = layout_.layers()[number];
   const float* const below = number == 0 ? input : outputs_[number - 1]->host();
   const float* const delta = deltas_[number]->host();
-  add_gradient(below, delta, gradients + layer.weights, gradients + layer.biases, rows,
-               layer.inputs, layer.outputs);
+  add_gradient(below, delta, gradients + layer.weights, gradients + layer.biases,
+               {rows, layer.inputs, layer.outputs}, gradient_limit_);
   if (number == 0) return;
   float* const delta_below = deltas_[number - 1]->host();
-  multiply_transposed(delta, parameters + layer.weights, delta_below, rows, layer.inputs,
-                      layer.outputs);
+  multiply_transposed(delta, parameters + layer.weights, delta_below,
+                      {rows, layer.inputs, layer.outputs});
   const std::size_t count = rows * layer.inputs;
   for (std::size_t at = 0; at < count; ++at) {
-    if (below[at] <= 0) delta_below[at] = 0;  // the rectifier was shut
+    if (below[at] <= 0) delta_below[at] = 0;  // where the ReLU let nothing through
   }
 }
 

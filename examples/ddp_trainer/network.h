@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A multi-layer perceptron with rectifiers and a softmax, differentiated by hand.
+// A multi-layer perceptron with ReLUs and a softmax, differentiated by hand.
 #pragma once
 
 #include "device.h"
@@ -19,7 +19,7 @@ struct Layer {
 };
 
 // Where each layer's parameters, and likewise their gradients, lie in one flat buffer: those of the
-// last layer first, in the order in which the way back has their gradients ready.
+// last layer first, in the order in which the backward pass has their gradients ready.
 class Layout {
  public:
   // `widths`: inputs, hidden layers, outputs.
@@ -37,11 +37,16 @@ void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
 // Sums over samples, exact in any order: what ranks add up.
 struct Score {
-  std::int64_t loss = 0;     // in units of 2^-32
+  // Of one sample; two million of them fit a sum.
+  static constexpr double kHighestLoss = 16384;
+
+  std::int64_t loss = 0;     // in units of 2^-28
   std::int64_t correct = 0;  // samples
   std::int64_t samples = 0;
+  std::int64_t diverged = 0;  // samples whose loss is higher, or no number; not in `loss`
 
   void add(double sample_loss, bool is_correct);
+  void add(const Score& other);
   [[nodiscard]] double mean_loss() const;
   [[nodiscard]] double accuracy() const;
 };
@@ -49,12 +54,13 @@ struct Score {
 // The activations of up to `rows` samples in device memory, and the kernels that fill them.
 class Network {
  public:
-  Network(const Device& device, const Layout& layout, std::size_t rows);
+  // `gradient_limit` as add_gradient() takes it.
+  Network(const Device& device, const Layout& layout, std::size_t rows, float gradient_limit);
 
   // Kernels; `rows` samples of the input and their classes.
   void forward(const float* parameters, const float* input, std::size_t rows);
-  // Loss and hits of the last forward, and where it begins the way back the derivative of
-  // `scale` times the sum of losses.
+  // Loss and hits of the last forward pass; begin_backward() sets out from the derivative of
+  // `scale` times the sum of its losses.
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
   // Of one layer, from the last to the first: adds to its part of `gradients`.
@@ -63,6 +69,7 @@ class Network {
 
  private:
   const Layout& layout_;
+  float gradient_limit_;
   std::vector<std::unique_ptr<Buffer<float>>> outputs_;  // of each layer
   std::vector<std::unique_ptr<Buffer<float>>> deltas_;   // derivatives of the loss by them
 };

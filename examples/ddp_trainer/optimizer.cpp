@@ -9,8 +9,7 @@ namespace ddp_trainer {
 
 Optimizer::Optimizer(const OptimizerOptions& options, const Device& device, Range range)
     : options_(options), range_(range) {
-  const std::size_t states = options.kind == OptimizerOptions::Kind::sgd ? 1 : 2;
-  for (std::size_t i = 0; i < states; ++i) {
+  for (std::size_t i = 0; i < options.states(); ++i) {
     states_.push_back(std::make_unique<Buffer<float>>(device, range.size()));
     std::fill_n(states_.back()->host(), range.size(), 0.0F);
   }

@@ -18,6 +18,9 @@ struct OptimizerOptions {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float weight_decay = 0;
+
+  // Floats it keeps for each parameter.
+  [[nodiscard]] std::size_t states() const { return kind == Kind::sgd ? 1 : 2; }
 };
 
 class Optimizer {

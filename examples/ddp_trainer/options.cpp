@@ -4,8 +4,11 @@
 
 #include "errors.h"
 
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -28,26 +31,56 @@ std::string digits_path() {
 
 // What is given in other words than it is kept.
 struct Written {
-  std::vector<std::size_t> hidden{128, 64};
+  std::string hidden = "128,64";
   std::string optimizer = "sgd";
   std::string gradients = "float32";
   double bucket_mib = 25;
-  float rate = 0;
+  std::optional<float> rate;
 };
+
+// CLI::Range takes what is no number, and tells of bounds it does not have.
+CLI::Validator between(double least, double most) {
+  const auto check = [least, most](const std::string& written) {
+    double value = NAN;
+    const char* const end = written.data() + written.size();
+    const auto [stopped, error] = std::from_chars(written.data(), end, value);
+    const bool is_number = error == std::errc() && stopped == end;
+    if (is_number && value >= least && value <= most) return std::string();
+    return text('\'', written, "' is not a number from ", least, " to ", most);
+  };
+  return {check, text("from ", least, " to ", most)};
+}
+
+// "128,64"
+std::vector<std::size_t> parse_widths(const std::string& written) {
+  constexpr std::size_t kMost = 1 << 16;
+  std::vector<std::size_t> widths;
+  const char* at = written.data();
+  const char* const end = at + written.size();
+  for (;;) {
+    std::size_t width = 0;
+    const auto [stopped, error] = std::from_chars(at, end, width);
+    if (error != std::errc() || width < 1 || width > kMost || (stopped != end && *stopped != ','))
+      throw UsageError(text("--hidden: '", written, "' is not a list of widths from 1 to ", kMost,
+                            " such as 128,64"));
+    widths.push_back(width);
+    if (stopped == end) return widths;
+    at = stopped + 1;
+  }
+}
 
 void add_training_options(CLI::App& app, Options& options, Written& written) {
   TrainingPlan& plan = options.plan;
   plan.sampling.batch = 128;
   plan.sampling.micro_batch = 16;
-  options.epochs = 30;
+  options.epochs = 40;
   app.add_option("--hidden", written.hidden, "widths of the hidden layers, first to last")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 16))
-      ->default_str("128,64");
+      ->capture_default_str();
   app.add_option("--epochs", options.epochs, "how often each sample is seen")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--seed", plan.seed, "of the first weights and of the order of the samples")
+      ->check(between(0, 0x1p53))
       ->capture_default_str();
   app.add_option("--batch", plan.sampling.batch, "samples of a step, over all ranks")
       ->check(CLI::Range(1, 1 << 20))
@@ -61,29 +94,30 @@ void add_training_options(CLI::App& app, Options& options, Written& written) {
       ->check(CLI::IsMember(kOptimizers))
       ->capture_default_str();
   app.add_option("--rate", written.rate, "learning rate (0.1 with sgd, 0.002 with adamw)")
-      ->check(CLI::PositiveNumber);
+      ->check(between(1e-9, 1e9));
   app.add_option("--momentum", plan.optimizer.momentum, "of sgd")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(between(0, 1))
       ->default_str(text(plan.optimizer.momentum));
   app.add_option("--weight-decay", plan.optimizer.weight_decay,
                  "how much of each weight a step takes away, relative to the rate")
-      ->check(CLI::NonNegativeNumber)
+      ->check(between(0, 1e9))
       ->capture_default_str();
 }
 
 void add_synchronisation_options(CLI::App& app, Options& options, Written& written) {
   app.add_option("-g", options.processes, "start this many processes, a device each")
       ->check(CLI::Range(1, 8));
-  app.add_option("--mode", options.mode_name,
-                 "ddp (buckets reduced while the way back goes on), fast_ddp (one all-reduce after "
-                 "it) or sharded (reduce-scatter, update of a share, all-gather)")
+  app.add_option(
+         "--mode", options.mode_name,
+         "ddp (buckets reduced while the backward pass goes on), fast_ddp (one all-reduce after "
+         "it) or sharded (reduce-scatter, update of a share, all-gather)")
       ->check(CLI::IsMember(kModes))
       ->capture_default_str();
   app.add_option("--gradients", written.gradients, "how gradients travel: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--bucket-mib", written.bucket_mib, "MiB of gradients in a bucket of --mode ddp")
-      ->check(CLI::Range(0.001, 4096.0))
+      ->check(between(0.001, 4096))
       ->capture_default_str();
 }
 
@@ -101,12 +135,13 @@ void add_file_options(CLI::App& app, Options& options) {
 void complete(Options& options, const Written& written) {
   TrainingPlan& plan = options.plan;
   plan.widths = {Dataset::kPixels};
-  plan.widths.insert(plan.widths.end(), written.hidden.begin(), written.hidden.end());
+  const std::vector<std::size_t> hidden = parse_widths(written.hidden);
+  plan.widths.insert(plan.widths.end(), hidden.begin(), hidden.end());
   plan.widths.push_back(Dataset::kClasses);
   plan.optimizer.kind = kOptimizers.at(written.optimizer);
   plan.bfloat16 = written.gradients == "bfloat16";
   const bool sgd = plan.optimizer.kind == OptimizerOptions::Kind::sgd;
-  plan.optimizer.rate = written.rate > 0 ? written.rate : sgd ? 0.1F : 0.002F;
+  plan.optimizer.rate = written.rate.value_or(sgd ? 0.1F : 0.002F);
   options.mode = kModes.at(options.mode_name);
   options.bucket_bytes = static_cast<std::size_t>(written.bucket_mib * (1 << 20));
 }
@@ -130,6 +165,10 @@ std::variant<Options, HelpText> parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(text(error.what(), "; --help lists the options"));
   }
+  for (const char* file : {"--data", "--checkpoint", "--plot", "--trace", "--json"}) {
+    if (app.count(file) > 0 && app[file]->as<std::string>().empty())
+      throw UsageError(text(file, " names no file"));
+  }
   options.processes_given = app.count("-g") > 0;
   complete(options, written);
   return options;
@@ -140,10 +179,10 @@ TrainingPlan plan_for(const Options& options, int ranks) {
   plan.sampling.ranks = ranks;
   const std::size_t share = plan.sampling.micro_batch * static_cast<std::size_t>(ranks);
   if (plan.sampling.batch % share != 0) {
-    throw UsageError(text("a batch of ", plan.sampling.batch,
-                          " does not divide into micro-batches of ", plan.sampling.micro_batch,
-                          " for ", ranks, " ranks; give a --batch that is a multiple of ", share,
-                          ", or another --micro-batch"));
+    throw UsageError(
+        text("a batch of ", plan.sampling.batch, " does not divide into micro-batches of ",
+             plan.sampling.micro_batch, " for ", ranks, ranks == 1 ? " rank" : " ranks",
+             "; give a --batch that is a multiple of ", share, ", or another --micro-batch"));
   }
   return plan;
 }

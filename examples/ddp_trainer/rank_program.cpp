@@ -2,15 +2,18 @@
 // Joining, training, reporting, leaving.
 #include "rank_program.h"
 
+#include "agreement.h"
 #include "errors.h"
 #include "progress.h"
 #include "report.h"
 #include "report_file.h"
 
-#include <array>
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include <zlib.h>
 
@@ -43,29 +46,35 @@ class Communicator {
   hcclComm_t handle_ = nullptr;
 };
 
-// Everybody's spans, by rank.
-std::vector<std::vector<Span>> gather_spans(const Trace& trace, const Rank& rank) {
-  const std::vector<Span> mine = trace.spans();
-  const auto ranks = static_cast<std::size_t>(rank.ranks);
-  Buffer<std::uint64_t> counts(*rank.device, ranks);
-  counts.host()[rank.rank] = mine.size();
-  check(hcclAllGather(counts.device(static_cast<std::size_t>(rank.rank)), counts.device(), 1,
-                      hcclUint64, rank.communicator, rank.network->handle()),
-        "hcclAllGather");
-  rank.network->synchronize();
-  const std::size_t most = *std::max_element(counts.host(), counts.host() + ranks);
-  Buffer<Span> send(*rank.device, most);
-  Buffer<Span> all(*rank.device, most * ranks);
-  std::copy(mine.begin(), mine.end(), send.host());
-  check(hcclAllGather(send.device(), all.device(), most * sizeof(Span), hcclUint8,
-                      rank.communicator, rank.network->handle()),
-        "hcclAllGather");
-  rank.network->synchronize();
-  std::vector<std::vector<Span>> spans;
-  for (std::size_t i = 0; i < ranks; ++i) {
-    const Span* const first = all.host() + i * most;
-    spans.emplace_back(first, first + counts.host()[i]);
+// Everybody's spans by rank, on rank 0; the others send theirs.
+std::vector<std::vector<Span>> collect_spans(const Trace& trace, const Rank& rank) {
+  std::vector<Span> mine = trace.spans();
+  const std::vector<std::uint64_t> counts = gather<std::uint64_t>(mine.size(), rank);
+  const bool is_root = rank.rank == 0;
+  const std::uint64_t room =
+      is_root ? std::accumulate(counts.begin() + 1, counts.end(), 0UL) : mine.size();
+  Buffer<Span> travelling(*rank.device, std::max<std::uint64_t>(room, 1));
+  if (!is_root) std::ranges::copy(mine, travelling.host());
+  check(hcclGroupStart(), "hcclGroupStart");
+  std::uint64_t at = 0;
+  for (int peer = 1; is_root && peer < rank.ranks; ++peer) {
+    const std::uint64_t count = counts[static_cast<std::size_t>(peer)];
+    check(hcclRecv(travelling.device(at), count * sizeof(Span), hcclUint8, peer, rank.communicator,
+                   rank.network->handle()),
+          "hcclRecv");
+    at += count;
   }
+  if (!is_root) {
+    check(hcclSend(travelling.device(), mine.size() * sizeof(Span), hcclUint8, 0, rank.communicator,
+                   rank.network->handle()),
+          "hcclSend");
+  }
+  check(hcclGroupEnd(), "hcclGroupEnd");
+  rank.network->synchronize();
+  std::vector<std::vector<Span>> spans{std::move(mine)};
+  const Span* next = travelling.host();
+  for (std::size_t peer = 1; is_root && peer < counts.size(); next += counts[peer++])
+    spans.emplace_back(next, next + counts[peer]);
   return spans;
 }
 
@@ -89,6 +98,7 @@ class RankProgram {
   }
 
   void run() {
+    require_same_start(start(), rank_);
     say(heading(options_, inputs_.plan, trainer_.layout().parameters()));
     if (!epochs_.empty()) {
       say(text("continues from ", options_.checkpoint_path, " after epoch ", epochs_.size()));
@@ -98,9 +108,21 @@ class RankProgram {
     }
     write_files();
     say(final_line(epochs_));
+    if (unsaid_ != 0)
+      throw RunError(text("cannot write to standard output: ", std::strerror(unsaid_)));
   }
 
  private:
+  // With what ranks must agree on because they communicate accordingly.
+  Start start() {
+    const std::string training =
+        text(identity(inputs_.plan), ", ", options_.epochs, " epochs, mode ", options_.mode_name,
+             ", buckets of ", options_.bucket_bytes, " bytes",
+             options_.checkpoint_path.empty() ? "" : ", a checkpoint",
+             options_.trace_path.empty() ? "" : ", a trace");
+    return {training, inputs_.data.check_sum, weights_check_sum(), trainer_.steps_done()};
+  }
+
   void run_epoch(int epoch) {
     epochs_.push_back(trainer_.run_epoch(epoch, [&](std::size_t done, std::size_t of) {
       if (rank_.rank == 0) {
@@ -112,36 +134,35 @@ class RankProgram {
     if (options_.checkpoint_path.empty()) return;
     Checkpoint checkpoint = save(trainer_, rank_);
     checkpoint.epochs = epochs_;
-    if (rank_.rank == 0) write_checkpoint(options_.checkpoint_path, inputs_.plan, checkpoint);
+    if (rank_.rank == 0) {
+      write_checkpoint(options_.checkpoint_path, inputs_.plan, inputs_.data.check_sum, checkpoint);
+    }
   }
 
   void write_files() {
     if (!options_.trace_path.empty()) {
-      const auto spans = gather_spans(*rank_.trace, rank_);
+      const auto spans = collect_spans(*rank_.trace, rank_);
       if (rank_.rank == 0)
         hccl_perf::write_report("--trace", options_.trace_path, trace_text(spans));
     }
     if (rank_.rank != 0) return;
-    const Training training{options_, inputs_.plan, epochs_, weights()};
+    const Training training{options_, inputs_.plan, epochs_, weights_check_sum()};
     if (!options_.plot_path.empty())
       hccl_perf::write_report("--plot", options_.plot_path, plot_text(training));
     if (!options_.json_path.empty())
       hccl_perf::write_report("--json", options_.json_path, json_text(training));
   }
 
-  std::string weights() {
-    const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(trainer_.parameters().host()),
-                             trainer_.layout().parameters() * sizeof(float));
-    std::array<char, 16> written{};
-    std::snprintf(written.data(), written.size(), "%08lx", sum);
-    return written.data();
+  std::uint32_t weights_check_sum() {
+    return static_cast<std::uint32_t>(
+        crc32_z(0, reinterpret_cast<const Bytef*>(trainer_.parameters().host()),
+                trainer_.layout().parameters() * sizeof(float)));
   }
 
   void say(const std::string& line) {
     if (rank_.rank != 0) return;
     progress_.clear();
-    std::puts(line.c_str());
-    std::fflush(stdout);
+    if (std::puts(line.c_str()) < 0 || std::fflush(stdout) != 0) unsaid_ = errno;
   }
 
   const Options& options_;
@@ -151,7 +172,20 @@ class RankProgram {
   Trainer trainer_;
   hccl_perf::Progress progress_;
   std::vector<EpochReport> epochs_;
+  int unsaid_ = 0;  // errno of a line that could not be written
 };
+
+const Inputs& read_together(const ReadInputs& read, const Rank& rank) {
+  const Inputs* inputs = nullptr;
+  std::string failure;
+  try {
+    inputs = &read();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  require_no_failure(failure, rank);
+  return *inputs;
+}
 
 }  // namespace
 
@@ -174,12 +208,14 @@ Inputs read_inputs(const Options& options, int ranks) {
     throw UsageError(text("a batch of ", inputs.plan.sampling.batch, " is more than the ", samples,
                           " samples to train with; give a smaller --batch"));
   }
-  if (!options.checkpoint_path.empty() && std::filesystem::exists(options.checkpoint_path))
-    inputs.checkpoint = read_checkpoint(options.checkpoint_path, inputs.plan);
+  if (!options.checkpoint_path.empty() && std::filesystem::exists(options.checkpoint_path)) {
+    inputs.checkpoint =
+        read_checkpoint(options.checkpoint_path, inputs.plan, inputs.data.check_sum);
+  }
   return inputs;
 }
 
-void run_rank(const Options& options, const Inputs& inputs, const Place& place,
+void run_rank(const Options& options, const ReadInputs& read, const Place& place,
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make) {
   Device device(place.local_rank);
   Communicator communicator(place, get_id());
@@ -187,14 +223,16 @@ void run_rank(const Options& options, const Inputs& inputs, const Place& place,
     Stream compute(device);
     Stream network(device);
     Trace trace(!options.trace_path.empty());
-    RankProgram(
-        options, inputs,
-        {place.rank, place.ranks, communicator.handle(), &compute, &network, &device, &trace}, make)
-        .run();
+    const Rank rank{place.rank, place.ranks, communicator.handle(), &compute, &network,
+                    &device,    &trace};
+    RankProgram(options, read_together(read, rank), rank, make).run();
     communicator.destroy();
+  } catch (const SharedError&) {
+    throw;
   } catch (const RunError& error) {
+    const std::string what = error.what();
     const std::string failure = communicator.failure();
-    throw RunError(failure.empty() ? error.what() : text(error.what(), ": ", failure));
+    throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
 }

@@ -16,7 +16,6 @@ struct Place {
   int local_rank = 0;
 };
 
-// All that is read before ranks join, so that bad input ends the program before they do.
 struct Inputs {
   TrainingPlan plan;
   Split data;
@@ -30,9 +29,12 @@ using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, con
 // What --mode says.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// `get_id` gives the unique id to join with, called once a device is held. Rank 0 prints and
-// writes the files. Throws RunError.
-void run_rank(const Options& options, const Inputs& inputs, const Place& place,
+// Gives what stays to the end. What it throws, all ranks throw as a SharedError.
+using ReadInputs = std::function<const Inputs&()>;
+
+// `get_id` gives the unique id to join with, called once a device is held; `read` is called when
+// all have joined. Rank 0 prints and writes the files. Throws RunError.
+void run_rank(const Options& options, const ReadInputs& read, const Place& place,
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make = make_sync);
 
 }  // namespace ddp_trainer

@@ -21,6 +21,12 @@ double share(const EpochReport& epoch) {
   return epoch.step_ms > 0 ? epoch.communication_ms / epoch.step_ms : 0;
 }
 
+std::string hexadecimal(std::uint32_t value) {
+  std::array<char, 16> written{};
+  std::snprintf(written.data(), written.size(), "%08x", value);
+  return written.data();
+}
+
 // Of the steps of all epochs.
 double samples_per_second(const std::vector<EpochReport>& epochs) {
   double samples = 0;
@@ -84,7 +90,7 @@ std::string json_text(const Training& training) {
                       {"mode", training.options.mode_name},
                       {"parameters", layout.parameters()},
                       {"epochs", epochs},
-                      {"weights_crc32", training.weights}}
+                      {"weights_crc32", hexadecimal(training.weights)}}
              .dump(2) +
          "\n";
 }

@@ -13,7 +13,7 @@ struct Training {
   Options options;
   TrainingPlan plan;
   std::vector<EpochReport> epochs;
-  std::string weights;  // check sum of the parameters
+  std::uint32_t weights = 0;  // check sum of the parameters
 };
 
 [[nodiscard]] std::string heading(const Options& options, const TrainingPlan& plan,

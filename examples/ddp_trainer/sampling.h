@@ -12,6 +12,14 @@ namespace ddp_trainer {
 [[nodiscard]] std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed,
                                                   int epoch);
 
+// By how many pixels a sample is moved in an epoch, so that a network does not learn it by heart:
+// three in ten by at most one pixel each way.
+struct Shift {
+  int right = 0;
+  int down = 0;
+};
+[[nodiscard]] Shift shift_of(std::uint32_t sample, std::uint64_t seed, int epoch);
+
 // A step takes `batch` samples in the order of the epoch, cut into micro-batches of `micro_batch`;
 // each rank takes as many of them, one after the other. Samples beyond whole batches wait for
 // another epoch's order.

@@ -24,7 +24,7 @@ class Sharded final : public GradientSync {
 
   void reduce(Gradients& gradients) override {
     const Range shard = shard_of(gradients.count());
-    gradients.to_wire(*rank_.compute, 0, gradients.count());
+    gradients.to_wire(rank_, 0, gradients.count());
     work_.begin("reduce-scatter", gradients.wire_bytes(gradients.count()), [&] {
       check(hcclReduceScatter(gradients.wire(0), gradients.wire(shard.begin), shard.size(),
                               gradients.wire_type(), hcclSum, rank_.communicator,
@@ -32,7 +32,7 @@ class Sharded final : public GradientSync {
             "hcclReduceScatter");
     });
     work_.join();
-    gradients.from_wire(*rank_.compute, shard.begin, shard.end);
+    gradients.from_wire(rank_, shard.begin, shard.end);
   }
 
   void share(Buffer<float>& parameters) override {

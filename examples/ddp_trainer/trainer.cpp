@@ -2,11 +2,30 @@
 // Queuing steps on the device and waiting for them.
 #include "trainer.h"
 
+#include "errors.h"
+#include "matrix.h"
+
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace ddp_trainer {
+namespace {
+
+// What comes in at the edge is empty.
+void copy_shifted(const float* sample, Shift shift, float* to) {
+  constexpr int kSide = Dataset::kSide;
+  for (int row = 0; row < kSide; ++row) {
+    for (int column = 0; column < kSide; ++column) {
+      const int from_row = row - shift.down;
+      const int from_column = column - shift.right;
+      const bool inside =
+          from_row >= 0 && from_row < kSide && from_column >= 0 && from_column < kSide;
+      to[row * kSide + column] = inside ? sample[from_row * kSide + from_column] : 0;
+    }
+  }
+}
+
+}  // namespace
 
 Trainer::Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, GradientSync& sync)
     : plan_(plan),
@@ -17,7 +36,8 @@ Trainer::Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, 
       parameters_(*rank.device, sync.padded(layout_.parameters())),
       gradients_(*rank.device, parameters_.count(), plan.bfloat16),
       optimizer_(plan.optimizer, *rank.device, sync.owned(parameters_.count())),
-      network_(*rank.device, layout_, plan.sampling.micro_batch),
+      network_(*rank.device, layout_, plan.sampling.micro_batch,
+               gradient_limit(plan.sampling.batch / plan.sampling.micro_batch)),
       input_(*rank.device, plan.sampling.own_samples() * plan.widths.front()) {
   std::fill_n(parameters_.host(), parameters_.count(), 0.0F);
   std::fill_n(gradients_.values().host(), gradients_.count(), 0.0F);
@@ -39,19 +59,24 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   for (std::size_t step = 0; step < steps; ++step) {
     rank_.trace->set_step(static_cast<std::uint32_t>(steps_done_ + 1));
     load_samples(data_.training, order.data() + sampling.first(step, rank_.rank),
-                 sampling.own_samples());
+                 sampling.own_samples(), epoch);
     run_step(marks_[step]);
     step_done(step + 1, steps);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  Score tested = test();
-  sum_over_ranks({&score_, &tested});
+  test();
+  sum_over_ranks({&score_, &tested_});
+  if (const std::int64_t diverged = score_.diverged + tested_.diverged; diverged > 0) {
+    throw SharedError(text("the training has diverged in epoch ", epoch, ": ", diverged,
+                           " samples have a loss above ", Score::kHighestLoss,
+                           " or none at all; give a lower --rate"));
+  }
   EpochReport report;
   report.epoch = epoch;
   report.loss = score_.mean_loss();
   report.accuracy = score_.accuracy();
-  report.test_loss = tested.mean_loss();
-  report.test_accuracy = tested.accuracy();
+  report.test_loss = tested_.mean_loss();
+  report.test_accuracy = tested_.accuracy();
   report.seconds = took.count();
   report.samples_per_second = static_cast<double>(steps * sampling.batch) / took.count();
   report.step_ms = took.count() * 1000 / static_cast<double>(steps);
@@ -60,12 +85,13 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
 }
 
 // The copy is queued; the host's side must not change before the step has ended.
-void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count) {
+void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
+                           std::optional<int> epoch) {
   host_input_.resize(count * Dataset::kPixels);
   classes_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(host_input_.data() + i * Dataset::kPixels, data.sample(which[i]),
-                Dataset::kPixels * sizeof(float));
+    const Shift shift = epoch ? shift_of(which[i], plan_.seed, *epoch) : Shift{};
+    copy_shifted(data.sample(which[i]), shift, host_input_.data() + i * Dataset::kPixels);
     classes_[i] = data.classes[which[i]];
   }
   check(
@@ -87,17 +113,15 @@ void Trainer::run_step(Marks& marks) {
   rank_.compute->synchronize();
 }
 
-// Forth and back. Gradients add up over the micro-batches; with the last one they are complete.
+// A forward and a backward pass. Gradients add up over the micro-batches; with the last one they
+// are complete.
 void Trainer::queue_micro_batch(std::size_t number, bool last) {
   const std::size_t rows = plan_.sampling.micro_batch;
   const float* const input = input_.host() + number * rows * Dataset::kPixels;
   const std::uint8_t* const classes = classes_.data() + number * rows;
   rank_.trace->launch(*rank_.compute, "forward", [=, this] {
     network_.forward(parameters_.host(), input, rows);
-    const Score score = network_.score(classes, rows);
-    score_.loss += score.loss;
-    score_.correct += score.correct;
-    score_.samples += score.samples;
+    score_.add(network_.score(classes, rows));
     network_.begin_backward(classes, rows, 1.0F / static_cast<float>(plan_.sampling.batch));
   });
   for (std::size_t layer = layout_.layers().size(); layer-- > 0;) {
@@ -126,45 +150,42 @@ void Trainer::mark(std::int64_t& when) const {
 }
 
 // Each rank takes an equal part of the test's samples, but for a remainder.
-Score Trainer::test() {
+void Trainer::test() {
   const std::size_t rows = plan_.sampling.micro_batch;
   const auto ranks = static_cast<std::size_t>(rank_.ranks);
   const auto rank = static_cast<std::size_t>(rank_.rank);
   const std::size_t begin = data_.test.size() * rank / ranks;
   const std::size_t end = data_.test.size() * (rank + 1) / ranks;
-  Score score;
+  tested_ = {};
   std::vector<std::uint32_t> which;
   for (std::size_t at = begin; at < end; at += rows) {
     which.clear();
     for (std::size_t i = at; i < std::min(at + rows, end); ++i)
       which.push_back(static_cast<std::uint32_t>(i));
     load_samples(data_.test, which.data(), which.size());
-    rank_.compute->launch([&] {
-      network_.forward(parameters_.host(), input_.host(), which.size());
-      const Score part = network_.score(classes_.data(), which.size());
-      score.loss += part.loss;
-      score.correct += part.correct;
-      score.samples += part.samples;
+    rank_.compute->launch([this, count = which.size()] {
+      network_.forward(parameters_.host(), input_.host(), count);
+      tested_.add(network_.score(classes_.data(), count));
     });
     rank_.compute->synchronize();
   }
-  return score;
 }
 
 void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
-  Buffer<std::int64_t> sums(*rank_.device, 3 * scores.size());
+  constexpr std::size_t kValues = 4;
+  Buffer<std::int64_t> sums(*rank_.device, kValues * scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const Score& score = *scores[i];
-    const std::int64_t values[3] = {score.loss, score.correct, score.samples};
-    std::copy_n(values, 3, sums.host() + 3 * i);
+    const std::int64_t values[kValues] = {score.loss, score.correct, score.samples, score.diverged};
+    std::copy_n(values, kValues, sums.host() + kValues * i);
   }
   check(hcclAllReduce(sums.device(), sums.device(), sums.count(), hcclInt64, hcclSum,
                       rank_.communicator, rank_.network->handle()),
         "hcclAllReduce");
   rank_.network->synchronize();
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const std::int64_t* const values = sums.host() + 3 * i;
-    *scores[i] = {values[0], values[1], values[2]};
+    const std::int64_t* const values = sums.host() + kValues * i;
+    *scores[i] = {values[0], values[1], values[2], values[3]};
   }
 }
 

@@ -10,6 +10,7 @@
 #include "trace.h"
 
 #include <functional>
+#include <optional>
 
 namespace ddp_trainer {
 
@@ -45,7 +46,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains and tests; all ranks get the same report.
+  // Trains and tests; all ranks get the same report. Throws SharedError if the training diverges.
   [[nodiscard]] EpochReport run_epoch(int epoch, const StepDone& step_done);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -60,12 +61,14 @@ class Trainer {
     std::int64_t reduce, reduced, updated, shared;
   };
 
-  void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count);
+  // Of the training in an `epoch`, or of the test.
+  void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
+                    std::optional<int> epoch = std::nullopt);
   void run_step(Marks& marks);
   void queue_micro_batch(std::size_t number, bool last);
   void queue_update(Marks& marks);
   void mark(std::int64_t& when) const;
-  [[nodiscard]] Score test();
+  void test();
   void sum_over_ranks(const std::vector<Score*>& scores) const;
   [[nodiscard]] double communication_seconds() const;
 
@@ -81,7 +84,8 @@ class Trainer {
   Buffer<float> input_;            // samples of a step, or of a part of the test
   std::vector<float> host_input_;  // on its way there
   std::vector<std::uint8_t> classes_;
-  Score score_;
+  Score score_;               // of the epoch
+  Score tested_;              // behind it
   std::vector<Marks> marks_;  // of the epoch's steps; queued kernels write here
   std::uint64_t steps_done_ = 0;
 };

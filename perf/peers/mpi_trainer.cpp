@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // ddp_trainer's loop with MPI_Allreduce for its gradients: what its communication is compared with.
+// With --no-communication as the first word each rank trains for itself, to show what any
+// communication adds.
 #include "errors.h"
 #include "rank_program.h"
 #include "report_error.h"
 
 #include <cstdlib>
+#include <cstring>
 
 #include <mpi.h>
 
 namespace ddp_trainer {
 namespace {
 
-// One blocking all-reduce behind the way back, in place and on the compute stream.
+// One blocking all-reduce behind the backward pass, in place and on the compute stream.
 class MpiSync final : public GradientSync {
  public:
   explicit MpiSync(const Rank& rank) : rank_(rank) {}
@@ -27,6 +30,11 @@ class MpiSync final : public GradientSync {
 
  private:
   Rank rank_;
+};
+
+class NoSync final : public GradientSync {
+ public:
+  void reduce(Gradients& /*gradients*/) override {}
 };
 
 hcclUniqueId broadcast_id(int rank) {
@@ -46,13 +54,22 @@ int run_program(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   hccl_perf::set_program_name("mpi_trainer");
   try {
+    if (provided < MPI_THREAD_SERIALIZED) throw RunError("this MPI takes calls of one thread only");
+    const bool alone = argc > 1 && std::strcmp(argv[1], "--no-communication") == 0;
+    if (alone) {
+      argv[1] = argv[0];
+      ++argv, --argc;
+    }
     const auto parsed = parse_options(argc, argv);
     if (std::holds_alternative<HelpText>(parsed)) throw UsageError("the options are ddp_trainer's");
-    const auto& options = std::get<Options>(parsed);
+    auto options = std::get<Options>(parsed);
+    options.mode_name = alone ? "no communication" : "MPI_Allreduce";
+    const Inputs inputs = read_inputs(options, ranks);
     run_rank(
-        options, read_inputs(options, ranks), {rank, ranks, rank},
+        options, [&]() -> const Inputs& { return inputs; }, {rank, ranks, rank},
         [rank] { return broadcast_id(rank); },
-        [](const Options&, const Rank& place) -> std::unique_ptr<GradientSync> {
+        [alone](const Options&, const Rank& place) -> std::unique_ptr<GradientSync> {
+          if (alone) return std::make_unique<NoSync>();
           return std::make_unique<MpiSync>(place);
         });
   } catch (const std::exception& error) {

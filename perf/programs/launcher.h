@@ -14,8 +14,7 @@ struct LaunchPlan {
   int processes = 1;
   int threads = 1;     // ranks per process
   double timeout = 0;  // seconds; 0: none
-  int first_rank =
-      0;  // process p has ranks [first_rank + p * threads, first_rank + (p + 1) * threads)
+  int first_rank = 0;  // process p has `threads` ranks from first_rank + p * threads on
 };
 
 // What a child shares with its siblings besides the board.

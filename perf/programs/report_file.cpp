@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string_view>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace hccl_perf {
@@ -42,6 +44,48 @@ std::filesystem::path canonical(const std::string& path) {
 
 // Beside the target, so that a rename is enough.
 std::string temporary_for(const std::string& target) { return text(target, ".tmp.", getpid()); }
+
+// A file that is being written. It has no name until it is complete, where the file system can do
+// that: then nothing stays of one whose writer is killed.
+struct Output {
+  int descriptor = -1;
+  std::string name;  // empty: none yet
+};
+
+Output beside(const std::string& target) {
+  constexpr mode_t kMode = 0666;
+  const std::filesystem::path parent = std::filesystem::path(target).parent_path();
+  const int unnamed =
+      open(parent.empty() ? "." : parent.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
+  if (unnamed >= 0) return {unnamed, ""};
+  const std::string name = temporary_for(target);
+  return {open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode), name};
+}
+
+bool write_all(int descriptor, std::string_view left) {
+  while (!left.empty()) {
+    const ssize_t put = write(descriptor, left.data(), left.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    left.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+// Replaces what had the name. After a crash of the machine the name has the old contents or all of
+// the new.
+bool take_name(Output& output, const std::string& target) {
+  if (fsync(output.descriptor) != 0) return false;
+  if (output.name.empty()) {
+    const std::string name = temporary_for(target);
+    const std::string link = text("/proc/self/fd/", output.descriptor);
+    unlink(name.c_str());
+    if (linkat(AT_FDCWD, link.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      return false;
+    output.name = name;
+  }
+  return std::rename(output.name.c_str(), target.c_str()) == 0;
+}
 
 }  // namespace
 
@@ -75,15 +119,15 @@ void require_distinct(const std::vector<NamedReport>& reports) {
 void write_report(const std::string& option, const std::string& path, const std::string& contents) {
   const bool direct = is_special(path);
   const std::string target = direct ? path : target_of(path);
-  const std::string written_to = direct ? target : temporary_for(target);
-  std::ofstream file(written_to);
-  file << contents;
-  file.close();
-  const bool complete =
-      !file.fail() && (direct || std::rename(written_to.c_str(), target.c_str()) == 0);
-  if (complete) return;
+  Output output = direct ? Output{open(path.c_str(), O_WRONLY | O_CLOEXEC), ""} : beside(target);
+  if (output.descriptor >= 0 && write_all(output.descriptor, contents) &&
+      (direct || take_name(output, target))) {
+    close(output.descriptor);
+    return;
+  }
   const std::string why = std::strerror(errno);
-  if (!direct) unlink(written_to.c_str());
+  if (output.descriptor >= 0) close(output.descriptor);
+  if (!output.name.empty()) unlink(output.name.c_str());
   throw RunError(text(option, ": cannot write ", target, ": ", why));
 }
 

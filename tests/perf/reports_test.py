@@ -136,18 +136,20 @@ class Micro(unittest.TestCase):
 
 
 class Trainers(unittest.TestCase):
-    def side(self, label, steps, communication):
+    def side(self, label, steps, exposed):
         made = trainers.Side(label, [], {})
-        made.steps, made.communication = steps, communication
+        made.steps, made.exposed = steps, exposed
         return made
 
-    def verdicts(self, ddp_steps, communication):
-        ours = [self.side("hccl, ddp", ddp_steps, communication), self.side("hccl, fast_ddp", [10, 10], [2, 2])]
-        return [reached for _, reached in trainers.goals(1 << 20, ours, [self.side("Open MPI", [12, 12], [3, 3])])]
+    def verdicts(self, ddp_steps, exposed):
+        ours = [self.side("hccl, ddp", ddp_steps, exposed), self.side("hccl, fast_ddp", [10, 10], [2, 2])]
+        race = trainers.Race(1 << 20, ours, [self.side("Open MPI", [12, 12], [3, 3])], self.side("alone", [8, 8], []))
+        self.assertIn("| Open MPI | 12 | 4 | 3 |", race.show(8))
+        return [reached for _, reached in race.goals()]
 
     def test_goals_are_judged_within_rounds(self):
-        self.assertEqual(self.verdicts([10, 10], [1, 2]), [True, True, True])
-        self.assertEqual(self.verdicts([10.4, 10.8], [2.5, 2.5]), [False, True, False])
+        self.assertEqual(self.verdicts([10, 10], [1, 2]), [True, True, True, True, True])
+        self.assertEqual(self.verdicts([10.8, 10.8], [2.5, 2.5]), [False, False, True, True, False])
 
 
 if __name__ == "__main__":

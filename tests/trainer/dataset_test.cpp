@@ -59,6 +59,19 @@ TEST(Digits, AreAllThere) {
   EXPECT_EQ(parts.training.size() + parts.test.size(), all.size());
 }
 
+TEST(Digits, HaveACheckSum) {
+  const Dataset all = read_digits(TRAINER_DATA);
+  Dataset other = all;
+  other.classes.back() = static_cast<std::uint8_t>(9 - other.classes.back());
+  EXPECT_EQ(split(all).check_sum, split(all).check_sum);
+  EXPECT_NE(split(all).check_sum, split(other).check_sum);
+}
+
+TEST(Digits, AreEnoughForATest) {
+  const File file(line(1, 1) + line(1, 2) + line(1, 3) + line(1, 4));
+  EXPECT_THROW(static_cast<void>(split(read_digits(file.path()))), RunError);
+}
+
 TEST(Digits, MayBeUncompressed) {
   const File file(line(16, 3) + line(0, 9));
   const Dataset data = read_digits(file.path());
@@ -72,6 +85,7 @@ TEST(Digits, WrongFilesAreNamedWithTheLine) {
   EXPECT_NE(complaint(line(17, 1)).find("line 1: column 1 is 17, not 0 to 16"), std::string::npos);
   EXPECT_NE(complaint(line(1, 10)).find("column 65 is 10, not 0 to 9"), std::string::npos);
   EXPECT_NE(complaint(line(-1, 1)).find("column 1 is -1"), std::string::npos);
+  EXPECT_NE(complaint("99999999999\n").find("column 1 is a huge number"), std::string::npos);
   EXPECT_NE(complaint("a\n").find("line 1: column 1 is no number"), std::string::npos);
   EXPECT_NE(complaint("\n").find("line 1: column 1 is no number"), std::string::npos);
   EXPECT_NE(complaint(line(1, 1) + "1,2").find("line 2: ends without a line feed"),

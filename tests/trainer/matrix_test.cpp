@@ -4,6 +4,7 @@
 
 #include "errors.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -28,11 +29,7 @@ void expect_near(const Floats& got, const std::vector<double>& wanted) {
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-4) << i;
 }
 
-struct Shape {
-  std::size_t rows, inputs, outputs;
-};
-
-class Products : public testing::TestWithParam<Shape> {};
+class Products : public testing::TestWithParam<Dense> {};
 
 TEST_P(Products, AreThoseOfPlainLoops) {
   const auto [rows, inputs, outputs] = GetParam();
@@ -58,14 +55,14 @@ TEST_P(Products, AreThoseOfPlainLoops) {
     }
   }
   Floats result(y.size());
-  multiply_add(x.data(), w.data(), bias.data(), result.data(), rows, inputs, outputs);
+  multiply_add(x.data(), w.data(), bias.data(), result.data(), GetParam());
   expect_near(result, y);
   result.assign(dx.size(), NAN);
-  multiply_transposed(dy.data(), w.data(), result.data(), rows, inputs, outputs);
+  multiply_transposed(dy.data(), w.data(), result.data(), GetParam());
   expect_near(result, dx);
   result.assign(dw.size(), 0.25F);
   Floats bias_gradient(outputs, 0.5F);
-  add_gradient(x.data(), dy.data(), result.data(), bias_gradient.data(), rows, inputs, outputs);
+  add_gradient(x.data(), dy.data(), result.data(), bias_gradient.data(), GetParam(), 2);
   expect_near(result, dw);
   expect_near(bias_gradient, db);
 }
@@ -76,39 +73,67 @@ TEST_P(Products, OfASampleDoNotDependOnTheOthers) {
   const Floats w = drawn(inputs * outputs, 6);
   const Floats bias = drawn(outputs, 7);
   Floats together(rows * outputs);
-  multiply_add(x.data(), w.data(), bias.data(), together.data(), rows, inputs, outputs);
+  multiply_add(x.data(), w.data(), bias.data(), together.data(), GetParam());
   Floats alone(outputs);
   const std::size_t last = rows - 1;
-  multiply_add(x.data() + last * inputs, w.data(), bias.data(), alone.data(), 1, inputs, outputs);
+  multiply_add(x.data() + last * inputs, w.data(), bias.data(), alone.data(), {1, inputs, outputs});
   EXPECT_EQ(alone, Floats(together.end() - static_cast<std::ptrdiff_t>(outputs), together.end()));
 }
 
-// Four batches, added up in two ways.
+// Four batches, added up in two ways; with gradients that are small, that nearly reach the limit,
+// and that are clipped.
 TEST_P(Products, GradientsAddUpToTheSameBitsInAnyOrder) {
-  const auto [rows, inputs, outputs] = GetParam();
-  const auto sum_of = [&](std::initializer_list<unsigned> batches) {
-    Floats sum(inputs * outputs + outputs);
-    for (const unsigned batch : batches) {
-      const Floats x = drawn(rows * inputs, 10 + batch);
-      const Floats dy = drawn(rows * outputs, 20 + batch, 0.01F);
-      add_gradient(x.data(), dy.data(), sum.data(), sum.data() + inputs * outputs, rows, inputs,
-                   outputs);
-    }
-    return sum;
-  };
-  const Floats one = sum_of({0, 1, 2, 3});
-  EXPECT_EQ(one, sum_of({3, 1, 0, 2}));
-  Floats two = sum_of({2, 3});
-  const Floats rest = sum_of({1, 0});
-  for (std::size_t i = 0; i < two.size(); ++i) two[i] += rest[i];
-  EXPECT_EQ(one, two);
+  const Dense shape = GetParam();
+  const std::size_t weights = shape.inputs * shape.outputs;
+  for (const float scale : {0.01F, 0.5F, 3.0F, 1000.0F}) {
+    const auto sum_of = [&](std::initializer_list<unsigned> batches) {
+      Floats sum(weights + shape.outputs);
+      for (const unsigned batch : batches) {
+        const Floats x = drawn(shape.rows * shape.inputs, 10 + batch);
+        const Floats dy = drawn(shape.rows * shape.outputs, 20 + batch, scale);
+        add_gradient(x.data(), dy.data(), sum.data(), sum.data() + weights, shape,
+                     gradient_limit(4));
+      }
+      return sum;
+    };
+    const Floats one = sum_of({0, 1, 2, 3});
+    EXPECT_EQ(one, sum_of({3, 1, 0, 2}));
+    Floats two = sum_of({2, 3});
+    const Floats rest = sum_of({1, 0});
+    for (std::size_t i = 0; i < two.size(); ++i) two[i] += rest[i];
+    EXPECT_EQ(one, two);
+  }
+}
+
+TEST(GradientLimit, KeepsSumsBelowEight) {
+  for (const std::size_t parts : {1U, 2U, 3U, 4U, 5U, 8U, 100U}) {
+    EXPECT_LE(gradient_limit(parts) * static_cast<float>(parts), 8) << parts;
+    EXPECT_LE(gradient_limit(parts), 2);
+  }
+  EXPECT_EQ(gradient_limit(8), 1);
+}
+
+// The nearest multiples, on both sides of zero.
+TEST(GradientLimit, LeavesMultiples) {
+  const float one = 1;
+  const float zero = 0;
+  for (const float value : drawn(2000, 30, 2)) {
+    float sum = 0;
+    float bias = 0;
+    add_gradient(&one, &value, &sum, &bias, {1, 1, 1}, 2);
+    EXPECT_EQ(std::nearbyint(sum * 0x1p21F), sum * 0x1p21F) << value;
+    EXPECT_NEAR(sum, value, 0x1p-22);
+    EXPECT_EQ(bias, sum);
+    add_gradient(&zero, &value, &sum, &bias, {1, 1, 1}, 0.5F);
+    EXPECT_EQ(bias - sum, std::clamp(sum, -0.5F, 0.5F));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Products,
-                         testing::Values(Shape{1, 1, 1}, Shape{16, 64, 128}, Shape{3, 17, 300},
-                                         Shape{7, 5, 15}, Shape{2, 130, 257}),
+                         testing::Values(Dense{1, 1, 1}, Dense{16, 64, 128}, Dense{3, 17, 300},
+                                         Dense{7, 5, 15}, Dense{2, 130, 257}),
                          [](const auto& suite) {
-                           const Shape& shape = suite.param;
+                           const Dense& shape = suite.param;
                            return text(shape.rows, "x", shape.inputs, "x", shape.outputs);
                          });
 

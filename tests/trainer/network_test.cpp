@@ -3,6 +3,7 @@
 #include "network.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -33,7 +34,7 @@ class Derivatives : public testing::Test {
 
   Device device_{0};
   Layout layout_{{6, 8, 7, 10}};
-  Network network_{device_, layout_, kRows};
+  Network network_{device_, layout_, kRows, 2};
   std::vector<float> input_;
   std::vector<float> parameters_;
   const std::uint8_t classes_[kRows] = {3, 0, 9, 9, 1};
@@ -68,6 +69,21 @@ TEST_F(Derivatives, ScoresCountHits) {
   EXPECT_GE(score.correct, 0);
   EXPECT_LE(score.correct, score.samples);
   EXPECT_GT(score.mean_loss(), 0);
+}
+
+TEST(Scores, CountWhatHasNoLoss) {
+  Score score;
+  score.add(0.5, true);
+  for (const double loss :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e9})
+    score.add(loss, false);
+  EXPECT_EQ(score.diverged, 3);
+  Score sum;
+  sum.add(score);
+  sum.add(score);
+  EXPECT_EQ(sum.diverged, 6);
+  EXPECT_EQ(sum.samples, 8);
+  EXPECT_EQ(sum.correct, 2);
 }
 
 TEST(Layout, PutsTheLastLayerFirst) {

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainings that are interrupted, and input that is not right.
+#include "dataset.h"
+#include "errors.h"
 #include "trainer_runs.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
+#include <memory>
 
 #include <signal.h>
 
 namespace ddp_trainer {
 namespace {
+
+// The data, uncompressed, with one class changed.
+std::string digits_with_another_class() {
+  std::string all;
+  const Dataset digits = read_digits(TRAINER_DATA);
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    for (std::size_t pixel = 0; pixel < Dataset::kPixels; ++pixel)
+      all += text(digits.sample(i)[pixel] * 16, ',');
+    all += text(i == 0 ? 9 - digits.classes[i] : static_cast<int>(digits.classes[i]), '\n');
+  }
+  return all;
+}
 
 // The pid of a rank, from the children of the program in the order they were started.
 pid_t rank_of(const Program& program, std::size_t rank) {
@@ -47,6 +63,76 @@ TEST(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
             undisturbed);
 }
 
+// Of the starters of two nodes with a rank each.
+std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
+  const std::string port = std::to_string(30000 + getpid() % 10000);
+  const auto start = [&](const Words& arguments, const char* node) {
+    Words words{"-g", "1", "--epochs", "3"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return std::make_unique<Program>(
+        command(words), Program::Variables{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port,
+                                           "WORLD_SIZE=2", std::string("NODE_RANK=") + node});
+  };
+  const auto one = start(first, "0");
+  const auto two = start(second, "1");
+  return {one->wait(), two->wait()};
+}
+
+// Both say so in one line.
+void expect_both_refuse(const Words& first, const Words& second, const std::string& part) {
+  for (const Outcome& outcome : run_two_nodes(first, second)) {
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.find("ddp_trainer: rank 1 on "), 0U) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Ranks, ThatStartDifferentlyDoNotTrain) {
+  const Folder folder;
+  const std::string state = folder.file("state");
+  ASSERT_EQ(run({"--epochs", "1", "--checkpoint", state}).status, 0);
+  const std::string before = contents_of(state);
+  expect_both_refuse({"--checkpoint", state}, {"--checkpoint", folder.file("none")},
+                     "starts after step 0, rank 0 after step 11");
+  expect_both_refuse({}, {"--seed", "2"}, "is to train otherwise than rank 0");
+  expect_both_refuse({}, {"--mode", "sharded"}, "mode sharded");
+  std::ofstream(folder.file("data")) << digits_with_another_class();
+  expect_both_refuse({}, {"--data", folder.file("data")}, "reads other data than rank 0");
+  expect_both_refuse({}, {"--data", folder.file("none")}, "none: No such file");
+  EXPECT_EQ(contents_of(state), before);
+}
+
+// Every rank hears of it, whatever started it.
+TEST(Ranks, HearThatOneCannotRead) {
+  const std::string port = std::to_string(20000 + getpid() % 10000);
+  const auto variables = [&](const char* rank) {
+    return Program::Variables{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "WORLD_SIZE=2",
+                              std::string("RANK=") + rank};
+  };
+  Program second(command({"--data", "/nowhere/digits"}), variables("1"));
+  const Outcome first = run({}, variables("0"));
+  EXPECT_NE(first.status, 0);
+  EXPECT_NE(first.err.find("rank 1 on "), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find("/nowhere/digits: No such file"), std::string::npos) << first.err;
+  EXPECT_NE(second.wait().status, 0);
+}
+
+TEST(Divergence, EndsTheTrainingAndWritesNothing) {
+  const Folder folder;
+  for (const char* mode : {"ddp", "sharded"}) {
+    const Outcome outcome = run({"-g", "4", "--rate", "1e9", "--mode", mode, "--checkpoint",
+                                 folder.file("state"), "--json", folder.file("run.json")});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.err.find("ddp_trainer: the training has diverged in epoch 1: "), 0U)
+        << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out.find("final:"), std::string::npos);
+    EXPECT_EQ(folder.names(), std::vector<std::string>{});
+  }
+}
+
 // One line that says `part`, and a status other than 0; nothing on stdout.
 void expect_refused(const Words& arguments, const std::string& part,
                     const Program::Variables& variables = {}) {
@@ -71,14 +157,28 @@ TEST(BadInput, OfTheCommandLineIsOneLine) {
                  "--trace and --json both name /tmp/./x");
 }
 
+TEST(BadInput, OfNumbersIsOneLine) {
+  for (const char* option : {"--rate", "--momentum", "--weight-decay", "--bucket-mib", "--seed"}) {
+    for (const char* value : {"nan", "inf", "-1", "1e99", "", "1x"})
+      expect_refused({option, value}, option);
+  }
+  expect_refused({"--rate", "1e-50"}, "--rate");
+  expect_refused({"--seed", "99999999999999999999"}, "--seed");
+  expect_refused({"--hidden", "1,,2"}, "'1,,2' is not a list of widths");
+  for (const char* option : {"--json", "--plot", "--trace", "--checkpoint", "--data"})
+    expect_refused({option, ""}, std::string(option) + " names no file");
+}
+
 TEST(BadInput, OfTheEnvironmentIsOneLine) {
   const Program::Variables node{"WORLD_SIZE=4", "NODE_RANK=2"};
   expect_refused({}, "give -g N for the N ranks of this node", node);
   expect_refused({"-g", "2"}, "WORLD_SIZE=4 has no 2 ranks (-g) for NODE_RANK=2", node);
   expect_refused({"-g", "3"}, "WORLD_SIZE=4 has no 3 ranks", {"WORLD_SIZE=4", "NODE_RANK=0"});
   expect_refused({"-g", "1"}, "none is set", node);
+  expect_refused({}, "MASTER_PORT='99999' is not a number from 1 to 65535",
+                 {"WORLD_SIZE=2", "RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=99999"});
   expect_refused({"-g", "1"}, "'x' is not a number from 0", {"WORLD_SIZE=4", "NODE_RANK=x"});
-  expect_refused({"-g", "1"}, "at most 64 ranks", {"WORLD_SIZE=65", "NODE_RANK=0"});
+  expect_refused({"-g", "1"}, "not a number from 1 to 64", {"WORLD_SIZE=65", "NODE_RANK=0"});
 }
 
 TEST(BadInput, OfTheDataIsOneLine) {
@@ -92,13 +192,32 @@ TEST(BadInput, OfTheDataIsOneLine) {
   expect_refused({"-g", "2", "--data", folder.file("narrow")}, "line 1: has 3 columns");
 }
 
+TEST(BadOutput, IsOneLine) {
+  for (const char* file : {"--json", "--plot", "--trace"}) {
+    const Outcome outcome = run({"-g", "2", "--epochs", "1", file, "/dev/full"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.err.find(file), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
+  }
+  const Outcome outcome = Program({"sh", "-c", command({})[0] + " --epochs 1 > /dev/full"}).wait();
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("cannot write to standard output: No space left"), std::string::npos)
+      << outcome.err;
+}
+
 TEST(BadInput, OfACheckpointIsOneLineAndLeavesItAsItIs) {
   const Folder folder;
+  expect_refused({"--checkpoint", "/dev/full"}, "checkpoint /dev/full is no regular file");
   const std::string path = folder.file("state");
   ASSERT_EQ(run({"--epochs", "1", "--hidden", "32", "--checkpoint", path}).status, 0);
   const std::string before = contents_of(path);
   expect_refused({"--epochs", "2", "--hidden", "33", "--checkpoint", path},
                  "is of another training");
+  std::ofstream(folder.file("data")) << digits_with_another_class();
+  expect_refused(
+      {"--epochs", "2", "--hidden", "32", "--checkpoint", path, "--data", folder.file("data")},
+      "is of a training with other data");
+  std::filesystem::remove(folder.file("data"));
   EXPECT_EQ(contents_of(path), before);
   for (const std::size_t kept :
        {std::size_t{0}, std::size_t{10}, std::size_t{100}, before.size() / 2, before.size() - 1}) {

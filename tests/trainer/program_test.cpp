@@ -20,8 +20,10 @@ Words with(Words words, const Words& more) {
   return words;
 }
 
-TEST(Training, LearnsTheDigits) {
-  const Outcome outcome = run({"-g", "8"});
+class Seeds : public testing::TestWithParam<const char*> {};
+
+TEST_P(Seeds, LearnTheDigits) {
+  const Outcome outcome = run({"-g", "8", "--seed", GetParam()});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const std::size_t last = outcome.out.rfind("final: ");
   ASSERT_NE(last, std::string::npos) << outcome.out;
@@ -35,9 +37,11 @@ TEST(Training, LearnsTheDigits) {
   EXPECT_TRUE(words) << outcome.out;
   EXPECT_EQ(loss + " " + accuracy + " " + speed, "loss test-accuracy samples/s");
   EXPECT_FALSE(words >> end) << "the last line is not the last";
-  EXPECT_LT(values[0], 0.05);
+  EXPECT_LT(values[0], 0.2);
   EXPECT_GE(values[1], 0.97);
 }
+
+INSTANTIATE_TEST_SUITE_P(Training, Seeds, testing::Values("1", "2", "3"));
 
 TEST(Training, IsTheSameForEveryNumberOfRanksAndMode) {
   const Curve alone = train(kShort);
@@ -54,6 +58,15 @@ TEST(Training, IsTheSameWithAdamWAndManyBuckets) {
   const Curve alone = train(adamw);
   EXPECT_EQ(train(with(adamw, {"-g", "4", "--bucket-mib", "0.01"})), alone);
   EXPECT_EQ(train(with(adamw, {"-g", "8", "--mode", "sharded"})), alone);
+}
+
+// Gradients of which some are clipped.
+TEST(Training, IsTheSameForEveryNumberOfRanksAlsoIfItIsWild) {
+  const Words wild{"--epochs", "2",           "--batch", "8",      "--micro-batch",
+                   "1",        "--optimizer", "adamw",   "--rate", "0.02"};
+  const Curve alone = train(wild);
+  EXPECT_EQ(train(with(wild, {"-g", "4", "--mode", "fast_ddp"})), alone);
+  EXPECT_EQ(train(with(wild, {"-g", "8", "--mode", "sharded"})), alone);
 }
 
 TEST(Training, DependsOnItsSeed) {

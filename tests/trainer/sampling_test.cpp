@@ -4,6 +4,7 @@
 #include "sampling.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -37,6 +38,21 @@ TEST(Sampling, RanksShareEachStep) {
     EXPECT_EQ(std::count(taken.begin(), taken.end(), 1), 11 * 128) << ranks;
     EXPECT_EQ(std::count(taken.begin(), taken.end(), 0), 1437 - 11 * 128) << ranks;
   }
+}
+
+TEST(Shifts, AreFewAndOfTheirEpoch) {
+  int moved = 0;
+  int others = 0;
+  for (std::uint32_t sample = 0; sample < 1000; ++sample) {
+    const auto [right, down] = shift_of(sample, 1, 1);
+    EXPECT_LE(std::abs(right), 1);
+    EXPECT_LE(std::abs(down), 1);
+    moved += right != 0 || down != 0 ? 1 : 0;
+    const Shift next = shift_of(sample, 1, 2);
+    others += next.right != right || next.down != down ? 1 : 0;
+  }
+  EXPECT_NEAR(moved, 1000 * 0.3 * 8 / 9, 60);
+  EXPECT_GT(others, 300);
 }
 
 }  // namespace
