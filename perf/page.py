@@ -32,7 +32,10 @@ def read_field(path, field):
 
 
 def machine_facts():
-    revision = output_of("git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe", "--always", "--dirty")
+    git = ("git", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    revision = output_of(*git, "describe", "--always")
+    if output_of(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"):
+        revision += "-dirty"  # not for the page that an earlier report was written to
     return {
         "processor": read_field("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)),

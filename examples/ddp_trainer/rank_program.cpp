@@ -97,7 +97,8 @@ class RankProgram {
     epochs_ = inputs.checkpoint->epochs;
   }
 
-  void run() {
+  // Returns 0, or the errno of a line that could not be written.
+  [[nodiscard]] int run() {
     require_same_start(start(), rank_);
     say(heading(options_, inputs_.plan, trainer_.layout().parameters()));
     if (!epochs_.empty()) {
@@ -108,8 +109,7 @@ class RankProgram {
     }
     write_files();
     say(final_line(epochs_));
-    if (unsaid_ != 0)
-      throw RunError(text("cannot write to standard output: ", std::strerror(unsaid_)));
+    return unsaid_;
   }
 
  private:
@@ -172,7 +172,7 @@ class RankProgram {
   Trainer trainer_;
   hccl_perf::Progress progress_;
   std::vector<EpochReport> epochs_;
-  int unsaid_ = 0;  // errno of a line that could not be written
+  int unsaid_ = 0;
 };
 
 const Inputs& read_together(const ReadInputs& read, const Rank& rank) {
@@ -219,13 +219,14 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make) {
   Device device(place.local_rank);
   Communicator communicator(place, get_id());
+  int unsaid = 0;
   try {
     Stream compute(device);
     Stream network(device);
     Trace trace(!options.trace_path.empty());
     const Rank rank{place.rank, place.ranks, communicator.handle(), &compute, &network,
                     &device,    &trace};
-    RankProgram(options, read_together(read, rank), rank, make).run();
+    unsaid = RankProgram(options, read_together(read, rank), rank, make).run();
     communicator.destroy();
   } catch (const SharedError&) {
     throw;
@@ -235,6 +236,8 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
     throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
+  // When all have left, so that the others do not take it for a failure of theirs.
+  if (unsaid != 0) throw RunError(text("cannot write to standard output: ", std::strerror(unsaid)));
 }
 
 }  // namespace ddp_trainer

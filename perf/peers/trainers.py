@@ -4,7 +4,7 @@
 turns in one run.
 
 Prints markdown on standard output and progress on standard error. What is measured: docs/performance.md. Expect about
-ten minutes on two idle cores, 4 with --quick."""
+ten minutes on two idle cores, five with --quick."""
 import argparse
 import json
 import os
@@ -38,13 +38,13 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
     parser.add_argument("--ranks", type=int, default=8, help="number of ranks (8)")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (3; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", metavar="FILE", help="write every sample")
     parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
-    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.rounds = options.rounds or (1 if options.quick else 3)
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--write"})
     if options.rounds < 1 or options.ranks not in (1, 2, 4, 8):
         parser.error("rounds must be positive, ranks 1, 2, 4 or 8")

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include <signal.h>
+#include <unistd.h>
 
 namespace ddp_trainer {
 namespace {
@@ -36,31 +37,68 @@ pid_t rank_of(const Program& program, std::size_t rank) {
   return all.at(rank);
 }
 
-TEST(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
-  const Folder folder;
-  const Words training{"-g", "4", "--epochs", "12", "--hidden", "64"};
-  const Curve undisturbed = train(training);
-  Words with_checkpoint = training;
-  with_checkpoint.insert(with_checkpoint.end(), {"--checkpoint", folder.file("state")});
-  Program program(command(with_checkpoint));
+// Also of one that nobody has waited for yet.
+bool has_ended(pid_t pid) {
+  std::ifstream file(text("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  return name_end == std::string::npos || line.substr(name_end, 3) == ") Z";
+}
+
+class Interrupted : public testing::Test {
+ protected:
+  const Words training_{"-g", "4", "--epochs", "12", "--hidden", "64"};
+
+  [[nodiscard]] Words with_checkpoint() const {
+    Words words = training_;
+    words.insert(words.end(), {"--checkpoint", folder_.file("state")});
+    return words;
+  }
+
+  Folder folder_;
+};
+
+class Interruption : public Interrupted, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
+  const std::size_t rank = GetParam();
+  Program program(command(with_checkpoint()));
   ASSERT_TRUE(program.wait_for_output("epoch  3/12"));
-  const pid_t victim = rank_of(program, 2);
+  const pid_t victim = rank_of(program, rank);
   kill(victim, SIGKILL);
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.status, 1);
-  const std::string name = "rank 2 (pid " + std::to_string(victim);
-  for (const char* survivor : {"0", "1", "3"}) {
-    const std::size_t line = outcome.err.find(std::string("ddp_trainer: rank ") + survivor + ": ");
+  const std::string name = text("rank ", rank, " (pid ", victim);
+  for (std::size_t survivor = 0; survivor < 4; ++survivor) {
+    if (survivor == rank) continue;
+    const std::size_t line = outcome.err.find(text("ddp_trainer: rank ", survivor, ": "));
     ASSERT_NE(line, std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.substr(line, outcome.err.find('\n', line) - line).find(name),
               std::string::npos)
         << outcome.err;
   }
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"state"});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
   // With other ranks and in another mode, to the same bits.
   EXPECT_EQ(train({"-g", "2", "--mode", "sharded", "--epochs", "12", "--hidden", "64",
-                   "--checkpoint", folder.file("state")}),
-            undisturbed);
+                   "--checkpoint", folder_.file("state")}),
+            train(training_));
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRank, Interruption, testing::Values(0U, 2U));
+
+TEST_F(Interrupted, StarterTakesAllRanksWithIt) {
+  Program program(command(with_checkpoint()));
+  ASSERT_TRUE(program.wait_for_output("epoch  3/12"));
+  std::vector<pid_t> ranks;
+  for (std::size_t rank = 0; rank < 4; ++rank) ranks.push_back(rank_of(program, rank));
+  kill(program.pid(), SIGKILL);
+  static_cast<void>(program.wait());
+  for (const pid_t rank : ranks) {
+    for (int tries = 0; tries < 10'000 && !has_ended(rank); ++tries) usleep(1000);
+    EXPECT_TRUE(has_ended(rank));
+  }
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
 }
 
 // Of the starters of two nodes with a rank each.
@@ -199,10 +237,12 @@ TEST(BadOutput, IsOneLine) {
     EXPECT_NE(outcome.err.find(file), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
   }
-  const Outcome outcome = Program({"sh", "-c", command({})[0] + " --epochs 1 > /dev/full"}).wait();
+  const Outcome outcome =
+      Program({"sh", "-c", command({})[0] + " -g 4 --epochs 1 > /dev/full"}).wait();
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("cannot write to standard output: No space left"), std::string::npos)
       << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 
 TEST(BadInput, OfACheckpointIsOneLineAndLeavesItAsItIs) {
