@@ -67,14 +67,16 @@ bool Engine::map_peers(Operation& op) {
 }
 
 // Measured: up to here plain stores still find enough of their lines in the caches, in the upper
-// part line by line.
+// part line by line. Where little is written for much that is read, it is better to leave the
+// caches to the latter sooner.
 reduce::StorePolicy Engine::store_policy(const Operation& op) const {
   if (op.slicing.slices() > 1) return reduce::StorePolicy::cached;  // stages are read at once
   const auto senders = static_cast<std::uint64_t>(node::senders(op.call, size_));
   const auto receivers = static_cast<std::uint64_t>(node::receivers(op.call, size_));
   const std::uint64_t read = op.part_bytes * senders;
   const std::uint64_t written = node::recv_bytes(op.call, size_) * receivers;
-  if (read + written > cache_bytes_ / 2 * 3) return reduce::StorePolicy::streaming;
+  const std::uint64_t most = 2 * written <= read ? cache_bytes_ : cache_bytes_ / 2 * 3;
+  if (read + written > most) return reduce::StorePolicy::streaming;
   return read + written > cache_bytes_ / 2 ? reduce::StorePolicy::interleaved
                                            : reduce::StorePolicy::cached;
 }
