@@ -130,12 +130,16 @@ std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& ra
 
 }  // namespace
 
+std::string layers(const TrainingPlan& plan) {
+  std::string list;
+  for (const std::size_t width : plan.widths) list += text(list.empty() ? "" : "-", width);
+  return "layers " + list;
+}
+
 std::string identity(const TrainingPlan& plan) {
   const OptimizerOptions& optimizer = plan.optimizer;
-  std::string layers;
-  for (const std::size_t width : plan.widths) layers += text(layers.empty() ? "" : "-", width);
-  return text("layers ", layers, ", seed ", plan.seed, ", batch ", plan.sampling.batch,
-              ", micro-batch ", plan.sampling.micro_batch, ", ",
+  return text(layers(plan), ", seed ", plan.seed, ", batch ", plan.sampling.batch, ", micro-batch ",
+              plan.sampling.micro_batch, ", ",
               optimizer.kind == OptimizerOptions::Kind::sgd
                   ? text("sgd with momentum ", optimizer.momentum)
                   : std::string("adamw"),

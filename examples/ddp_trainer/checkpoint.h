@@ -19,6 +19,9 @@ struct Checkpoint {
   std::vector<std::vector<float>> states;  // of the optimizer
 };
 
+// The widths of the network, as people read them: "layers 64-128-64-10".
+[[nodiscard]] std::string layers(const TrainingPlan& plan);
+
 // What must be the same for a training to go on as if it had not been interrupted.
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 

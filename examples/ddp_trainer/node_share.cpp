@@ -4,25 +4,16 @@
 
 #include "errors.h"
 
-#include <charconv>
 #include <cstring>
 
 namespace ddp_trainer {
 namespace {
 
 using hccl_perf::Environment;
+using hccl_perf::number_of;
 using hccl_perf::value_of;
 
 constexpr int kMostPorts = 65535;
-
-int number(const char* name, const char* written, int least, int most) {
-  int value = 0;
-  const char* const end = written + std::strlen(written);
-  const auto [stopped, error] = std::from_chars(written, end, value);
-  if (error == std::errc() && stopped == end && value >= least && value <= most) return value;
-  throw UsageError(text("environment variable ", name, "='", written, "' is not a number from ",
-                        least, " to ", most));
-}
 
 }  // namespace
 
@@ -36,8 +27,8 @@ NodeShare node_share(const Options& options, const Environment& environment) {
         "WORLD_SIZE and NODE_RANK are set, but neither RANK nor -g: give -g N for the N ranks of "
         "this node");
   }
-  const int ranks = number("WORLD_SIZE", size, 1, hccl_perf::kMostRanks);
-  const int node_rank = number("NODE_RANK", node, 0, ranks - 1);
+  const int ranks = number_of("WORLD_SIZE", size, 1, hccl_perf::kMostRanks);
+  const int node_rank = number_of("NODE_RANK", node, 0, ranks - 1);
   if (ranks % here != 0 || node_rank >= ranks / here) {
     throw UsageError(text("WORLD_SIZE=", ranks, " has no ", here,
                           " ranks (-g) for NODE_RANK=", node_rank, "; each node starts as many"));
@@ -49,7 +40,7 @@ std::string master_address(const Environment& environment) {
   const char* const host = value_of(environment, "MASTER_ADDR");
   const char* const port = value_of(environment, "MASTER_PORT");
   if (host == nullptr || port == nullptr) return "";
-  static_cast<void>(number("MASTER_PORT", port, 1, kMostPorts));
+  static_cast<void>(number_of("MASTER_PORT", port, 1, kMostPorts));
   const bool is_v6 = std::strchr(host, ':') != nullptr;
   return is_v6 ? text('[', host, "]:", port) : text(host, ':', port);
 }

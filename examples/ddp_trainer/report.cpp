@@ -44,11 +44,9 @@ std::string epoch_label(double epoch) { return text(epoch); }
 }  // namespace
 
 std::string heading(const Options& options, const TrainingPlan& plan, std::size_t parameters) {
-  std::string layers;
-  for (const std::size_t width : plan.widths) layers += text(layers.empty() ? "" : "-", width);
   return text("ddp_trainer: ", plan.sampling.ranks,
-              plan.sampling.ranks == 1 ? " rank, " : " ranks, ", options.mode_name, ", layers ",
-              layers, " (", parameters, " parameters), batch ", plan.sampling.batch, ", ",
+              plan.sampling.ranks == 1 ? " rank, " : " ranks, ", options.mode_name, ", ",
+              layers(plan), " (", parameters, " parameters), batch ", plan.sampling.batch, ", ",
               plan.sampling.micro_batches(),
               plan.sampling.micro_batches() == 1 ? " micro-batch of " : " micro-batches of ",
               plan.sampling.micro_batch, " on each rank");
@@ -98,8 +96,8 @@ std::string json_text(const Training& training) {
 std::string plot_text(const Training& training) {
   hccl_perf::PlotLine loss{{"#0072b2", false, 0}, {}};
   hccl_perf::PlotLine test_loss{{"#d55e00", true, 0}, {}};
-  hccl_perf::PlotLine step{{"#0072b2", false, 0}, {}};
-  hccl_perf::PlotLine communication{{"#d55e00", true, 0}, {}};
+  hccl_perf::PlotLine step{{"#009e73", false, 1}, {}};
+  hccl_perf::PlotLine communication{{"#cc79a7", true, 1}, {}};
   for (const EpochReport& epoch : training.epochs) {
     const double x = epoch.epoch;
     loss.points.push_back({x, epoch.loss});
@@ -116,9 +114,9 @@ std::string plot_text(const Training& training) {
   plot.counted_x = true;
   plot.panels = {{"Loss", true, plain_label, {loss, test_loss}},
                  {"Milliseconds per step", false, plain_label, {step, communication}}};
-  plot.legend = {
-      {{loss.style, "loss in training; time of a step"},
-       {test_loss.style, "loss on the test; time of its communication that nothing hides"}}};
+  plot.legend = {{{loss.style, "loss in training"}, {test_loss.style, "loss on the test"}},
+                 {{step.style, "time of a step"},
+                  {communication.style, "time of its communication that nothing hides"}}};
   return hccl_perf::svg_text(plot);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstdint>
 #include <cstring>
 
@@ -64,32 +65,29 @@ constexpr Variables kLaunchers[] = {
      {"MASTER_PORT"}},
 };
 
+// The first of `names` that is set; null if none is.
 const char* first_set(const Environment& environment, const char* const (&names)[2]) {
   for (const char* name : names) {
-    const char* value = name == nullptr ? nullptr : value_of(environment, name);
-    if (value != nullptr) return value;
+    if (name != nullptr && value_of(environment, name) != nullptr) return name;
   }
   return nullptr;
 }
 
 // The number in the first of `names` that is set; `absent` if none is.
 int number(const Environment& environment, const char* const (&names)[2], int absent) {
-  const char* written = first_set(environment, names);
-  if (written == nullptr) return absent;
-  int value = 0;
-  const char* end = written + std::strlen(written);
-  const auto [stopped, error] = std::from_chars(written, end, value);
-  // Slurm writes tasks per node as "4" or "4(x2)"; the latter is several nodes.
-  if (error != std::errc() || value < 0 || (stopped != end && *stopped != '(' && *stopped != ',')) {
-    throw UsageError(
-        text("environment variable ", names[0], "='", written, "' is not a number from 0"));
-  }
-  return stopped == end ? value : absent;
+  const char* name = first_set(environment, names);
+  if (name == nullptr) return absent;
+  const std::string written = value_of(environment, name);
+  // Slurm writes tasks per node as "4" or "4(x2)" or "4,3"; the latter two are several nodes.
+  const std::string first = written.substr(0, written.find_first_of("(,"));
+  const int value = number_of(name, first.c_str(), 0, INT_MAX);
+  return first == written ? value : absent;
 }
 
 std::string job_name(const Variables& variables, const Environment& environment) {
   const char* job = first_set(environment, variables.job);
-  std::string name = text(variables.launcher, '.', job != nullptr ? job : "");
+  std::string name =
+      text(variables.launcher, '.', job != nullptr ? value_of(environment, job) : "");
   if (std::strcmp(variables.launcher, "Slurm") == 0)
     name += text('.', environment("SLURM_STEP_ID"));
   // These have no number of their own for the job; the launcher's agent on this node is the parent
@@ -124,6 +122,16 @@ void require_consistent(const LaunchEnvironment& found, bool has_size) {
 const char* value_of(const Environment& environment, const char* name) {
   const char* value = environment(name);
   return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+int number_of(const char* name, const char* written, int least, int most) {
+  int value = 0;
+  const char* const end = written + std::strlen(written);
+  const auto [stopped, error] = std::from_chars(written, end, value);
+  if (error == std::errc() && stopped == end && value >= least && value <= most) return value;
+  const std::string range = most == INT_MAX ? text(least) : text(least, " to ", most);
+  throw UsageError(
+      text("environment variable ", name, "='", written, "' is not a number from ", range));
 }
 
 std::optional<LaunchEnvironment> find_launcher(const Environment& environment) {

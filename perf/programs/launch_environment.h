@@ -26,6 +26,10 @@ using Environment = std::function<const char*(const char*)>;
 // The value of a variable; null if it is not set, or set to the empty text, which counts as unset.
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
+// The number that the environment variable `name` holds as `written`. Throws UsageError that names
+// the variable unless it is one from `least` to `most`.
+[[nodiscard]] int number_of(const char* name, const char* written, int least, int most);
+
 inline constexpr int kMostRanks = 64;  // of a communicator
 
 // Nothing if no launcher is recognised. Throws UsageError for a variable that is no number, and for
