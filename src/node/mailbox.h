@@ -20,8 +20,8 @@ struct MessageStream {
 // A message that is offered lies in the sender's memory, or here if it is short. The receiver
 // copies it. Numbers are those of the message, plus one, so that they never are zero.
 struct alignas(64) Message {
-  static constexpr std::size_t kStride = 1024 + 64;
-  static constexpr std::size_t kPayloadBytes = 1024;
+  static constexpr std::size_t kStride = 192 + 64;
+  static constexpr std::size_t kPayloadBytes = 192;
 
   std::atomic<std::uint64_t> offered;
   std::atomic<std::uint64_t> taken;

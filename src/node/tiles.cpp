@@ -68,14 +68,16 @@ bool Engine::map_peers(Operation& op) {
 
 // Measured: up to here plain stores still find enough of their lines in the caches, in the upper
 // part line by line. Where little is written for much that is read, it is better to leave the
-// caches to the latter sooner.
+// caches to the latter sooner; where it is the other way round, later.
 reduce::StorePolicy Engine::store_policy(const Operation& op) const {
   if (op.slicing.slices() > 1) return reduce::StorePolicy::cached;  // stages are read at once
   const auto senders = static_cast<std::uint64_t>(node::senders(op.call, size_));
   const auto receivers = static_cast<std::uint64_t>(node::receivers(op.call, size_));
   const std::uint64_t read = op.part_bytes * senders;
   const std::uint64_t written = node::recv_bytes(op.call, size_) * receivers;
-  const std::uint64_t most = 2 * written <= read ? cache_bytes_ : cache_bytes_ / 2 * 3;
+  std::uint64_t most = cache_bytes_ / 2 * 3;
+  if (2 * written <= read) most = cache_bytes_;
+  if (2 * read <= written) most = cache_bytes_ / 2 * 5;
   if (read + written > most) return reduce::StorePolicy::streaming;
   return read + written > cache_bytes_ / 2 ? reduce::StorePolicy::interleaved
                                            : reduce::StorePolicy::cached;

@@ -14,7 +14,8 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::array<std::size_t, 9> kCounts{0, 1, 3, 255, 1024, 1025, 4099, 65'537, 300'001};
+constexpr std::array<std::size_t, 11> kCounts{0,    1,    3,    48,     49,     255,
+                                              1024, 1025, 4099, 65'537, 300'001};
 
 constexpr std::array<Placement, 3> kPlacements{Placement::device, Placement::host,
                                                Placement::mixed};
