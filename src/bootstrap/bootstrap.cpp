@@ -55,8 +55,7 @@ Roster roster_of_one(Contribution mine) {
 }
 
 Roster rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listener,
-                  Contribution mine, const std::function<FileDescriptor()>& make_control,
-                  Deadline deadline) {
+                  Contribution mine, const MakeControl& make_control, Deadline deadline) {
   RendezvousClient client(id, proof_key(id), hello, deadline);
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
@@ -104,7 +103,7 @@ hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {
 }
 
 Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
-            const std::function<FileDescriptor()>& make_control, Deadline deadline) {
+            const MakeControl& make_control, Deadline deadline) {
   validate(size, rank, mine);
   install_fork_guard();
   const UniqueId decoded = decode(id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of a communicator find each other: a rendezvous over TCP at the address in the
-// unique id, then an exchange of descriptors between the ranks of a node over an abstract unix
-// socket.
+// unique id, then an exchange of descriptors between the ranks of each node over abstract unix
+// sockets.
 #pragma once
 
 #include "base/deadline.h"
@@ -20,11 +20,15 @@ namespace hccl::bootstrap {
 
 using Secret = std::array<std::byte, 16>;
 
-// What a rank gives to the others of its node: bytes, and one descriptor (its device memory).
+// What a rank gives to the others of its node: bytes, and one descriptor (its device memory). And
+// to those of other nodes, if there are several: what `announce` returns, at most kMostAnnounced
+// bytes; called once.
 struct Contribution {
   std::vector<std::byte> blob;
   FileDescriptor memory;
+  std::function<std::vector<std::byte>()> announce;
 };
+inline constexpr std::size_t kMostAnnounced = 1024;
 
 // What a rank knows of another after the exchange (its own entry included).
 struct Member {
@@ -32,17 +36,29 @@ struct Member {
   int pid = 0;               // in its own pid namespace
   bool shares_pids = false;  // which is this process's, too
   std::string host;
-  std::string box;
+  std::string box;                   // of the ranks of one node it is the same
+  std::vector<std::byte> announced;  // empty if all ranks are on one node
+  // Of ranks on other nodes, these are empty.
   std::vector<std::byte> blob;
   FileDescriptor memory;
   FileDescriptor process;  // pidfd; readable once the process has gone. Invalid for ranks of this
                            // very process.
 };
 
+// A rank's connection to the id server, where it hears of other nodes: see ControlLink.
+struct LinkSocket {
+  FileDescriptor socket;         // invalid if all ranks are on one node
+  std::vector<std::byte> heard;  // what has been read from it already
+  int rank = -1;                 // its own
+  int server_rank = -1;          // of the process that serves; -1: it is no rank
+  std::string server;            // the same as people read it
+};
+
 struct Roster {
   std::vector<Member> members;  // by rank
-  FileDescriptor control;       // the segment made by the leader (the lowest rank), shared by all
+  FileDescriptor control;       // the segment made by this node's leader, shared by its ranks
   Secret secret{};
+  LinkSocket link;
 };
 
 // Starts an id server in this process and fills `id` with its address and a 128-bit secret; in
@@ -60,11 +76,35 @@ void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 // Blocks until all `size` ranks have joined with the same id, or throws Error: deadline (names the
-// ranks missing), death of a rank (names it), a rank claimed twice, different sizes, several boxes
-// (one node only for now). `make_control` is called on the leader alone and makes the shared
-// segment.
+// ranks missing), death of a rank (names it), a rank claimed twice, different sizes. `make_control`
+// is called on the leader of each node (its lowest rank) alone and makes the segment that the
+// node's ranks share, given how many they are.
+using MakeControl = std::function<FileDescriptor(int ranks)>;
 [[nodiscard]] Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
-                          const std::function<FileDescriptor()>& make_control, Deadline deadline);
+                          const MakeControl& make_control, Deadline deadline);
+
+// What the ranks of several nodes hear of each other after initialisation: faults, departures, and
+// the loss of a rank or of its node, which ends the connection or leaves its keep-alives
+// unanswered.
+class ControlLink {
+ public:
+  // The communicator has failed elsewhere. From the control thread, at most once.
+  using OnFault = std::function<void(hcclResult_t code, const std::string& text)>;
+
+  ControlLink(LinkSocket socket, OnFault on_fault);
+  // Says that this rank leaves, and waits for a callback in progress. The process may end after
+  // that: nobody takes it for a fault.
+  ~ControlLink();
+  ControlLink(const ControlLink&) = delete;
+  ControlLink& operator=(const ControlLink&) = delete;
+
+  // Tells the other nodes; from any thread.
+  void raise(hcclResult_t code, const std::string& text) noexcept;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 // Ends the control thread until something needs it again; servers and watches then rest. Waits for
 // a callback in progress.

@@ -38,6 +38,12 @@ void FrameChannel::send(FrameType type, std::span<const std::byte> payload,
   flush();
 }
 
+FileDescriptor FrameChannel::release(Bytes& received) {
+  received = std::move(received_);
+  closed_ = true;
+  return std::move(socket_);
+}
+
 bool FrameChannel::flush() {
   stalled_ = false;
   while (!closed_ && !unsent_.empty()) {

@@ -30,6 +30,10 @@ class FrameChannel {
   // The next frame, if it is all there.
   [[nodiscard]] std::optional<Frame> receive();
 
+  // Ends the channel, which has nothing unsent: its socket, and what has come and not been
+  // received.
+  [[nodiscard]] FileDescriptor release(Bytes& received);
+
   // The other side has closed, or broke the rules; frames that came before may still be received.
   [[nodiscard]] bool closed() const { return closed_; }
   [[nodiscard]] const std::string& why() const { return why_; }

@@ -64,7 +64,7 @@ void IdServer::stop() {
 void IdServer::retire() {
   ControlThread::instance().post([self = shared_from_this()] {
     self->retired_ = true;
-    if (self->rendezvous_.is_over() || self->rendezvous_.size() == 0) self->close();
+    if (self->rendezvous_.is_over() || self->rendezvous_.size() == 0) self->retire_now();
   });
 }
 
@@ -101,6 +101,7 @@ void IdServer::on_closed(Session& session, const std::string& why) {
   const int rank = session.rank;
   if (rank < 0) reject(session, why);
   forget(session);
+  if (rank >= 0 && relays()) return on_rank_left(session, why);
   if (rank < 0 || rendezvous_.is_over()) return;
   rendezvous_.rank_exited(rank);
   settle();
@@ -154,9 +155,10 @@ void IdServer::note_exit(int rank) {
 }
 
 void IdServer::on_joined_frame(Session& session, const Frame& frame) {
+  if (relays()) return relay(session, frame);
   if (rendezvous_.is_over() || frame.type == FrameType::hello) return;
-  if (frame.type == FrameType::ready) {
-    rendezvous_.set_ready(session.rank);
+  if (frame.type == FrameType::ready && frame.payload.size() <= kMostAnnounced) {
+    rendezvous_.set_ready(session.rank, frame.payload);
   } else if (frame.type == FrameType::gave_up) {
     const auto gave_up = parse_gave_up(frame.payload);
     rendezvous_.rank_gave_up(session.rank, gave_up ? gave_up->seconds : 0);
@@ -182,7 +184,8 @@ void IdServer::end() {
   watches_.clear();
   io_->report.cancel();
   if (rendezvous_.phase() == Rendezvous::Phase::complete) {
-    broadcast(FrameType::go, {});
+    broadcast(FrameType::go, serialize(rendezvous_.announced()));
+    if (relays()) std::ranges::for_each(sessions_, [](const auto& one) { one->keep_alive(); });
   } else {
     broadcast(FrameType::failure, serialize(rendezvous_.failure()));
     told_.resize(static_cast<std::size_t>(rendezvous_.size()));
@@ -190,12 +193,18 @@ void IdServer::end() {
       if (rendezvous_.has_joined(rank)) note_told(rank);
     }
   }
-  if (retired_) return close();
+  if (retired_) return retire_now();
   const bool own_port = id_.kind == UniqueId::Kind::with_secret;
   io_->linger.expires_after(own_port ? kOwnPortLinger : kFixedPortLinger);
   io_->linger.async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error) self->close();
+    if (!error) self->retire_now();
   });
+}
+
+// Nobody is let in any more; those who still hear of each other here go on.
+void IdServer::retire_now() {
+  if (!relays() || sessions_.empty()) return close();
+  acceptor_->close();
 }
 
 // Once, when ranks have been waiting for a while: says who is missing, and fails nothing.

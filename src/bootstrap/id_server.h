@@ -67,10 +67,18 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void settle();
   void end();
   void report_missing();
+  void retire_now();
   void close();
   void broadcast(FrameType type, const Bytes& payload);
   void note_told(int rank);
   [[nodiscard]] bool all_told() const;
+
+  // id_server_relay.cpp: after initialisation over several nodes
+  [[nodiscard]] bool relays() const;
+  void relay(Session& session, const Frame& frame);
+  void on_rank_left(const Session& session, const std::string& why);
+  void report_lost();
+  void spread(const Failure& failure);
 
   UniqueId id_;
   Bytes key_;
@@ -91,6 +99,9 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   bool ended_ = false;
   bool retired_ = false;
   bool closed_ = false;
+  std::vector<int> lost_;  // ranks whose end is about to be told
+  std::string why_lost_;
+  bool fault_spread_ = false;
   bool warned_unproven_ = false;
 };
 

@@ -141,6 +141,16 @@ Bytes serialize(const EntryMessage& message) {
   return writer.take();
 }
 
+Bytes serialize(const std::vector<Bytes>& announcements) {
+  WireWriter writer;
+  writer.put_u32(static_cast<std::uint32_t>(announcements.size()));
+  for (const Bytes& announced : announcements) {
+    writer.put_u16(static_cast<std::uint16_t>(announced.size()));
+    writer.put_bytes(announced);
+  }
+  return writer.take();
+}
+
 Bytes serialize_rank(int rank) {
   WireWriter writer;
   writer.put_i32(rank);
@@ -234,6 +244,20 @@ std::optional<EntryMessage> parse_entry(std::span<const std::byte> bytes) {
   message.blob = reader.remainder();
   if (!reader.complete() || !valid_rank(message.rank)) return std::nullopt;
   return message;
+}
+
+std::optional<std::vector<Bytes>> parse_announcements(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  const std::uint32_t count = reader.u32();
+  if (!reader.ok() || count > static_cast<std::uint32_t>(kMostRanks)) return std::nullopt;
+  std::vector<Bytes> all;
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    const std::size_t length = reader.u16();
+    if (length > kMostAnnounced) return std::nullopt;
+    all.push_back(reader.bytes(length));
+  }
+  if (!reader.complete()) return std::nullopt;
+  return all;
 }
 
 std::optional<int> parse_rank(std::span<const std::byte> bytes) {

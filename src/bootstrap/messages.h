@@ -105,6 +105,7 @@ struct EntryMessage {
 [[nodiscard]] Bytes serialize(const Table& message);
 [[nodiscard]] Bytes serialize(const ContributionMessage& message);
 [[nodiscard]] Bytes serialize(const EntryMessage& message);
+[[nodiscard]] Bytes serialize(const std::vector<Bytes>& announcements);
 [[nodiscard]] Bytes serialize_rank(int rank);
 
 [[nodiscard]] std::optional<Greeting> parse_greeting(std::span<const std::byte> bytes);
@@ -116,6 +117,9 @@ struct EntryMessage {
 [[nodiscard]] std::optional<ContributionMessage> parse_contribution(
     std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<EntryMessage> parse_entry(std::span<const std::byte> bytes);
+// By rank, each of at most kMostAnnounced bytes.
+[[nodiscard]] std::optional<std::vector<Bytes>> parse_announcements(
+    std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<int> parse_rank(std::span<const std::byte> bytes);
 
 [[nodiscard]] bool hello_proves(std::span<const std::byte> hello, std::span<const std::byte> key,

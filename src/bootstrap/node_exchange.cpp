@@ -111,9 +111,14 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
     added.box = entry.process.box;
     roster_.members.push_back(std::move(added));
   }
+  for (int other = 0; other < static_cast<int>(present_.size()); ++other) {
+    present_[static_cast<std::size_t>(other)] = !is_here(other);
+    if (is_here(other) && ranks_here_++ == 0) leader_ = other;
+  }
 }
 
-Roster NodeExchange::run(Contribution mine, const std::function<FileDescriptor()>& make_control) {
+Roster NodeExchange::run(Contribution mine, const MakeControl& make_control) {
+  announce(mine);
   if (rank_ == leader_) {
     lead(std::move(mine), make_control);
   } else {
@@ -123,23 +128,34 @@ Roster NodeExchange::run(Contribution mine, const std::function<FileDescriptor()
     // The end of this very process is nothing to wait for.
     if (is_own_process(other.rank)) other.process.reset();
   }
-  client_.finish();
+  std::vector<Bytes> announced = client_.finish(member(rank_).announced);
+  for (Member& other : roster_.members)
+    other.announced = std::move(announced[static_cast<std::size_t>(other.rank)]);
+  if (ranks_here_ != static_cast<int>(present_.size())) roster_.link = client_.release();
   return std::move(roster_);
 }
 
-void NodeExchange::lead(Contribution mine, const std::function<FileDescriptor()>& make_control) {
+void NodeExchange::announce(const Contribution& mine) {
+  if (ranks_here_ == static_cast<int>(present_.size()) || !mine.announce) return;
+  member(rank_).announced = mine.announce();
+  if (member(rank_).announced.size() > kMostAnnounced)
+    throw Error(hcclInternalError, text("a rank announces more than ", kMostAnnounced,
+                                        " bytes; this is a mistake of the library, report it"));
+}
+
+void NodeExchange::lead(Contribution mine, const MakeControl& make_control) {
   Member& own = member(rank_);
   own.blob = std::move(mine.blob);
   own.memory = std::move(mine.memory);
   own.process = own_process();
   present_[static_cast<std::size_t>(rank_)] = true;
-  roster_.control = make_control();
+  roster_.control = make_control(ranks_here_);
   gather();
   distribute();
 }
 
 void NodeExchange::gather() {
-  NodeGuests guests(listener_, table_.ranks.size(), guest_limit_);
+  NodeGuests guests(listener_, static_cast<std::size_t>(ranks_here_), guest_limit_);
   while (!std::ranges::all_of(present_, [](bool here) { return here; })) {
     std::vector<pollfd> wanted = guests.wanted();
     client_.wait(wanted, guests.patience());
@@ -173,6 +189,7 @@ bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
 
 void NodeExchange::distribute() {
   for (const Member& from : roster_.members) {
+    if (!is_here(from.rank)) continue;
     const EntryMessage message{from.rank, from.memory.valid(), true, from.blob};
     const Bytes bytes = serialize(message);
     std::vector<int> descriptors{from.process.get()};
@@ -280,6 +297,11 @@ bool NodeExchange::take_from_leader(Frame& frame) {
 }
 
 Member& NodeExchange::member(int rank) { return roster_.members[static_cast<std::size_t>(rank)]; }
+
+bool NodeExchange::is_here(int rank) const {
+  return roster_.members[static_cast<std::size_t>(rank)].box ==
+         roster_.members[static_cast<std::size_t>(rank_)].box;
+}
 
 bool NodeExchange::is_own_process(int rank) const {
   const auto& ranks = table_.ranks;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange between the ranks of a node: bytes, device memory, pidfds and the shared segment, as
-// descriptors over abstract unix sockets. The lowest rank leads.
+// The exchange between the ranks of each node: bytes, device memory, pidfds and the shared segment,
+// as descriptors over abstract unix sockets. The lowest rank of the node leads.
 #pragma once
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/frame_channel.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/rendezvous_client.h"
-
-#include <functional>
 
 namespace hccl::bootstrap {
 
@@ -25,21 +23,23 @@ class NodeExchange {
   NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener,
                Deadline::Duration guest_limit = std::chrono::seconds(10));
 
-  [[nodiscard]] Roster run(Contribution mine, const std::function<FileDescriptor()>& make_control);
+  [[nodiscard]] Roster run(Contribution mine, const MakeControl& make_control);
 
   // A part of run() on ranks that do not lead: takes a frame of the leader's, and returns true when
   // it was the last. Throws Error for one that is malformed or comes too early.
   [[nodiscard]] bool take_from_leader(Frame& frame);
 
  private:
-  void lead(Contribution mine, const std::function<FileDescriptor()>& make_control);
+  void lead(Contribution mine, const MakeControl& make_control);
   void follow(Contribution mine);
   void gather();
   [[nodiscard]] bool take_contribution(FrameChannel& channel, Frame& frame);
   void distribute();
   [[nodiscard]] FrameChannel connect_to_leader();
   void flush_all();
+  void announce(const Contribution& mine);
   [[nodiscard]] Member& member(int rank);
+  [[nodiscard]] bool is_here(int rank) const;  // on this node
   [[nodiscard]] bool is_own_process(int rank) const;
 
   RendezvousClient& client_;
@@ -49,7 +49,8 @@ class NodeExchange {
   FileDescriptor listener_;
   Deadline::Duration guest_limit_;
   std::vector<FrameChannel> channels_;  // leader: one per contribution; member: to the leader
-  std::vector<bool> present_;           // by rank: its entry is here
+  std::vector<bool> present_;  // by rank: its entry is here; of other nodes there is none to come
+  int ranks_here_ = 0;
   Roster roster_;
 };
 

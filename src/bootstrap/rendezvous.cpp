@@ -35,7 +35,6 @@ void Rendezvous::advance() {
     return !seats_.empty() && std::ranges::all_of(seats_, [&](const Seat& s) { return s.*flag; });
   };
   if (phase_ == Phase::gathering && all(&Seat::taken)) {
-    if (const auto failure = several_boxes()) return fail(*failure);
     table_.secret = random_secret();
     for (const Seat& seat : seats_) table_.ranks.push_back(seat.entry);
     phase_ = Phase::exchanging;
@@ -44,8 +43,11 @@ void Rendezvous::advance() {
   }
 }
 
-void Rendezvous::set_ready(int rank) {
-  if (phase_ == Phase::exchanging) seats_[static_cast<std::size_t>(rank)].ready = true;
+void Rendezvous::set_ready(int rank, Bytes announced) {
+  if (phase_ != Phase::exchanging) return;
+  Seat& seat = seats_[static_cast<std::size_t>(rank)];
+  seat.ready = true;
+  seat.announced = std::move(announced);
 }
 
 void Rendezvous::fail(const Failure& failure) {
@@ -115,21 +117,28 @@ Failure Rendezvous::second_claim(const Hello& hello, const std::string& address)
                ") claims it too; give every process a rank of its own")};
 }
 
-std::optional<Failure> Rendezvous::several_boxes() const {
-  const ProcessIdentity& first = seats_.front().entry.process;
-  std::vector<std::string> boxes{first.box};
-  std::string list = describe_rank(0);
-  for (int rank = 1; rank < size(); ++rank) {
-    const ProcessIdentity& process = seats_[static_cast<std::size_t>(rank)].entry.process;
-    if (std::ranges::find(boxes, process.box) != boxes.end()) continue;
-    boxes.push_back(process.box);
-    if (boxes.size() <= 4) list += text(", ", describe_rank(rank));
+bool Rendezvous::several_nodes() const {
+  return std::ranges::any_of(table_.ranks, [&](const TableEntry& entry) {
+    return entry.process.box != table_.ranks.front().process.box;
+  });
+}
+
+std::string Rendezvous::describe_ranks(const std::vector<int>& ranks) const {
+  if (ranks.size() == 1) return describe_rank(ranks.front());
+  std::vector<std::string> hosts;
+  for (const int rank : ranks) {
+    const std::string& host = seats_[static_cast<std::size_t>(rank)].entry.process.host;
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
-  if (boxes.size() == 1) return std::nullopt;
-  return Failure{
-      hcclUnsupported,
-      text("ranks on several nodes are not supported yet: ", boxes.size(), " nodes, with ", list,
-           "; run all ranks on one node, as one user and with ", "one HCCL_NODE_ID")};
+  std::string list;
+  for (const std::string& host : hosts) list += text(list.empty() ? "" : ", ", host);
+  return text(rank_list(ranks), hosts.size() == 1 ? " (host " : " (hosts ", list, ')');
+}
+
+std::vector<Bytes> Rendezvous::announced() const {
+  std::vector<Bytes> all;
+  for (const Seat& seat : seats_) all.push_back(seat.announced);
+  return all;
 }
 
 std::vector<int> Rendezvous::ranks_where(bool Seat::*flag, bool value) const {

@@ -20,10 +20,10 @@ class Rendezvous {
   // fails the rendezvous. `address` is where the hello came from.
   [[nodiscard]] std::optional<Failure> admit(const Hello& hello, const std::string& address);
 
-  // Moves from gathering to exchanging when the last rank is in (or to failed if they cannot work
-  // together), and from exchanging to complete when the last is ready.
+  // Moves from gathering to exchanging when the last rank is in, and from exchanging to complete
+  // when the last is ready.
   void advance();
-  void set_ready(int rank);
+  void set_ready(int rank, Bytes announced);
 
   // The first failure stands; later ones are its consequences.
   void fail(const Failure& failure);
@@ -39,8 +39,14 @@ class Rendezvous {
   [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
   [[nodiscard]] bool has_joined(int rank) const;
   [[nodiscard]] const Table& table() const { return table_; }
+  // Whether the ranks of the table are on several nodes.
+  [[nodiscard]] bool several_nodes() const;
+  // What the ranks said when they were ready, by rank.
+  [[nodiscard]] std::vector<Bytes> announced() const;
   // Who is waited for: "ranks 3,5 have not joined".
   [[nodiscard]] std::string waited_for() const;
+  // "rank 3 (pid 41, host a)", "ranks 4-7 (host b)"
+  [[nodiscard]] std::string describe_ranks(const std::vector<int>& ranks) const;
   // Why a hello that comes too late is refused.
   [[nodiscard]] Failure refusal_when_over() const;
 
@@ -50,12 +56,12 @@ class Rendezvous {
     bool ready = false;
     std::string address;
     TableEntry entry;
+    Bytes announced;
   };
 
   [[nodiscard]] std::string describe_rank(int rank) const;
   [[nodiscard]] Failure size_mismatch(const Hello& hello) const;
   [[nodiscard]] Failure second_claim(const Hello& hello, const std::string& address) const;
-  [[nodiscard]] std::optional<Failure> several_boxes() const;
   [[nodiscard]] std::vector<int> ranks_where(bool Seat::*flag, bool value) const;
 
   Phase phase_ = Phase::gathering;

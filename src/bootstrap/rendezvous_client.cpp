@@ -185,9 +185,20 @@ Table RendezvousClient::wait_for_table() {
   return *std::move(table);
 }
 
-void RendezvousClient::finish() {
-  channel_->send(FrameType::ready, {});
-  static_cast<void>(wait_for(FrameType::go));
+std::vector<Bytes> RendezvousClient::finish(const Bytes& announced) {
+  channel_->send(FrameType::ready, announced);
+  auto all = parse_announcements(wait_for(FrameType::go).payload);
+  if (!all || all->size() != static_cast<std::size_t>(hello_.size)) refuse_protocol();
+  return *std::move(all);
+}
+
+LinkSocket RendezvousClient::release() {
+  LinkSocket link;
+  link.socket = channel_->release(link.heard);
+  link.rank = hello_.rank;
+  link.server_rank = server_rank_;
+  link.server = server_text();
+  return link;
 }
 
 void RendezvousClient::leave(const Failure& own) noexcept {

@@ -30,8 +30,11 @@ class RendezvousClient {
   [[nodiscard]] bool join_over(FileDescriptor socket);
   // Waits until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
-  // Tells the server that this rank has all it needs, and waits until everybody has.
-  void finish();
+  // Tells the server that this rank has all it needs, and waits until everybody has. What each rank
+  // announces comes to all: by rank.
+  [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
+  // After that: the connection, for a ControlLink.
+  [[nodiscard]] LinkSocket release();
   // Ends this rank's part because of an error of its own, so that the others hear why.
   void leave(const Failure& own) noexcept;
 

@@ -10,9 +10,11 @@
 #include <deque>
 
 #include <asio/buffer.hpp>
+#include <asio/error.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
+#include <netinet/tcp.h>
 
 namespace hccl::bootstrap {
 namespace {
@@ -82,6 +84,8 @@ void Session::read_some() {
         own.received.resize(before + count);
         if (error) {
           self->left_silently = !own.heard_anything;
+          if (error != asio::error::eof && error != asio::error::connection_reset)
+            return self->fail(text("cannot be reached: ", error.message()));
           return self->fail(before == 0 ? "closed the connection"
                                         : "closed the connection within a frame");
         }
@@ -147,6 +151,17 @@ void Session::drop_sent() {
   io_->unsent_bytes -= io_->unsent.front().size();
   io_->unsent.pop_front();
   io_->sent = 0;
+}
+
+void Session::keep_alive() {
+  const auto set = [this](int level, int option, int value) {
+    setsockopt(io_->socket.native_handle(), level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 2);   // seconds
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);  // seconds
+  set(IPPROTO_TCP, TCP_KEEPCNT, 5);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 7000);  // milliseconds
 }
 
 void Session::finish() {

@@ -40,6 +40,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void set_deadline(std::chrono::milliseconds limit);
   void lift_deadline();
   void send(FrameType type, std::span<const std::byte> payload);
+  // A peer that cannot be reached any more is noticed within ten seconds; one that is stopped is
+  // not taken for it.
+  void keep_alive();
   // Forgets the owner: what was sent still goes out, within a second, then the socket closes.
   void finish();
   // Forgets the owner and closes.
@@ -53,6 +56,7 @@ class Session : public std::enable_shared_from_this<Session> {
   int rank = -1;               // once it has joined
   Secret nonce{};              // of this session's greeting
   bool left_silently = false;  // has closed without a word
+  bool departed = false;       // has said that it leaves
   bool greeted = false;
   bool said_early_hello = false;
   bool is_own_process = false;  // the other side is this process, once it has joined

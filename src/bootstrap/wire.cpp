@@ -83,10 +83,12 @@ std::string WireReader::text(std::size_t most) {
   return result;
 }
 
-Bytes WireReader::remainder() {
-  const auto bytes = take(rest_.size());
+Bytes WireReader::bytes(std::size_t count) {
+  const auto bytes = take(count);
   return {bytes.begin(), bytes.end()};
 }
+
+Bytes WireReader::remainder() { return bytes(rest_.size()); }
 
 std::span<const std::byte> WireReader::take(std::size_t count) {
   if (!ok_ || count > rest_.size()) {

@@ -24,11 +24,13 @@ enum class FrameType : std::uint8_t {
   refusal,        // server: not accepted, and why
   server_rank,    // server: the rank its process holds
   table,          // server: everybody is there; who they are
-  ready,          // rank: has all of its node's descriptors
-  go,             // server: everybody is ready
+  ready,          // rank: has all of its node's descriptors; what it announces to other nodes
+  go,             // server: everybody is ready; what all announce
   gave_up,        // rank: its deadline has passed
   leaving,        // rank: an error of its own ends its part
   failure,        // server: the rendezvous has failed, and why
+  fault,          // after that, where there are several nodes, both ways: what has failed, and why
+  departed,       // rank: it has left; server: which one has
   contribution,   // member to leader: its bytes and memory
   entry,          // leader to member: what one rank contributed
   control_block,  // leader to member: the shared segment; the last frame
@@ -96,6 +98,7 @@ class WireReader {
   [[nodiscard]] std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
   [[nodiscard]] std::uint64_t u64() { return number(8); }
   [[nodiscard]] std::string text(std::size_t most);  // control characters become '?'
+  [[nodiscard]] Bytes bytes(std::size_t count);
   [[nodiscard]] Bytes remainder();
 
   template <std::size_t N>

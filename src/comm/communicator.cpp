@@ -43,6 +43,19 @@ RankBlob decode(const bootstrap::Member& member) {
   return blob;
 }
 
+// Until they can work together.
+void refuse_several_nodes(const bootstrap::Roster& roster) {
+  const bootstrap::Member& first = roster.members.front();
+  for (const bootstrap::Member& member : roster.members) {
+    if (member.box == first.box) continue;
+    throw Error(hcclUnsupported,
+                text("ranks on several nodes are not supported yet: rank 0 (pid ", first.pid,
+                     ", host ", first.host, ") and rank ", member.rank, " (pid ", member.pid,
+                     ", host ", member.host, ") are on different ones; run all ranks on one node, ",
+                     "as one user and with one HCCL_NODE_ID"));
+  }
+}
+
 }  // namespace
 
 HandleTable<Communicator>& communicators() {
@@ -78,10 +91,11 @@ void Communicator::connect() {
   RankBlob blob;
   blob.module = device_->module();
   blob.cpus = node::CpuAllowance::of_this_thread();
-  bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate()};
-  const bootstrap::Roster roster = bootstrap::join(
-      id_, size_, rank_, std::move(mine), [this] { return node::ControlBlock::create(size_); },
-      Deadline::after(settings->init_timeout));
+  bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate(), {}};
+  const auto make_control = [](int ranks) { return node::ControlBlock::create(ranks); };
+  const bootstrap::Roster roster = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
+                                                   Deadline::after(settings->init_timeout));
+  refuse_several_nodes(roster);
   std::vector<node::Peer> peers;
   std::vector<node::CpuAllowance> allowances;
   for (const bootstrap::Member& member : roster.members) {

@@ -125,7 +125,8 @@ void add_messages(const fs::path& root) {
   add("table", 5, serialize(table()));
   add("contribution", 6, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
   add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
-  add("rank", 8, serialize_rank(4095));
+  add("announcements", 8, serialize(std::vector<Bytes>{blob(), {}, blob()}));
+  add("rank", 9, serialize_rank(4095));
 }
 
 void add_rendezvous(const fs::path& root) {
@@ -142,6 +143,12 @@ void add_rendezvous(const fs::path& root) {
   std::vector<fuzz::Step> complete = joined;
   for (int rank = 0; rank < 3; ++rank) complete.push_back(frame(rank, FrameType::ready, {}));
   server.add("valid-three-ranks", complete);
+  std::vector<fuzz::Step> announced = joined;
+  for (int rank = 0; rank < 3; ++rank)
+    announced.push_back(frame(rank, FrameType::ready, Bytes(20, std::byte{1})));
+  for (const auto type : {FrameType::fault, FrameType::departed})
+    announced.push_back(frame(1, type, serialize(Failure{hcclSystemError, "gone"})));
+  server.add("several-announce", announced);
   server.add("second-claim", std::vector{hello(0, 2, 0), hello(1, 2, 0)});
   server.add("out-of-range", std::vector{hello(0, 3, 12), hello(1, 4095, 255)});
   std::vector<fuzz::Step> left = joined;
@@ -163,7 +170,7 @@ void add_rendezvous(const fs::path& root) {
       {2, 0, without_proof(serialize(welcome, fuzz::fixed_key(), kNoNonce))},
       {1, number(FrameType::server_rank), serialize_rank(0)},
       {1, number(FrameType::table), serialize(table())},
-      {1, number(FrameType::go), {}}};
+      {1, number(FrameType::go), serialize(std::vector<Bytes>(2, Bytes(5, std::byte{1})))}};
   client.add("valid-all", heard);
   const Failure failure{hcclInvalidUsage, "rank 1 is already taken"};
   client.add("refused",

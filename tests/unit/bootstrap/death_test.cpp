@@ -185,7 +185,7 @@ TEST(DeathAtAnyMoment, IsNamedOrCameTooLate) {
   }
 }
 
-FileDescriptor no_room() { throw Error(hcclOutOfMemory, "no room for the segment"); }
+FileDescriptor no_room(int) { throw Error(hcclOutOfMemory, "no room for the segment"); }
 
 TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
   Processes processes;

@@ -30,7 +30,8 @@ TEST_F(Join, OneRankNeedsNobody) {
   hcclUniqueId id = create_unique_id();
   const Roster roster = join(
       id, 1, 0, contribution_of(0),
-      []() -> FileDescriptor { throw Error(hcclInternalError, "not needed"); }, Deadline::never());
+      [](int) -> FileDescriptor { throw Error(hcclInternalError, "not needed"); },
+      Deadline::never());
   ASSERT_EQ(roster.members.size(), 1U);
   EXPECT_EQ(value_in(roster.members[0].memory), 1000);
   EXPECT_FALSE(roster.control.valid());

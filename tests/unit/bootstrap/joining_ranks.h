@@ -46,6 +46,9 @@ inline Contribution contribution_of(int rank) {
   mine.blob.resize(bytes.size());
   std::memcpy(mine.blob.data(), bytes.data(), bytes.size());
   mine.memory = memory_with(1000 + rank);
+  mine.announce = [rank] {
+    return std::vector<std::byte>(10 + static_cast<std::size_t>(rank), std::byte{0x5A});
+  };
   return mine;
 }
 
@@ -53,7 +56,7 @@ inline Ending try_join(const hcclUniqueId& id, int size, int rank,
                        std::chrono::milliseconds limit = kPatience) {
   try {
     Roster roster = join(
-        id, size, rank, contribution_of(rank), [&] { return memory_with(-size); },
+        id, size, rank, contribution_of(rank), [](int ranks) { return memory_with(-ranks); },
         Deadline::after(limit));
     return {hcclSuccess, "", std::move(roster)};
   } catch (const Error& error) {

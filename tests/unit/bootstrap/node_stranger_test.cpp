@@ -70,13 +70,13 @@ class NodeStranger : public testing::Test {
     EXPECT_EQ(member_client_->wait_for_table().secret, table_.secret);
     leading_ = std::async(std::launch::async, [this, guest_limit] {
       NodeExchange exchange(*leader_client_, table_, 0, std::move(leader_listener_), guest_limit);
-      return exchange.run(contribution_of(0), [] { return memory_with(-2); });
+      return exchange.run(contribution_of(0), [](int) { return memory_with(-2); });
     });
   }
 
   void finish() {
     NodeExchange exchange(*member_client_, table_, 1, std::move(member_listener_));
-    const Roster member = exchange.run(contribution_of(1), [] { return FileDescriptor(); });
+    const Roster member = exchange.run(contribution_of(1), [](int) { return FileDescriptor(); });
     EXPECT_EQ(complaint(member, 2, 1), "");
     EXPECT_EQ(complaint(leading_.get(), 2, 0), "");
   }

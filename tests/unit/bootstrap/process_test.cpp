@@ -172,24 +172,6 @@ TEST(JoinProcesses, ASecondClaimIsRefusedAndTheJobGoesOn) {
   }
 }
 
-TEST(JoinProcesses, SeveralNodesAreRefusedByName) {
-  Processes processes;
-  const int port = free_port();
-  for (const int rank : {0, 1, 2}) {
-    Environment environment = with_port(port);
-    environment["HCCL_NODE_ID"] = rank == 2 ? "b" : "a";
-    start_rank(processes, rank, 3, environment);
-  }
-  const std::string other = text("rank 2 (pid ", processes.pid(2), ", host ");
-  for (const int rank : {0, 1, 2}) {
-    EXPECT_TRUE(processes.finished(rank));
-    EXPECT_EQ(processes.report(rank).code, hcclUnsupported);
-    const std::string said = processes.text(rank);
-    EXPECT_NE(said.find("several nodes"), std::string::npos) << said;
-    EXPECT_NE(said.find(other), std::string::npos) << said;
-  }
-}
-
 TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
   Processes processes;
   Environment environment = with_port(free_port());

@@ -25,11 +25,11 @@ TEST(Rendezvous, GoesFromGatheringToExchangingToComplete) {
   admit_all(rendezvous, 3);
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::exchanging);
   EXPECT_EQ(rendezvous.table().ranks.at(2).process.pid, 1002);
-  for (const int rank : {2, 0}) rendezvous.set_ready(rank);
+  for (const int rank : {2, 0}) rendezvous.set_ready(rank, {});
   rendezvous.advance();
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::exchanging);
   EXPECT_EQ(rendezvous.waited_for(), "rank 1 has not finished the exchange of descriptors");
-  rendezvous.set_ready(1);
+  rendezvous.set_ready(1, {});
   rendezvous.advance();
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::complete);
   const auto late = rendezvous.admit(hello(1, 3), "there");
@@ -94,18 +94,22 @@ TEST(Rendezvous, ADeadlineNamesTheMissing) {
             "waiting); start them or raise HCCL_INIT_TIMEOUT");
 }
 
-TEST(Rendezvous, SeveralNodesAreNamedByARankOfEach) {
+TEST(Rendezvous, RanksOfSeveralNodesMeet) {
   Rendezvous rendezvous;
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_FALSE(rendezvous.admit(hello(rank, 4, rank < 2 ? "a" : "b"), "here"));
+    EXPECT_FALSE(rendezvous.admit(hello(rank, 4, rank < 3 ? "a" : "b"), "here"));
   }
+  EXPECT_FALSE(rendezvous.several_nodes());
   rendezvous.advance();
-  EXPECT_EQ(rendezvous.failure().code, hcclUnsupported);
-  EXPECT_EQ(rendezvous.failure().text.find(
-                "ranks on several nodes are not supported yet: 2 nodes, with rank 0 (pid 1000, "
-                "host host-a), rank 2 (pid 1002, host host-a);"),
-            0U)
-      << rendezvous.failure().text;
+  EXPECT_TRUE(rendezvous.several_nodes());
+  EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::exchanging);
+  const Bytes said(3, std::byte{7});
+  for (int rank = 0; rank < 4; ++rank) rendezvous.set_ready(rank, rank == 2 ? said : Bytes{});
+  rendezvous.advance();
+  EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::complete);
+  EXPECT_EQ(rendezvous.announced(), (std::vector<Bytes>{{}, {}, said, {}}));
+  EXPECT_EQ(rendezvous.describe_ranks({3}), "rank 3 (pid 1003, host host-a)");
+  EXPECT_EQ(rendezvous.describe_ranks({1, 2, 3}), "ranks 1-3 (host host-a)");
 }
 
 TEST(Rendezvous, ARanksOwnErrorReachesTheOthers) {

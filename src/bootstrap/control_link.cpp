@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's end of the star over which nodes hear of each other. The session belongs to the control
+// thread; the state is shared with it so that either side may go first.
+#include "base/process.h"
+#include "base/text.h"
+#include "bootstrap/control_thread.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/session.h"
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <utility>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::chrono::seconds kFarewell{1};
+
+}  // namespace
+
+struct ControlLink::State final : std::enable_shared_from_this<State>, Session::Owner {
+  State(const LinkSocket& link, OnFault callback)
+      : rank(link.rank),
+        server_rank(link.server_rank),
+        server(link.server),
+        on_fault(std::move(callback)) {}
+
+  // On the control thread from here on.
+  void start(LinkSocket link) {
+    const Address peer = remote_address(link.socket.get());
+    session = std::make_shared<Session>(std::move(link.socket), peer, *this);
+    session->rank = 0;  // it speaks frames, not hellos
+    session->keep_alive();
+    const auto self = shared_from_this();
+    session->start(std::move(link.heard));
+  }
+
+  void on_frame(Session&, const Frame& frame) override {
+    if (frame.type == FrameType::departed) {
+      const auto departed = parse_rank(frame.payload);
+      server_departed = server_departed || departed == server_rank;
+      if (leaving && departed == rank) leave();
+    } else if (frame.type == FrameType::fault) {
+      if (const auto fault = parse_failure(frame.payload)) tell(fault->code, fault->text);
+    }
+  }
+
+  void on_closed(Session&, const std::string& why) override {
+    if (leaving) return leave();
+    if (server_departed || server_rank < 0) return;
+    tell(hcclSystemError,
+         text(server, " is gone or out of reach (", why,
+              "); see its own output, and whether the network between the nodes is up"));
+  }
+
+  void tell(hcclResult_t code, const std::string& what) {
+    {
+      const std::lock_guard lock(mutex);
+      if (cancelled) return;
+      running = true;
+    }
+    on_fault(code, what);
+    const std::lock_guard lock(mutex);
+    running = false;
+    finished.notify_all();
+  }
+
+  // The server's own rank stays until the server has told the others.
+  void say_departed() {
+    leaving = true;
+    if (!session) return leave();
+    session->send(FrameType::departed, {});
+    if (rank != server_rank) leave();
+  }
+
+  void leave() {
+    if (session) session->finish();
+    session.reset();
+    if (!std::exchange(has_left, true)) left.set_value();
+  }
+
+  void cancel() {
+    std::unique_lock lock(mutex);
+    cancelled = true;
+    if (!ControlThread::instance().is_current()) finished.wait(lock, [&] { return !running; });
+  }
+
+  const int rank;
+  const int server_rank;
+  const std::string server;
+  OnFault on_fault;
+  std::shared_ptr<Session> session;
+  bool server_departed = false;
+  bool leaving = false;
+  bool has_left = false;
+  std::promise<void> left;
+  std::mutex mutex;
+  std::condition_variable finished;
+  bool cancelled = false;
+  bool running = false;
+};
+
+ControlLink::ControlLink(LinkSocket socket, OnFault on_fault)
+    : state_(std::make_shared<State>(socket, std::move(on_fault))) {
+  ControlThread::instance().start();
+  ControlThread::instance().post(
+      [state = state_, link = std::make_shared<LinkSocket>(std::move(socket))] {
+        state->start(std::move(*link));
+      });
+}
+
+ControlLink::~ControlLink() {
+  if (is_forked_child()) {
+    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));  // the parent's thread has it
+    return;
+  }
+  state_->cancel();
+  const std::future<void> left = state_->left.get_future();
+  ControlThread::instance().post([state = state_] { state->say_departed(); });
+  if (!ControlThread::instance().is_current()) left.wait_for(kFarewell);
+}
+
+void ControlLink::raise(hcclResult_t code, const std::string& text) noexcept {
+  ControlThread::instance().post([state = state_, failure = Failure{code, text}] {
+    if (state->session) state->session->send(FrameType::fault, serialize(failure));
+  });
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The star by which ranks of several nodes hear of each other until they leave: the first fault
+// goes to all, and a connection that ends without a word is a fault of its own.
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/control_thread.h"
+#include "bootstrap/id_server.h"
+#include "bootstrap/peer_process.h"
+
+#include <algorithm>
+
+#include <asio/steady_timer.hpp>
+
+namespace hccl::bootstrap {
+
+bool IdServer::relays() const {
+  return rendezvous_.phase() == Rendezvous::Phase::complete && rendezvous_.several_nodes();
+}
+
+void IdServer::relay(Session& session, const Frame& frame) {
+  if (frame.type == FrameType::departed) {
+    session.departed = true;
+    broadcast(FrameType::departed, serialize_rank(session.rank));
+    return;
+  }
+  const auto fault = frame.type == FrameType::fault ? parse_failure(frame.payload) : std::nullopt;
+  if (fault) spread(*fault);
+}
+
+void IdServer::on_rank_left(const Session& session, const std::string& why) {
+  const bool anybody = std::ranges::any_of(sessions_, [](const auto& s) { return s->rank >= 0; });
+  if (!anybody) return close();
+  if (session.departed || fault_spread_) return;
+  lost_.push_back(session.rank);
+  why_lost_ = why;
+  if (lost_.size() > 1) return;
+  // The ranks of its node may know more, and a whole node is lost rank by rank.
+  const auto timer = std::make_shared<asio::steady_timer>(ControlThread::instance().context());
+  timer->expires_after(kLastWords);
+  timer->async_wait([weak = weak_from_this(), timer](const std::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self) self->report_lost();
+  });
+}
+
+void IdServer::report_lost() {
+  std::ranges::sort(lost_);
+  spread({hcclSystemError,
+          text(rendezvous_.describe_ranks(lost_), lost_.size() == 1 ? " is gone" : " are gone",
+               " or out of reach (", why_lost_,
+               "); see their own output, and whether the network between the nodes is up")});
+}
+
+void IdServer::spread(const Failure& failure) {
+  if (std::exchange(fault_spread_, true)) return;
+  broadcast(FrameType::fault, serialize(failure));
+}
+
+}  // namespace hccl::bootstrap

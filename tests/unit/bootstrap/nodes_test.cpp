@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of several nodes, as processes: who gets what of whom, and that all hear of the end of one.
+#include "bootstrap/bootstrap.h"
+#include "joining_ranks.h"
+#include "processes.h"
+
+#include <csignal>
+#include <memory>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+// By rank.
+using Nodes = std::vector<std::string>;
+
+int ranks_on(const Nodes& nodes, const std::string& node) {
+  return static_cast<int>(std::ranges::count(nodes, node));
+}
+
+std::string complaint_over(const Nodes& nodes, const Roster& roster, int rank) {
+  const auto& node_of = [&](int which) { return nodes[static_cast<std::size_t>(which)]; };
+  if (roster.members.size() != nodes.size()) return "wrong number of members";
+  if (value_in(roster.control) != -ranks_on(nodes, node_of(rank))) return "wrong control segment";
+  for (const Member& member : roster.members) {
+    const Contribution expected = contribution_of(member.rank);
+    const bool here = node_of(member.rank) == node_of(rank);
+    if (member.announced != expected.announce()) return text("wrong words of ", member.rank);
+    if ((member.box == roster.members[static_cast<std::size_t>(rank)].box) != here)
+      return text("wrong box of ", member.rank);
+    if (member.blob != (here ? expected.blob : std::vector<std::byte>()))
+      return text("wrong blob of ", member.rank);
+    if (member.memory.valid() != here) return text("wrong memory of ", member.rank);
+    if (member.process.valid() != (here && member.rank != rank))
+      return text("wrong pidfd of ", member.rank);
+  }
+  return roster.link.socket.valid() ? "" : "no link";
+}
+
+// Ranks that have joined and wait, each on its node, until the test says what to do.
+class SeveralNodes : public testing::Test {
+ protected:
+  enum Stage { kJoined = 1, kTold };
+  enum Order { kRaise = 1, kLeave };
+
+  void start(const Nodes& nodes, const std::vector<int>& order) {
+    size_ = static_cast<int>(nodes.size());
+    const int port = free_port();
+    for (const int rank : order) {
+      const std::map<std::string, std::string> environment{
+          {"HCCL_COMM_ID", text("127.0.0.1:", port)},
+          {"HCCL_NODE_ID", nodes[static_cast<std::size_t>(rank)]}};
+      processes_.start(rank, environment,
+                       [=, this](Report& report) { take_part(report, nodes, rank); });
+    }
+    for (int rank = 0; rank < size_; ++rank) {
+      EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage >= kJoined; }))
+          << "rank " << rank << ": " << processes_.text(rank);
+      EXPECT_EQ(processes_.text(rank), "") << "rank " << rank;
+    }
+  }
+  void order(int rank, Order what) { orders_[rank] = what; }
+  // What a rank has been told, once it has.
+  std::string told(int rank) {
+    EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == kTold; })) << rank;
+    return processes_.text(rank);
+  }
+  bool is_told(int rank) { return processes_.report(rank).stage == kTold; }
+  Processes& processes() { return processes_; }
+  [[nodiscard]] int size() const { return size_; }
+
+ private:
+  void take_part(Report& report, const Nodes& nodes, int rank) {
+    const hcclUniqueId id = resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
+    Ending ending = try_join(id, size_, rank);
+    std::string wrong = ending.text;
+    if (ending.code == hcclSuccess) wrong = complaint_over(nodes, ending.roster, rank);
+    write_report(report, ending.code, wrong);
+    report.stage = kJoined;
+    if (!wrong.empty()) return;
+    auto link = std::make_unique<ControlLink>(std::move(ending.roster.link),
+                                              [&](hcclResult_t code, const std::string& what) {
+                                                write_report(report, code, what);
+                                                report.stage = kTold;
+                                              });
+    static_cast<void>(wait_until([&] { return orders_[rank] != 0; }));
+    if (orders_[rank] == kRaise) {
+      link->raise(hcclInvalidUsage, "a wrong sum");
+      static_cast<void>(wait_until([&] { return orders_[rank] == kLeave; }));
+    }
+    link.reset();
+    if (rank == 0) retire_unique_id(id);
+  }
+
+  Processes processes_;
+  int size_ = 0;
+  std::atomic<int>* const orders_ =
+      new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+          std::atomic<int>[32];
+};
+
+TEST_F(SeveralNodes, EachGetsWhatIsOfItsNodeAndWordsOfAll) {
+  start({"b", "a", "c", "b", "c", "c", "b", "c"}, {5, 0, 7, 3, 1, 2, 6, 4});
+  for (int rank = 0; rank < size(); ++rank) order(rank, kLeave);
+  for (int rank = 0; rank < size(); ++rank) {
+    EXPECT_TRUE(processes().finished(rank)) << rank;
+    EXPECT_FALSE(is_told(rank)) << rank << ": " << processes().text(rank);
+  }
+}
+
+TEST_F(SeveralNodes, AFaultOfOneReachesAll) {
+  start({"a", "a", "b", "c"}, {0, 1, 2, 3});
+  order(2, kRaise);
+  for (const int rank : {0, 1, 3}) EXPECT_EQ(told(rank), "a wrong sum");
+}
+
+TEST_F(SeveralNodes, ADeathIsToldToAllByName) {
+  start({"a", "b", "b", "c"}, {0, 1, 2, 3});
+  const std::string victim = text("rank 3 (pid ", processes().pid(3), ", host ");
+  processes().kill(3);
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(told(rank).find(victim), 0U) << processes().text(rank);
+}
+
+TEST_F(SeveralNodes, AWholeNodeThatEndsIsNamed) {
+  start({"a", "b", "b", "b"}, {0, 1, 2, 3});
+  for (const int rank : {1, 2, 3}) processes().kill(rank);
+  EXPECT_EQ(told(0).find("ranks 1-3 (host "), 0U) << processes().text(0);
+}
+
+TEST_F(SeveralNodes, TheEndOfTheServersProcessIsToldToAll) {
+  start({"a", "a", "b"}, {0, 1, 2});
+  const std::string server = text("rank 0 (pid ", processes().pid(0), ", host ");
+  processes().kill(0);
+  for (const int rank : {1, 2}) EXPECT_EQ(told(rank).find(server), 0U) << processes().text(rank);
+}
+
+TEST_F(SeveralNodes, WhoLeavesIsNoFault) {
+  start({"a", "b", "b"}, {0, 1, 2});
+  for (const int rank : {0, 1}) {
+    order(rank, kLeave);
+    EXPECT_TRUE(processes().finished(rank));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(is_told(2)) << processes().text(2);
+}
+
+TEST_F(SeveralNodes, WhoIsStoppedIsNoFault) {
+  start({"a", "b"}, {0, 1});
+  kill(processes().pid(1), SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_FALSE(is_told(0)) << processes().text(0);
+  kill(processes().pid(1), SIGCONT);
+  for (const int rank : {0, 1}) order(rank, kLeave);
+  for (const int rank : {0, 1}) EXPECT_TRUE(processes().finished(rank));
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test
