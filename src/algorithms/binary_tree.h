@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two trees of the double binary tree.
+#pragma once
+
+#include "algorithms/numbering.h"
+
+#include <bit>
+#include <optional>
+#include <vector>
+
+namespace hccl::algorithms {
+
+struct Family {
+  std::optional<std::int32_t> parent;
+  std::vector<std::int32_t> children;
+};
+
+// In the tree over places 1 .. count that is in order from left to right: a subtree's root stands
+// at its largest power of two. Odd places are the leaves. The whole's parent is place 0.
+[[nodiscard]] inline Family family_in_order(std::int32_t count, std::int32_t place) {
+  const auto top = [](std::int32_t size) {
+    return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size)));
+  };
+  Family family;
+  if (place == 0) {
+    if (count > 0) family.children.push_back(top(count));
+    return family;
+  }
+  std::int32_t parent = 0;
+  std::int32_t before = 0;  // the subtree
+  std::int32_t size = count;
+  while (place != before + top(size)) {
+    parent = before + top(size);
+    const bool left = place < parent;
+    size = left ? top(size) - 1 : size - top(size);
+    if (!left) before = parent;
+  }
+  family.parent = parent;
+  if (top(size) > 1) family.children.push_back(before + top(size) / 2);
+  const std::int32_t rest = size - top(size);
+  if (rest > 0) family.children.push_back(place + top(rest));
+  return family;
+}
+
+// Of the shape's rank in its channel's tree. The root is above both. In the second tree, places
+// 1 .. n - 1 are renumbered so that odd and even change roles: mirrored, or shifted by one.
+[[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
+  const std::int32_t others = shape.rank_count - 1;
+  const bool second = shape.channel % 2 == 1;
+  const bool mirrored = shape.rank_count % 2 == 1;
+  const auto in_tree = [&](std::int32_t place) {
+    if (!second || place == 0) return place;
+    return mirrored ? shape.rank_count - place : place % others + 1;
+  };
+  const auto rank = [&](std::int32_t in_tree_place) {
+    std::int32_t place = in_tree_place;
+    if (second && place != 0)
+      place = mirrored ? shape.rank_count - place : (place - 2 + others) % others + 1;
+    return rank_of_place(shape, place);
+  };
+  Family family = family_in_order(others, in_tree(place_after_root(shape)));
+  if (family.parent) family.parent = rank(*family.parent);
+  for (std::int32_t& child : family.children) child = rank(child);
+  return family;
+}
+
+}  // namespace hccl::algorithms

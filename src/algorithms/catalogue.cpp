@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, builders and bounds. docs/generate.py makes docs/reference/algorithms.md of this table;
+// the tests prove that the schedules keep to it.
+#include "algorithms/catalogue.h"
+
+#include <array>
+#include <bit>
+
+namespace hccl::algorithms {
+
+using schedule::Bound;
+
+namespace {
+
+constexpr std::array kCatalogue = {
+    Algorithm{"ring", Collective::all_reduce, ring_all_reduce,
+              [](const Scale& s) -> Bound {
+                return {.steps = 2 * (s.n - 1),
+                        .hops = 2 * (s.n - 1),
+                        .sent = 2 * (s.n - 1) / s.n,
+                        .received = 2 * (s.n - 1) / s.n,
+                        .peers = 2};
+              }},
+    Algorithm{
+        "ring", Collective::reduce_scatter, ring_reduce_scatter,
+        [](const Scale& s) -> Bound {
+          return {
+              .steps = s.n - 1, .hops = s.n - 1, .sent = s.n - 1, .received = s.n - 1, .peers = 2};
+        }},
+    Algorithm{
+        "ring", Collective::all_gather, ring_all_gather,
+        [](const Scale& s) -> Bound {
+          return {
+              .steps = s.n - 1, .hops = s.n - 1, .sent = s.n - 1, .received = s.n - 1, .peers = 2};
+        }},
+    Algorithm{
+        "tree", Collective::all_reduce, tree_all_reduce,
+        [](const Scale& s) -> Bound {
+          return {
+              .steps = s.m + 1, .hops = (s.m + 1) * s.log_n, .sent = 3, .received = 3, .peers = 3};
+        }},
+    Algorithm{"tree", Collective::broadcast, tree_broadcast,
+              [](const Scale& s) -> Bound {
+                return {.steps = 1, .hops = s.log_n, .sent = 2, .received = 1, .peers = 3};
+              }},
+    Algorithm{"tree", Collective::reduce, tree_reduce,
+              [](const Scale& s) -> Bound {
+                return {.steps = 1, .hops = s.log_n, .sent = 1, .received = 2, .peers = 3};
+              }},
+    Algorithm{"chain", Collective::broadcast, chain_broadcast,
+              [](const Scale& s) -> Bound {
+                return {.steps = 1, .hops = s.n - 1, .sent = 1, .received = 1, .peers = 2};
+              }},
+    Algorithm{"chain", Collective::reduce, chain_reduce,
+              [](const Scale& s) -> Bound {
+                return {.steps = 1, .hops = s.n - 1, .sent = 1, .received = 1, .peers = 2};
+              }},
+    Algorithm{"halving_doubling", Collective::all_reduce, halving_doubling_all_reduce,
+              [](const Scale& s) -> Bound {
+                return {.steps = 2 * s.log_n,
+                        .hops = 2 * s.log_n,
+                        .sent = 2 * (s.n - 1) / s.n,
+                        .received = 2 * (s.n - 1) / s.n,
+                        .peers = 2 * s.log_n};
+              }},
+    Algorithm{"halving_doubling", Collective::reduce_scatter, halving_reduce_scatter,
+              [](const Scale& s) -> Bound {
+                return {.steps = s.log_n,
+                        .hops = s.log_n,
+                        .sent = s.n - 1,
+                        .received = s.n - 1,
+                        .peers = 2 * s.log_n};
+              }},
+    Algorithm{"halving_doubling", Collective::all_gather, doubling_all_gather,
+              [](const Scale& s) -> Bound {
+                return {.steps = s.log_n,
+                        .hops = s.log_n,
+                        .sent = s.n - 1,
+                        .received = s.n - 1,
+                        .peers = 2 * s.log_n};
+              }},
+    Algorithm{"one_shot", Collective::all_reduce, one_shot_all_reduce,
+              [](const Scale& s) -> Bound {
+                return {
+                    .steps = 2, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+              }},
+    Algorithm{"direct", Collective::all_reduce, direct_all_reduce,
+              [](const Scale& s) -> Bound {
+                return {.steps = 2,
+                        .hops = 2,
+                        .sent = 2 * (s.n - 1) / s.n,
+                        .received = 2 * (s.n - 1) / s.n,
+                        .peers = s.n - 1};
+              }},
+    Algorithm{"direct", Collective::reduce_scatter, direct_reduce_scatter,
+              [](const Scale& s) -> Bound {
+                return {
+                    .steps = 1, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+              }},
+    Algorithm{"direct", Collective::all_gather, direct_all_gather,
+              [](const Scale& s) -> Bound {
+                return {
+                    .steps = 1, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+              }},
+    Algorithm{"direct", Collective::broadcast, direct_broadcast,
+              [](const Scale& s) -> Bound {
+                return {.steps = 1, .hops = 1, .sent = s.n - 1, .received = 1, .peers = s.n - 1};
+              }},
+    Algorithm{"direct", Collective::reduce, direct_reduce,
+              [](const Scale& s) -> Bound {
+                return {.steps = 1, .hops = 1, .sent = 1, .received = s.n - 1, .peers = s.n - 1};
+              }},
+    Algorithm{
+        "pairwise", Collective::all_to_all, pairwise_all_to_all,
+        [](const Scale& s) -> Bound {
+          return {
+              .steps = s.n, .hops = s.n, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+        }},
+    Algorithm{
+        "dissemination", Collective::barrier, dissemination_barrier,
+        [](const Scale& s) -> Bound {
+          return {
+              .steps = s.log_n, .hops = s.log_n, .sent = 0, .received = 0, .peers = 2 * s.log_n};
+        }},
+    Algorithm{"point_to_point", Collective::point_to_point, point_to_point,
+              [](const Scale&) -> Bound {
+                return {.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1};
+              }},
+};
+
+}  // namespace
+
+Bound Algorithm::bound(const Shape& shape) const {
+  const auto number = [](std::uint32_t value) { return static_cast<double>(value); };
+  const auto log_n = static_cast<std::uint32_t>(std::bit_width(shape.ranks() - 1));
+  return bound_at({number(shape.ranks()), number(log_n), number(shape.pipeline)});
+}
+
+std::span<const Algorithm> catalogue() { return kCatalogue; }
+
+const Algorithm* find(std::string_view name, Collective collective) {
+  for (const Algorithm& algorithm : kCatalogue) {
+    if (algorithm.name == name && algorithm.collective == collective) return &algorithm;
+  }
+  return nullptr;
+}
+
+}  // namespace hccl::algorithms

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Halving and doubling on any number of ranks: J. L. Träff, "Optimal, non-pipelined reduce-scatter
+// and allreduce algorithms", arXiv:2410.14234, 2024. Each step halves the chunks that a rank still
+// has to reduce; the all-gather goes the same way back. ceil(log2 n) steps each, n - 1 of n chunks.
+#include "algorithms/algorithms.h"
+#include "algorithms/numbering.h"
+#include "schedule/builder.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace hccl::algorithms {
+
+using schedule::input;
+using schedule::output;
+using schedule::ScheduleBuilder;
+using schedule::Span;
+
+namespace {
+
+// Chunks are counted from the rank's own on, in the circle. Calls for the one or two runs of
+// `count` chunks from the `first` on: (first chunk, where it stands in the count, chunks).
+template <class Function>
+void for_runs(const Shape& shape, std::int32_t first, std::int32_t count, Function function) {
+  const std::int32_t begin = rank_at(shape, first);
+  const std::int32_t until_end = std::min(count, shape.rank_count - begin);
+  function(chunk_of(begin), chunk_of(first), chunk_of(until_end));
+  if (count > until_end) function(0U, chunk_of(first + until_end), chunk_of(count - until_end));
+}
+
+// The numbers of chunks left to reduce after each step: n, n / 2 rounded up, ... 1.
+std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
+  std::vector<std::int32_t> sizes{rank_count};
+  while (sizes.back() > 1) sizes.push_back((sizes.back() + 1) / 2);
+  return sizes;
+}
+
+// In a step from `size` to `left` chunks, those from `left` on go to the rank that far on, for
+// which they are the first; and the same comes from the rank that far back. `held(chunk, place,
+// count)` is where partial results are. Of an odd number, one chunk has no part in the first step:
+// `keep_odd` has it copied, to be in one piece with the others.
+template <class Held>
+void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
+           bool keep_odd) {
+  const auto sizes = sizes_of(shape.rank_count);
+  for (std::size_t step = 0; step + 1 < sizes.size(); ++step) {
+    const std::int32_t left = sizes[step + 1];
+    const std::int32_t leaving = sizes[step] - left;
+    const bool first = step == 0;
+    for_runs(shape, left, leaving,
+             [&](std::uint32_t chunk, std::uint32_t place, std::uint32_t count) {
+               builder.send(rank_at(shape, left),
+                            first ? input(chunk, count) : held(chunk, place, count));
+             });
+    for_runs(shape, 0, leaving, [&](std::uint32_t chunk, std::uint32_t place, std::uint32_t count) {
+      const Span partial = held(chunk, place, count);
+      builder.receive_reduce(rank_at(shape, -left), left == 1 ? result : partial,
+                             first ? input(chunk, count) : partial);
+    });
+    if (first && keep_odd && leaving < left) {
+      const std::uint32_t odd = chunk_of(rank_at(shape, leaving));
+      builder.copy(held(odd, chunk_of(leaving), 1), input(odd));
+    }
+    builder.end_step();
+  }
+}
+
+// The way back: `own` is what the rank begins with.
+void double_up(ScheduleBuilder& builder, const Shape& shape, const Span& own) {
+  const auto sizes = sizes_of(shape.rank_count);
+  for (std::size_t step = sizes.size() - 1; step > 0; --step) {
+    const std::int32_t held = sizes[step];
+    const std::int32_t arriving = sizes[step - 1] - held;
+    for_runs(shape, 0, arriving, [&](std::uint32_t chunk, std::uint32_t, std::uint32_t count) {
+      builder.send(rank_at(shape, -held), held == 1 ? own : output(chunk, count));
+    });
+    for_runs(shape, held, arriving, [&](std::uint32_t chunk, std::uint32_t, std::uint32_t count) {
+      builder.receive(rank_at(shape, held), output(chunk, count));
+    });
+    builder.end_step();
+  }
+}
+
+}  // namespace
+
+Schedule halving_doubling_all_reduce(const Shape& shape) {
+  ScheduleBuilder builder(shape, shape.ranks());
+  const Span own = output(chunk_of(shape.rank));
+  if (shape.rank_count == 1 && !shape.in_place) builder.copy(own, input(0));
+  halve(
+      builder, shape,
+      [](std::uint32_t chunk, std::uint32_t, std::uint32_t count) { return output(chunk, count); },
+      own, !shape.in_place);
+  double_up(builder, shape, own);
+  return std::move(builder).finish();
+}
+
+Schedule halving_reduce_scatter(const Shape& shape) {
+  ScheduleBuilder builder(shape, 1);
+  if (shape.rank_count == 1 && !shape.in_place) builder.copy(output(0), input(0));
+  halve(
+      builder, shape,
+      [](std::uint32_t chunk, std::uint32_t place, std::uint32_t count) {
+        return schedule::scratch(place, chunk, count);
+      },
+      output(0), true);
+  return std::move(builder).finish();
+}
+
+Schedule doubling_all_gather(const Shape& shape) {
+  ScheduleBuilder builder(shape, 1);
+  if (!shape.in_place) builder.copy(output(chunk_of(shape.rank)), input(0));
+  double_up(builder, shape, input(0));
+  return std::move(builder).finish();
+}
+
+}  // namespace hccl::algorithms

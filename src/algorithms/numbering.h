@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks and chunks in a circle.
+#pragma once
+
+#include "schedule/shape.h"
+
+namespace hccl::algorithms {
+
+// value modulo count, for values down to -count.
+[[nodiscard]] constexpr std::int32_t circular(std::int32_t value, std::int32_t count) {
+  return (value + count) % count;
+}
+// The rank `distance` further on; distance from -rank_count on.
+[[nodiscard]] inline std::int32_t rank_at(const schedule::Shape& shape, std::int32_t distance) {
+  return circular(shape.rank + distance, shape.rank_count);
+}
+// The chunk that is a rank's.
+[[nodiscard]] constexpr std::uint32_t chunk_of(std::int32_t rank) {
+  return static_cast<std::uint32_t>(rank);
+}
+
+// Ranks counted from the root on: the root is 0.
+[[nodiscard]] inline std::int32_t place_after_root(const schedule::Shape& shape) {
+  return rank_at(shape, -shape.root);
+}
+[[nodiscard]] inline std::int32_t rank_of_place(const schedule::Shape& shape, std::int32_t place) {
+  return circular(shape.root + place, shape.rank_count);
+}
+
+}  // namespace hccl::algorithms

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place where chunks become elements: a message is cut in channels, a channel's part in
+// chunks, and what a transfer moves in slices. Pure.
+#pragma once
+
+#include "schedule/schedule.h"
+#include "schedule/shape.h"
+
+namespace hccl::schedule {
+
+struct Elements {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+
+  friend bool operator==(const Elements&, const Elements&) = default;
+};
+
+// `count` elements in `parts` of lengths as equal as can be; they begin at multiples of
+// `alignment` where parts are so long that this does not make them unequal.
+class Cut {
+ public:
+  Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment);
+
+  [[nodiscard]] std::uint64_t begin(std::uint32_t part) const;  // that of `parts` is the end
+  [[nodiscard]] Elements part(std::uint32_t number) const {
+    return {begin(number), begin(number + 1) - begin(number)};
+  }
+  // The part that holds an element; element < count.
+  [[nodiscard]] std::uint32_t part_of(std::uint64_t element) const;
+  [[nodiscard]] std::uint64_t longest() const;
+
+ private:
+  std::uint64_t count_;
+  std::uint64_t unit_;      // elements; boundaries are multiples of it
+  std::uint64_t units_;     // in every part
+  std::uint64_t one_more_;  // parts, the first, that have one unit more
+};
+
+// Of one channel. Elements are numbered as the user's buffers have them (in scratch: from the
+// beginning of this channel's scratch).
+class Chunking {
+ public:
+  // count: elements of the message, or of one block. alignment: elements, as many as begin on a
+  // cache line. All ranks of a call must have the same.
+  Chunking(const Shape& shape, const Schedule& schedule, std::uint64_t count,
+           std::uint32_t alignment);
+
+  // Elements that a transfer of the span moves.
+  [[nodiscard]] std::uint64_t elements(const Span& span) const;
+  // Where the span's element `position` is, with those behind it that follow in one piece, in the
+  // buffer of the span's role. position < elements(span).
+  [[nodiscard]] Elements run(const Span& span, std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t scratch_elements() const { return slots_ * chunks_.longest(); }
+
+ private:
+  // Elements before a chunk, were the channel's parts of all blocks one after the other.
+  [[nodiscard]] std::uint64_t packed(std::uint32_t chunk) const;
+  [[nodiscard]] Elements scratch_run(const Span& span, std::uint64_t place) const;
+
+  std::uint64_t block_;  // elements
+  Elements part_;        // of a block that is this channel's
+  std::uint32_t block_chunks_;
+  std::uint64_t slots_;
+  Cut chunks_;
+};
+
+// What one side sends and the other receives as one message: piece `number` of a transfer of
+// `count` elements, at most `longest` of them.
+[[nodiscard]] std::uint64_t slices(std::uint64_t count, std::uint64_t longest);
+[[nodiscard]] Elements slice(std::uint64_t count, std::uint64_t longest, std::uint64_t number);
+
+}  // namespace hccl::schedule

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proof that the transfers of a step do not disturb each other.
+#pragma once
+
+#include "schedule/symbols.h"
+#include "schedule/verifier.h"
+
+namespace hccl::schedule {
+
+// Of one rank; shape and schedule must outlive it. Transfers of a step may touch the same memory
+// only as the same span, because then they do so slice by slice in the order listed.
+class HazardCheck {
+ public:
+  HazardCheck(const Shape& shape, const Schedule& schedule);
+
+  // Steps in order.
+  [[nodiscard]] std::optional<Refutation> refute(std::uint32_t step);
+
+ private:
+  // For each cell, the number of the last transfer that touched it, plus one.
+  using Touched = std::array<std::vector<std::uint32_t>, 3>;
+
+  [[nodiscard]] std::optional<std::string> read(std::uint32_t transfer, const Span& span);
+  [[nodiscard]] std::optional<std::string> write(std::uint32_t transfer);
+  [[nodiscard]] std::optional<std::string> send(const Transfer& transfer) const;
+  // The transfer of this step that touched the cell, if any.
+  [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
+                                        std::uint32_t cell) const;
+  [[nodiscard]] Place place(const Span& span) const { return place_of(*shape_, *schedule_, span); }
+  void mark(Touched& touched, const Place& where, std::uint32_t transfer);
+
+  const Shape* shape_;
+  const Schedule* schedule_;
+  std::uint32_t first_of_step_ = 0;  // receive
+  Touched read_;
+  Touched written_;
+};
+
+}  // namespace hccl::schedule

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules for people and for programs.
+#pragma once
+
+#include "schedule/schedule.h"
+#include "schedule/shape.h"
+
+#include <string>
+
+namespace hccl::schedule {
+
+// A line for what it is, then one for each step.
+[[nodiscard]] std::string text_of(const Shape& shape, const Schedule& schedule);
+
+// One JSON object, on one line.
+[[nodiscard]] std::string json_of(const Shape& shape, const Schedule& schedule);
+
+}  // namespace hccl::schedule

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and hashes of shapes.
+#include "schedule/shape.h"
+
+#include <array>
+
+namespace hccl::schedule {
+
+const char* name_of(Collective collective) {
+  constexpr std::array kNames = {"barrier",        "all_reduce", "broadcast",  "all_gather",
+                                 "reduce_scatter", "reduce",     "all_to_all", "point_to_point"};
+  return kNames.at(static_cast<std::size_t>(collective));
+}
+
+bool Shape::has_input() const {
+  if (collective == Collective::barrier) return false;
+  if (collective == Collective::point_to_point) return rank == 0;
+  return collective != Collective::broadcast || rank == root;
+}
+
+bool Shape::has_output() const {
+  if (collective == Collective::barrier) return false;
+  if (collective == Collective::point_to_point) return rank == 1;
+  return collective != Collective::reduce || rank == root;
+}
+
+}  // namespace hccl::schedule
+
+std::size_t std::hash<hccl::schedule::Shape>::operator()(
+    const hccl::schedule::Shape& shape) const noexcept {
+  std::uint64_t state = 0;
+  const auto mix = [&state](std::uint64_t value) {
+    state = (state ^ value) * 0x9E3779B97F4A7C15ULL;
+    state ^= state >> 32;
+  };
+  const auto word = [](std::int32_t value) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value));
+  };
+  mix(static_cast<std::uint64_t>(shape.collective) << 1 | (shape.in_place ? 1 : 0));
+  mix(word(shape.rank) << 32 | word(shape.rank_count));
+  mix(word(shape.root) << 32 | shape.channel);
+  mix(std::uint64_t{shape.channels} << 32 | shape.pipeline);
+  return state;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that an algorithm may look at when it makes a schedule: the key under which one is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace hccl::schedule {
+
+// point_to_point: rank 0 sends its message to rank 1.
+enum class Collective : std::uint8_t {
+  barrier,
+  all_reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  reduce,
+  all_to_all,
+  point_to_point
+};
+
+[[nodiscard]] const char* name_of(Collective collective);
+
+// Ranks are 0 .. rank_count - 1 whatever they are called outside. in_place: the rank's input and
+// output share memory, as the API allows for its collective; ranks of one call need not agree on
+// it, and of the rest of the shape they agree on all but `rank`.
+struct Shape {
+  Collective collective = Collective::barrier;
+  bool in_place = false;
+  std::int32_t rank = 0;
+  std::int32_t rank_count = 1;
+  std::int32_t root = 0;
+  std::uint32_t channel = 0;
+  std::uint32_t channels = 1;
+  std::uint32_t pipeline = 1;  // chunks that a pipelined algorithm cuts its message in
+
+  // The API's buffers in blocks: one for the whole message, or one for each rank.
+  [[nodiscard]] std::uint32_t blocks_in_input() const {
+    const bool parts = collective == Collective::reduce_scatter;
+    return parts || collective == Collective::all_to_all ? ranks() : 1;
+  }
+  [[nodiscard]] std::uint32_t blocks_in_output() const {
+    const bool parts = collective == Collective::all_gather;
+    return parts || collective == Collective::all_to_all ? ranks() : 1;
+  }
+  // Whether the rank's buffers mean anything: only a broadcast's root has input, only a reduce's
+  // root has output.
+  [[nodiscard]] bool has_input() const;
+  [[nodiscard]] bool has_output() const;
+  // Whether the rank's input and output really are the same memory.
+  [[nodiscard]] bool aliased() const { return in_place && has_input() && has_output(); }
+
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(rank_count); }
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+}  // namespace hccl::schedule
+
+template <>
+struct std::hash<hccl::schedule::Shape> {
+  std::size_t operator()(const hccl::schedule::Shape& shape) const noexcept;
+};

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's memory as a proof sees it: for each chunk two fingerprints instead of data.
+#pragma once
+
+#include "schedule/schedule.h"
+#include "schedule/shape.h"
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+namespace hccl::schedule {
+
+// sum: of the random tokens of all contributions, so that a missing or doubled one shows. tree:
+// hash of the tree in which they were reduced, equal where the bits are; 0 where nobody has
+// written. length: the chunk's number in its block, which tells its length.
+struct Cell {
+  std::uint64_t sum = 0;
+  std::uint64_t tree = 0;
+  std::uint32_t length = 0;
+};
+
+[[nodiscard]] Cell contribution(std::int32_t rank, std::uint32_t chunk, std::uint32_t length);
+[[nodiscard]] Cell reduced(const Cell& a, const Cell& b);
+
+// A span where it really is: in place, one of input and output lies in the other.
+struct Place {
+  Role memory = Role::input;
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+[[nodiscard]] Place place_of(const Shape& shape, const Schedule& schedule, const Span& span);
+
+// "input[3]", "output[0-3]", "scratch[1]"
+[[nodiscard]] std::string text_of(const Span& span);
+
+class SymbolicMemory {
+ public:
+  SymbolicMemory(const Shape& shape, const Schedule& schedule);
+
+  // Cells that may change: none of an input out of place.
+  [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
+
+  [[nodiscard]] Cell read(const Place& place, std::uint32_t index) const;
+  void write(const Place& place, std::uint32_t index, const Cell& cell) {
+    stored_[static_cast<std::size_t>(place.memory)][place.first + index] = cell;
+  }
+
+ private:
+  std::int32_t rank_;
+  std::uint32_t block_chunks_;
+  std::array<std::vector<Cell>, 3> stored_;
+};
+
+}  // namespace hccl::schedule

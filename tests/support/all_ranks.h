@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedules of all ranks of one call in one channel.
+#pragma once
+
+#include "schedule/schedule.h"
+#include "schedule/shape.h"
+
+#include <string>
+#include <vector>
+
+namespace hccl::test {
+
+struct AllRanks {
+  std::vector<schedule::Shape> shapes;
+  std::vector<schedule::Schedule> schedules;
+};
+
+// `build(shape)` for every rank. in_place: of the ranks; every third differs if `mixed`.
+template <class Build>
+AllRanks build_all(const schedule::Shape& shape, const Build& build, bool mixed = false) {
+  AllRanks all;
+  for (std::int32_t rank = 0; rank < shape.rank_count; ++rank) {
+    schedule::Shape own = shape;
+    own.rank = rank;
+    if (mixed) own.in_place = (rank + shape.root) % 3 == 0;
+    all.shapes.push_back(own);
+    all.schedules.push_back(build(own));
+  }
+  return all;
+}
+
+[[nodiscard]] inline std::string describe(const schedule::Shape& shape) {
+  return std::string(schedule::name_of(shape.collective)) + " of " +
+         std::to_string(shape.rank_count) + " ranks, root " + std::to_string(shape.root) +
+         ", channel " + std::to_string(shape.channel) + " of " + std::to_string(shape.channels) +
+         ", pipeline " + std::to_string(shape.pipeline) + (shape.in_place ? ", in place" : "");
+}
+
+}  // namespace hccl::test
