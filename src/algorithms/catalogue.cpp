@@ -131,6 +131,7 @@ constexpr std::array kCatalogue = {
 }  // namespace
 
 Bound Algorithm::bound(const Shape& shape) const {
+  if (shape.rank_count == 1) return {.steps = 1};  // a copy
   const auto number = [](std::uint32_t value) { return static_cast<double>(value); };
   const auto log_n = static_cast<std::uint32_t>(std::bit_width(shape.ranks() - 1));
   return bound_at({number(shape.ranks()), number(log_n), number(shape.pipeline)});

@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete events in the order of time: a send becomes ready, a message arrives.
+// Discrete events in the order of time.
 #include "schedule/simulator.h"
 
 #include "schedule/chunking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
 #include <queue>
+#include <tuple>
 
 namespace hccl::schedule {
 namespace {
 
-struct Message {
-  double first_slice = 0;  // has arrived
-  double last = 0;
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr double kMostSlices = 32;
+
+// A send under way. Its slices become ready, leave, and arrive, each in order.
+struct Flow {
+  std::size_t from = 0;  // programs
+  std::size_t to = 0;
+  const Transfer* send = nullptr;
+  double slice_bytes = 0;
+  std::uint32_t slices = 0;
+  std::uint32_t ready = 0;
+  std::uint32_t left = 0;
+  std::uint32_t arrived = 0;
+  bool queued = false;
+  std::size_t receive = kNone;  // of the target's step, once that is there
+};
+
+// A receive of a program's current step.
+struct Receive {
+  const Transfer* transfer = nullptr;
+  std::size_t flow = kNone;  // none of a copy
+  std::uint32_t slices = 0;
+  std::uint32_t written = 0;
+  std::size_t after = kNone;   // the receive that writes the same span before
+  std::size_t before = kNone;  // and the one that does so next
 };
 
 // One rank in one channel.
@@ -23,32 +47,36 @@ struct Program {
   Program(const Shape& shape_in, const Schedule& schedule_in, std::uint64_t bytes)
       : shape(&shape_in), schedule(&schedule_in), chunking(shape_in, schedule_in, bytes, 1) {}
 
+  [[nodiscard]] double bytes(const Span& span) const {
+    return static_cast<double>(chunking.elements(span));
+  }
+
   const Shape* shape;
   const Schedule* schedule;
   Chunking chunking;
   std::size_t step = 0;
-  double start = 0;
   double end = 0;  // of what the step has done so far
-  std::uint32_t received = 0;
-  std::uint32_t sends_left = 0;
-  double busy_folding_until = 0;
-  std::map<Span, Message, bool (*)(const Span&, const Span&)> written{before};  // in this step
-  std::map<std::int32_t, std::deque<Message>> inbox{};                          // by sender
-
-  static bool before(const Span& a, const Span& b) {
-    return std::tie(a.role, a.slot, a.first_chunk, a.chunk_count) <
-           std::tie(b.role, b.slot, b.first_chunk, b.chunk_count);
-  }
-  [[nodiscard]] bool finished() const { return step == schedule->steps.size(); }
-  [[nodiscard]] const Step& current() const { return schedule->steps[step]; }
+  double folds_until = 0;
+  std::size_t left = 0;  // transfers of the step
+  std::vector<Receive> receives{};
+  std::vector<std::size_t> forwards{};  // flows
+  std::map<std::int32_t, std::deque<std::size_t>>
+      early{};  // flows that no receive waits for, by sender
 };
+
+// Where slices leave a node, or a rank for its neighbours: flows take turns.
+struct Port {
+  std::deque<std::size_t> flows{};
+  bool busy = false;
+};
+
+enum class What : std::uint8_t { enters, is_ready, has_arrived, is_free };
 
 struct Event {
   double time = 0;
   std::size_t order = 0;  // of two at one time, the one made first
-  std::size_t program = 0;
-  const Transfer* send = nullptr;  // becomes ready; else a message has come
-  double not_before_end = 0;       // of a forwarding send: when its last slice is there
+  What what = What::enters;
+  std::size_t which = 0;  // program, flow or port
 
   friend bool operator>(const Event& a, const Event& b) {
     return std::tie(a.time, a.order) > std::tie(b.time, b.order);
@@ -59,150 +87,198 @@ class Simulation {
  public:
   Simulation(std::span<const Shape> shapes, std::span<const Schedule> schedules,
              const Cluster& cluster, std::uint64_t bytes)
-      : cluster_(cluster),
-        ranks_(static_cast<std::size_t>(shapes[0].rank_count)),
-        slice_(static_cast<double>(cluster.slice)) {
+      : cluster_(cluster), ranks_(shapes[0].ranks()) {
     programs_.reserve(shapes.size());
     for (std::size_t i = 0; i < shapes.size(); ++i)
       programs_.emplace_back(shapes[i], schedules[i], bytes);
-    const auto nodes = static_cast<std::size_t>(
-        1 + *std::max_element(cluster.node_of_rank.begin(), cluster.node_of_rank.end()));
-    leaving_.resize(nodes);
-    arriving_.resize(nodes);
-    local_.resize(ranks_);
+    const auto& nodes = cluster.node_of_rank;
+    cards_ = index(*std::max_element(nodes.begin(), nodes.end())) + 1;
+    ports_.resize(cards_ + ranks_);
+    arriving_until_.resize(cards_);
   }
 
   double run() {
-    for (std::size_t i = 0; i < programs_.size(); ++i) {
-      enter_step(i);
-      advance(i);
-    }
+    for (std::size_t i = 0; i < programs_.size(); ++i) enter_step(i, 0);
     while (!events_.empty()) {
       const Event event = events_.top();
       events_.pop();
-      if (event.send != nullptr) send(event);
-      advance(event.program);
+      handle(event);
     }
     double last = 0;
-    for (const Program& program : programs_)
-      last = std::max(last,
-                      program.finished() ? program.end : std::numeric_limits<double>::infinity());
+    for (const Program& program : programs_) {
+      if (program.step < program.schedule->steps.size())
+        return std::numeric_limits<double>::infinity();
+      last = std::max(last, program.end);
+    }
     return last;
   }
 
  private:
-  void push(double time, std::size_t program, const Transfer* send, double not_before_end) {
-    events_.push({time, made_++, program, send, not_before_end});
-  }
-
-  void enter_step(std::size_t index) {
-    Program& program = programs_[index];
-    if (program.finished()) return;
-    program.start = program.end;
-    program.received = 0;
-    program.sends_left = program.current().sends.count;
-    program.written.clear();
-    for (const Transfer& send : program.schedule->sends(program.current())) {
-      if (!send.forward) push(program.start, index, &send, 0);
-    }
-  }
-
-  void send(const Event& event) {
-    Program& from = programs_[event.program];
-    const std::int32_t rank = from.shape->rank;
-    const std::int32_t peer = event.send->peer;
-    const auto channel = event.program / ranks_;
-    const auto bytes = static_cast<double>(from.chunking.elements(event.send->span));
-    const std::int32_t node = node_of(rank);
-    const bool near = node == node_of(peer);
-    const Link& link = near ? cluster_.memory : cluster_.network;
-    double& out = near ? local_[static_cast<std::size_t>(rank)] : leaving_[index(node)];
-    const double begin = std::max(event.time, out);
-    out = std::max(begin + bytes / link.bandwidth, event.not_before_end);
-    double last = out + link.latency;
-    if (!near) {
-      double& in = arriving_[index(node_of(peer))];
-      last = std::max(last, in + bytes / link.bandwidth);
-      in = last;
-    }
-    const double first = std::max(begin + link.latency, last - bytes / link.bandwidth) +
-                         std::min(bytes, slice_) / link.bandwidth;
-    const std::size_t target = channel * ranks_ + index(peer);
-    programs_[target].inbox[rank].push_back({first, last});
-    push(last, target, nullptr, 0);
-    from.end = std::max(from.end, out);
-    --from.sends_left;
-  }
-
-  void advance(std::size_t index) {
-    Program& program = programs_[index];
-    while (!program.finished()) {
-      const auto receives = program.schedule->receives(program.current());
-      while (program.received < receives.size() && receive(program, receives[program.received])) {
-        ++program.received;
-        forward(index);
-      }
-      if (program.received < receives.size() || program.sends_left > 0) return;
-      ++program.step;
-      enter_step(index);
-    }
-  }
-
-  bool receive(Program& program, const Transfer& receive) {
-    Message message{program.start, program.start};
-    if (receive.peer != program.shape->rank) {
-      auto& inbox = program.inbox[receive.peer];
-      if (inbox.empty()) return false;
-      message = inbox.front();
-      inbox.pop_front();
-      message.first_slice = std::max(message.first_slice, program.start);
-      message.last = std::max(message.last, program.start);
-    }
-    if (receive.action == Action::reduce && cluster_.reduction > 0) {
-      const auto bytes = static_cast<double>(program.chunking.elements(receive.span));
-      const double folding = bytes / cluster_.reduction;
-      message.first_slice += std::min(bytes, slice_) / cluster_.reduction;
-      message.last = std::max(message.last, program.busy_folding_until) + folding;
-      program.busy_folding_until = message.last;
-    }
-    Message& written = program.written[receive.span];
-    written.first_slice = std::max(written.first_slice, message.first_slice);
-    written.last = std::max(written.last, message.last);
-    program.end = std::max(program.end, message.last);
-    return true;
-  }
-
-  // What the receive just taken was the last to write goes on.
-  void forward(std::size_t index) {
-    const Program& program = programs_[index];
-    const auto receives = program.schedule->receives(program.current());
-    const Span& span = receives[program.received - 1].span;
-    for (std::size_t i = program.received; i < receives.size(); ++i) {
-      if (receives[i].span == span) return;
-    }
-    for (const Transfer& send : program.schedule->sends(program.current())) {
-      if (!send.forward || send.span != span) continue;
-      const Message& written = program.written.at(span);
-      const double rest = std::min(static_cast<double>(program.chunking.elements(span)), slice_) /
-                          cluster_.network.bandwidth;
-      push(written.first_slice, index, &send, written.last + rest);
-    }
-  }
-
   [[nodiscard]] static std::size_t index(std::int32_t number) {
     return static_cast<std::size_t>(number);
   }
-  [[nodiscard]] std::int32_t node_of(std::int32_t rank) const {
-    return cluster_.node_of_rank[index(rank)];
+
+  void push(double time, What what, std::size_t which) {
+    events_.push({time, made_++, what, which});
+  }
+
+  void handle(const Event& event) {
+    switch (event.what) {
+      case What::enters:
+        ++programs_[event.which].step;
+        return enter_step(event.which, event.time);
+      case What::is_ready:
+        ++flows_[event.which].ready;
+        return offer(event.which, event.time);
+      case What::has_arrived:
+        ++flows_[event.which].arrived;
+        return write(flows_[event.which].to, flows_[event.which].receive, event.time);
+      case What::is_free:
+        ports_[event.which].busy = false;
+        return transmit(event.which, event.time);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t slices_of(double bytes) const {
+    const double slices = std::ceil(bytes / static_cast<double>(cluster_.slice));
+    return static_cast<std::uint32_t>(std::clamp(slices, 1.0, kMostSlices));
+  }
+
+  void enter_step(std::size_t number, double now) {
+    Program& program = programs_[number];
+    program.receives.clear();
+    program.forwards.clear();
+    if (program.step == program.schedule->steps.size()) return;
+    const Step& step = program.schedule->steps[program.step];
+    program.left = step.sends.count + step.receives.count;
+    for (const Transfer& receive : program.schedule->receives(step)) expect(program, receive);
+    for (const Transfer& send : program.schedule->sends(step)) start(number, send, now);
+    for (std::size_t i = 0; i < program.receives.size(); ++i) write(number, i, now);
+  }
+
+  void expect(Program& program, const Transfer& transfer) {
+    const std::size_t number = program.receives.size();
+    Receive receive{&transfer, kNone, slices_of(program.bytes(transfer.span))};
+    for (std::size_t i = 0; i < number; ++i) {
+      if (program.receives[i].transfer->span == transfer.span) receive.after = i;
+    }
+    if (receive.after != kNone) program.receives[receive.after].before = number;
+    const auto early = program.early.find(transfer.peer);
+    if (early != program.early.end() && !early->second.empty()) {
+      receive.flow = early->second.front();
+      early->second.pop_front();
+      flows_[receive.flow].receive = number;
+    }
+    program.receives.push_back(receive);
+  }
+
+  void start(std::size_t number, const Transfer& send, double now) {
+    Program& program = programs_[number];
+    const double bytes = program.bytes(send.span);
+    const std::size_t target = number / ranks_ * ranks_ + index(send.peer);
+    const std::uint32_t slices = slices_of(bytes);
+    const std::size_t made = flows_.size();
+    flows_.push_back({number, target, &send, bytes / slices, slices, send.forward ? 0 : slices});
+    Program& to = programs_[target];
+    const auto waiting =
+        std::find_if(to.receives.begin(), to.receives.end(), [&](const Receive& receive) {
+          return receive.flow == kNone && receive.transfer->peer == program.shape->rank;
+        });
+    if (waiting != to.receives.end()) {
+      waiting->flow = made;
+      flows_[made].receive = static_cast<std::size_t>(waiting - to.receives.begin());
+    } else {
+      to.early[program.shape->rank].push_back(made);
+    }
+    if (send.forward) program.forwards.push_back(made);
+    offer(made, now);
+  }
+
+  // Puts a flow in the queue of its port, if a slice is ready.
+  void offer(std::size_t number, double now) {
+    Flow& flow = flows_[number];
+    if (flow.queued || flow.left == flow.ready) return;
+    flow.queued = true;
+    const std::size_t port = port_of(flow);
+    ports_[port].flows.push_back(number);
+    transmit(port, now);
+  }
+
+  [[nodiscard]] std::int32_t node_of(std::size_t program) const {
+    return cluster_.node_of_rank[program % ranks_];
+  }
+  [[nodiscard]] std::size_t port_of(const Flow& flow) const {
+    const bool near = node_of(flow.from) == node_of(flow.to);
+    return near ? cards_ + flow.from % ranks_ : index(node_of(flow.from));
+  }
+
+  void transmit(std::size_t number, double now) {
+    Port& port = ports_[number];
+    if (port.busy || port.flows.empty()) return;
+    const std::size_t which = port.flows.front();
+    port.flows.pop_front();
+    Flow& flow = flows_[which];
+    const bool near = number >= cards_;
+    const Link& link = near ? cluster_.memory : cluster_.network;
+    const double duration = flow.slice_bytes / link.bandwidth;
+    double arrival = now + duration + link.latency;
+    if (!near) {
+      double& until = arriving_until_[index(node_of(flow.to))];
+      arrival = std::max(arrival, until + duration);
+      until = arrival;
+    }
+    port.busy = true;
+    push(now + duration, What::is_free, number);
+    push(arrival, What::has_arrived, which);
+    ++flow.left;
+    flow.queued = flow.left < flow.ready;
+    if (flow.queued) port.flows.push_back(which);
+    if (flow.left == flow.slices) finish_transfer(flow.from, now + duration);
+  }
+
+  void finish_transfer(std::size_t number, double time) {
+    Program& program = programs_[number];
+    program.end = std::max(program.end, time);
+    if (--program.left == 0) push(program.end, What::enters, number);
+  }
+
+  // Writes what slices of a receive can be written; then those that waited for them.
+  void write(std::size_t number, std::size_t which, double now) {
+    if (which == kNone) return;  // the target is not there yet
+    Program& program = programs_[number];
+    Receive& receive = program.receives[which];
+    const bool local = receive.transfer->peer == program.shape->rank;
+    const std::uint32_t arrived = local                   ? receive.slices
+                                  : receive.flow == kNone ? 0
+                                                          : flows_[receive.flow].arrived;
+    const std::uint32_t allowed =
+        receive.after == kNone ? receive.slices : program.receives[receive.after].written;
+    const double bytes = program.bytes(receive.transfer->span) / receive.slices;
+    for (; receive.written < std::min(arrived, allowed); ++receive.written) {
+      double time = now;
+      if (receive.transfer->action == Action::reduce && cluster_.reduction > 0) {
+        time = std::max(now, program.folds_until) + bytes / cluster_.reduction;
+        program.folds_until = time;
+      }
+      if (receive.before == kNone) forward(program, receive.transfer->span, time);
+      if (receive.written + 1 == receive.slices) finish_transfer(number, time);
+    }
+    write(number, receive.before, now);
+  }
+
+  void forward(const Program& program, const Span& span, double time) {
+    for (const std::size_t flow : program.forwards) {
+      if (flows_[flow].send->span == span) push(time, What::is_ready, flow);
+    }
   }
 
   const Cluster& cluster_;
   std::size_t ranks_;
-  double slice_;
+  std::size_t cards_ = 0;
   std::vector<Program> programs_;
-  std::vector<double> leaving_;  // when each node's card is free again
-  std::vector<double> arriving_;
-  std::vector<double> local_;  // and each rank's memory link
+  std::deque<Flow> flows_;
+  std::vector<Port> ports_;             // of the nodes' cards, then of the ranks
+  std::vector<double> arriving_until_;  // at the nodes' cards
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::size_t made_ = 0;
 };

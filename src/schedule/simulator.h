@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What schedules would cost on a cluster that is not there: latency, bandwidth and reduction, with
-// transfers of a node one after the other on its network card. No congestion inside the network, no
-// credits: a model to choose algorithms by, not to quote.
+// What schedules would cost on a cluster that is not there: latency, bandwidth and reduction, slice
+// by slice, where the transfers of a node take turns on its network card. No congestion inside the
+// network, no credits: a model to choose algorithms by, not to quote.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -16,15 +16,14 @@ struct Link {
 
 struct Cluster {
   std::vector<std::int32_t> node_of_rank;
-  Link network;             // between nodes: a card per node that its ranks share
-  Link memory;              // between ranks of a node, each rank on its own
-  double reduction = 0;     // bytes per second that a rank folds; 0: as fast as you like
-  std::uint64_t slice = 1;  // bytes after which a forwarding send can begin
+  Link network;             // between nodes: a card per node, which its ranks share
+  Link memory;              // between ranks of a node: each rank its own
+  double reduction = 0;     // bytes per second that a rank folds; 0: it takes no time
+  std::uint64_t slice = 1;  // bytes; a long transfer is taken to have 32 slices at most
 };
 
-// The shapes' and schedules' order: all ranks of channel 0, then of channel 1, and so on. bytes: of
-// the message, or of one block. Seconds until the last rank has finished. The schedules must
-// complete (verifier.h).
+// In the order of all ranks of channel 0, all of channel 1, and so on. bytes: of the message, or of
+// one block. Seconds until the last rank has finished; infinite if they do not complete.
 [[nodiscard]] double simulate(std::span<const Shape> shapes, std::span<const Schedule> schedules,
                               const Cluster& cluster, std::uint64_t bytes);
 

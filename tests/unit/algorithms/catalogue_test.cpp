@@ -4,6 +4,7 @@
 
 #include "all_ranks.h"
 
+#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +12,11 @@
 #include <gtest/gtest.h>
 
 namespace hccl::algorithms {
+
+void PrintTo(const Algorithm& algorithm, std::ostream* out) {
+  *out << algorithm.name << " " << name_of(algorithm.collective);
+}
+
 namespace {
 
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -1,2 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
+// Schedules on real elements: every algorithm's result is the collective's definition, element by
+// element, for awkward counts, several channels, in place and not.
+#include "interpreter.h"
+
+#include "algorithms/catalogue.h"
+#include "algorithms/hierarchical.h"
+#include "elements.h"
+
+#include <array>
+
 #include <gtest/gtest.h>
+
+namespace hccl::algorithms {
+namespace {
+
+using test::Words;
+
+constexpr std::uint64_t kSeed = 11;
+constexpr std::uint32_t kAlignment = 4;
+
+struct Case {
+  schedule::Shape shape;  // of rank 0
+  std::uint64_t count = 0;
+  hcclDataType_t type = hcclInt32;
+  hcclRedOp_t operation = hcclSum;
+  bool mixed = false;
+};
+
+std::uint64_t input_word(const Case& of, std::int32_t rank, std::uint64_t index) {
+  return test::element_word(of.type, test::Data::numbers, kSeed, rank, index);
+}
+
+// By definition, folding in rank order.
+std::uint64_t expected(const Case& of, std::int32_t rank, std::uint64_t index) {
+  const std::uint64_t block = of.count == 0 ? 0 : index / of.count;
+  const std::uint64_t within = index - block * of.count;
+  const std::uint64_t own = static_cast<std::uint64_t>(rank) * of.count;
+  const auto source = static_cast<std::int32_t>(block);
+  std::uint64_t from = index;
+  switch (of.shape.collective) {
+    case Collective::broadcast:
+      return input_word(of, of.shape.root, index);
+    case Collective::point_to_point:
+      return input_word(of, 0, index);
+    case Collective::all_gather:
+      return input_word(of, source, within);
+    case Collective::all_to_all:
+      return input_word(of, source, own + within);
+    case Collective::reduce_scatter:
+      from = own + index;
+      break;
+    default:
+      break;
+  }
+  std::vector<std::uint64_t> words;
+  for (std::int32_t other = 0; other < of.shape.rank_count; ++other)
+    words.push_back(input_word(of, other, from));
+  return test::fold(of.type, of.operation, words);
+}
+
+template <class Build>
+Words run(const Case& of, const Build& build) {
+  std::vector<test::AllRanks> channels;
+  schedule::Shape shape = of.shape;
+  for (shape.channel = 0; shape.channel < shape.channels; ++shape.channel)
+    channels.push_back(test::build_all(shape, build, of.mixed));
+  Words inputs(shape.ranks());
+  for (std::int32_t rank = 0; rank < shape.rank_count; ++rank) {
+    for (std::uint64_t i = 0; i < of.count * shape.blocks_in_input(); ++i)
+      inputs[static_cast<std::size_t>(rank)].push_back(input_word(of, rank, i));
+  }
+  return test::interpret(channels, of.type, of.operation, inputs, of.count, kAlignment);
+}
+
+void compare(const Case& of, const Words& outputs) {
+  for (std::int32_t rank = 0; rank < of.shape.rank_count; ++rank) {
+    schedule::Shape shape = of.shape;
+    shape.rank = rank;
+    const auto& output = outputs.at(static_cast<std::size_t>(rank));
+    ASSERT_EQ(output.size(), shape.has_output() ? of.count * shape.blocks_in_output() : 0);
+    for (std::uint64_t i = 0; i < output.size(); ++i)
+      ASSERT_EQ(output[i], expected(of, rank, i))
+          << test::describe(of.shape) << (of.mixed ? ", some in place" : "") << ", rank " << rank
+          << ", element " << i << " of " << of.count;
+  }
+}
+
+TEST(Interpreter, FindsTheDefinitionInEveryAlgorithm) {
+  for (const Algorithm& algorithm : catalogue()) {
+    for (const std::int32_t rank_count : {1, 2, 3, 4, 6, 9}) {
+      const bool pair = algorithm.collective == Collective::point_to_point;
+      if (algorithm.collective == Collective::barrier || (pair && rank_count != 2)) continue;
+      for (const std::uint64_t count : {0U, 1U, 2U, 7U, 100U, 1000U}) {
+        for (const std::uint32_t channels : {1U, 3U}) {
+          Case of;
+          of.shape.collective = algorithm.collective;
+          of.shape.rank_count = rank_count;
+          of.shape.root = pair ? 0 : rank_count / 2;
+          of.shape.channels = channels;
+          of.shape.pipeline = channels;
+          of.count = count;
+          for (const int placement : {0, 1, 2}) {
+            of.shape.in_place = placement == 1;
+            of.mixed = placement == 2;
+            compare(of, run(of, algorithm.build));
+            if (HasFatalFailure()) FAIL() << algorithm.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Interpreter, FindsTheDefinitionInHierarchicalAllReduce) {
+  const std::array<std::int32_t, 3> nodes = {1, 3, 4};
+  const std::array<std::int32_t, 2> even = {3, 3};
+  for (const std::span<const std::int32_t> sizes :
+       {std::span<const std::int32_t>(nodes), std::span<const std::int32_t>(even)}) {
+    for (const char* const rails : {"ring", "tree", "halving_doubling", "one_shot"}) {
+      Case of;
+      of.shape.collective = Collective::all_reduce;
+      of.shape.rank_count = 0;
+      for (const std::int32_t size : sizes) of.shape.rank_count += size;
+      of.count = 1001;
+      for (const bool in_place : {false, true}) {
+        of.shape.in_place = in_place;
+        compare(of, run(of, [&](const schedule::Shape& shape) {
+                  return hierarchical_all_reduce(shape, sizes,
+                                                 *find(rails, Collective::all_reduce));
+                }));
+      }
+    }
+  }
+}
+
+// Floats, whose sums depend on the order.
+TEST(Interpreter, DirectAlgorithmsFoldInRankOrder) {
+  for (const char* const name : {"direct", "one_shot"}) {
+    for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclAvg}) {
+      Case of;
+      of.shape.collective = Collective::all_reduce;
+      of.shape.rank_count = 7;
+      of.count = 200;
+      of.type = hcclFloat32;
+      of.operation = operation;
+      for (const bool in_place : {false, true}) {
+        of.shape.in_place = in_place;
+        compare(of, run(of, find(name, Collective::all_reduce)->build));
+      }
+    }
+  }
+}
+
+TEST(Interpreter, AllRanksOfAnAllReduceHaveTheSameBits) {
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective != Collective::all_reduce) continue;
+    for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16, hcclFloat16}) {
+      Case of;
+      of.shape.collective = Collective::all_reduce;
+      of.shape.rank_count = 6;
+      of.shape.pipeline = 3;
+      of.count = 300;
+      of.type = type;
+      of.mixed = true;
+      const Words outputs = run(of, algorithm.build);
+      for (const auto& output : outputs) EXPECT_EQ(output, outputs[0]) << algorithm.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hccl::algorithms

@@ -1,2 +1,219 @@
 // SPDX-License-Identifier: Apache-2.0
+// Negative controls: schedules with a fault in them must be refuted, and for the right reason.
+#include "algorithms/catalogue.h"
+#include "all_ranks.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
+
+namespace hccl::algorithms {
+namespace {
+
+using schedule::Action;
+using schedule::Claim;
+using schedule::Role;
+using schedule::Step;
+using schedule::Transfer;
+
+constexpr std::int32_t kRanks = 6;
+constexpr std::size_t kFaulty = 2;  // rank
+
+schedule::Shape shape_of(const Algorithm& algorithm) {
+  schedule::Shape shape;
+  shape.collective = algorithm.collective;
+  shape.rank_count = algorithm.collective == Collective::point_to_point ? 2 : kRanks;
+  shape.root = algorithm.collective == Collective::point_to_point ? 0 : 1;
+  shape.pipeline = 3;
+  return shape;
+}
+
+std::optional<schedule::Refutation> refutation_of(const Algorithm& algorithm,
+                                                  const test::AllRanks& all) {
+  return refute(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
+}
+
+// All algorithms whose schedules `break_it` can change, and must be caught with.
+std::set<std::string> caught(const std::function<bool(Schedule&)>& break_it,
+                             const std::set<Claim>& reasons) {
+  std::set<std::string> names;
+  for (const Algorithm& algorithm : catalogue()) {
+    test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
+    EXPECT_FALSE(refutation_of(algorithm, all)) << algorithm.name;
+    if (all.schedules.size() <= kFaulty || !break_it(all.schedules[kFaulty])) continue;
+    const auto refutation = refutation_of(algorithm, all);
+    const std::string name =
+        std::string(algorithm.name) + " " + schedule::name_of(algorithm.collective);
+    EXPECT_TRUE(refutation) << name << " passes all the same";
+    if (!refutation) continue;
+    EXPECT_TRUE(reasons.contains(refutation->claim)) << name << ": " << refutation->text;
+    EXPECT_NE(refutation->text.find("rank "), std::string::npos) << refutation->text;
+    names.insert(name);
+  }
+  return names;
+}
+
+const std::set<Claim> kStuckOrWrong = {Claim::completes, Claim::exactly_once};
+
+TEST(Refutation, OfADroppedStep) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        schedule.steps.erase(schedule.steps.begin());
+        return true;
+      },
+      kStuckOrWrong);
+  EXPECT_GE(names.size(), 18U);
+}
+
+TEST(Refutation, OfADoubledStep) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        schedule.steps.push_back(schedule.steps.front());
+        std::rotate(schedule.steps.begin(), schedule.steps.end() - 1, schedule.steps.end());
+        return true;
+      },
+      {Claim::completes, Claim::exactly_once, Claim::within_bound});
+  EXPECT_GE(names.size(), 18U);
+}
+
+// A single step, sent or received in two, is no fault.
+TEST(Refutation, OfReorderedSteps) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        if (schedule.steps.size() < 2) return false;
+        std::swap(schedule.steps.front(), schedule.steps.back());
+        return true;
+      },
+      kStuckOrWrong);
+  EXPECT_GE(names.size(), 9U);
+}
+
+TEST(Refutation, OfSwappedChunks) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        for (Transfer& transfer : schedule.transfers) {
+          const bool input = transfer.span.role == Role::input && schedule.input_chunks > 1;
+          if (!input || transfer.span.chunk_count != 1) continue;
+          transfer.span.first_chunk = (transfer.span.first_chunk + 1) % schedule.input_chunks;
+          return true;
+        }
+        return false;
+      },
+      {Claim::exactly_once, Claim::no_hazard});
+  EXPECT_GE(names.size(), 6U);
+}
+
+TEST(Refutation, OfAStoreInPlaceOfAReduction) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        for (Transfer& transfer : schedule.transfers) {
+          if (transfer.action != Action::reduce) continue;
+          transfer.action = Action::store;
+          return true;
+        }
+        return false;
+      },
+      {Claim::exactly_once});
+  EXPECT_GE(names.size(), 8U);
+}
+
+TEST(Refutation, OfAReductionInPlaceOfAStore) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        for (const Step& step : schedule.steps) {
+          for (std::uint32_t i = 0; i < step.receives.count; ++i) {
+            Transfer& receive = schedule.transfers[step.receives.first + i];
+            if (receive.action != Action::store || receive.span.chunk_count == 0) continue;
+            receive.action = Action::reduce;
+            receive.operand = receive.span;
+            return true;
+          }
+        }
+        return false;
+      },
+      {Claim::exactly_once});
+  EXPECT_GE(names.size(), 12U);
+}
+
+TEST(Refutation, OfAWrongPeer) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        for (Transfer& transfer : schedule.transfers) {
+          if (transfer.peer == kFaulty) continue;
+          transfer.peer = (transfer.peer + 1) % kRanks;
+          if (transfer.peer == kFaulty) transfer.peer = (transfer.peer + 1) % kRanks;
+          return true;
+        }
+        return false;
+      },
+      {Claim::completes, Claim::exactly_once, Claim::within_bound});
+  EXPECT_GE(names.size(), 18U);
+}
+
+TEST(Refutation, OfASendThatDoesNotForward) {
+  const auto names = caught(
+      [](Schedule& schedule) {
+        bool changed = false;
+        for (Transfer& transfer : schedule.transfers) {
+          changed = changed || transfer.forward;
+          transfer.forward = false;
+        }
+        return changed;
+      },
+      {Claim::no_hazard});
+  EXPECT_GE(names.size(), 2U);
+}
+
+// Every rank has the same fault: the root is taken for another.
+TEST(Refutation, OfAWrongRoot) {
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
+      continue;
+    test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
+    for (schedule::Shape& shape : all.shapes) shape.root = 0;
+    EXPECT_TRUE(refutation_of(algorithm, all)) << algorithm.name;
+  }
+}
+
+TEST(Refutation, OfAFoldInAnotherOrderOnOneRank) {
+  const Algorithm& one_shot = *find("one_shot", Collective::all_reduce);
+  test::AllRanks all = test::build_all(shape_of(one_shot), one_shot.build);
+  Schedule& schedule = all.schedules[kFaulty];
+  const Step& step = schedule.steps.front();
+  std::swap(schedule.transfers[step.receives.first + 3].peer,
+            schedule.transfers[step.receives.first + 5].peer);
+  const auto refutation = refutation_of(one_shot, all);
+  ASSERT_TRUE(refutation);
+  EXPECT_EQ(refutation->claim, Claim::same_bits) << refutation->text;
+}
+
+// Out of place they are right; in place, what is still needed is overwritten.
+TEST(Refutation, OfSchedulesOutOfPlaceThatRunInPlace) {
+  for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
+                                         {"direct", Collective::all_reduce},
+                                         {"direct", Collective::reduce_scatter},
+                                         {"pairwise", Collective::all_to_all}}) {
+    const Algorithm& algorithm = *find(name, collective);
+    test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
+    for (schedule::Shape& shape : all.shapes) shape.in_place = true;
+    EXPECT_TRUE(refutation_of(algorithm, all)) << name;
+  }
+}
+
+TEST(Refutation, OfACutThatDiffers) {
+  const Algorithm& tree = *find("tree", Collective::all_reduce);
+  schedule::Shape shape = shape_of(tree);
+  test::AllRanks all = test::build_all(shape, tree.build);
+  shape.pipeline = 2;
+  shape.rank = kFaulty;
+  all.schedules[kFaulty] = tree.build(shape);
+  const auto refutation = refutation_of(tree, all);
+  ASSERT_TRUE(refutation);
+  EXPECT_EQ(refutation->claim, Claim::well_formed) << refutation->text;
+}
+
+}  // namespace
+}  // namespace hccl::algorithms
