@@ -7,9 +7,10 @@ Usage: docs/generate.py [--check] [root]
 import sys
 from pathlib import Path
 
-from generator import api_page, errors_page
+from generator import algorithms_page, api_page, errors_page
 
-PAGES = {"docs/reference/api.md": api_page.page, "docs/reference/errors.md": errors_page.page}
+PAGES = {"docs/reference/algorithms.md": algorithms_page.page, "docs/reference/api.md": api_page.page,
+         "docs/reference/errors.md": errors_page.page}
 
 
 def stale(root):
@@ -17,7 +18,7 @@ def stale(root):
     for name, make in PAGES.items():
         page = make(root)
         path = root / name
-        if not path.exists() or path.read_text() != page:
+        if page is not None and (not path.exists() or path.read_text() != page):
             yield path, page
 
 

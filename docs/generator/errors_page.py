@@ -41,6 +41,9 @@ runs on a stream gives `synFailHccl` in the calls that synchronise. Texts about 
 in [how to debug a hang](../how-to/debug-a-hang.md).
 """
 
+# Layers that say nothing to users: what a proof of a schedule finds is for those who write one.
+WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/algorithms/")
+
 # What the loose texts of a file stand for.
 PARTS = {
     "src/base/config.cpp": "`<what it accepts>`, of a variable that is not valid",
@@ -157,7 +160,7 @@ def collect(root):
         functions.update(cpp.text_functions(tokens))
     found = []
     for name, tokens in sources.items():
-        if name != SENTENCES and not name.startswith("src/reduce/"):
+        if name != SENTENCES and not name.startswith(WITHOUT_TEXTS):
             found.extend(messages_of(name, tokens, codes, functions))
     return merged(found)
 

@@ -12,121 +12,94 @@ using schedule::Bound;
 
 namespace {
 
+Bound ring_twice(const Scale& s) {
+  return {.steps = 2 * (s.n - 1),
+          .hops = 2 * (s.n - 1),
+          .sent = 2 * (s.n - 1) / s.n,
+          .received = 2 * (s.n - 1) / s.n,
+          .peers = 2};
+}
+Bound ring_once(const Scale& s) {
+  return {.steps = s.n - 1, .hops = s.n - 1, .sent = s.n - 1, .received = s.n - 1, .peers = 2};
+}
+Bound tree_up_and_down(const Scale& s) {
+  return {.steps = s.m + 1, .hops = (s.m + 1) * s.log_n, .sent = 3, .received = 3, .peers = 3};
+}
+Bound tree_down(const Scale& s) {
+  return {.steps = 1, .hops = s.log_n, .sent = 2, .received = 1, .peers = 3};
+}
+Bound tree_up(const Scale& s) {
+  return {.steps = 1, .hops = s.log_n, .sent = 1, .received = 2, .peers = 3};
+}
+Bound along_chain(const Scale& s) {
+  return {.steps = 1, .hops = s.n - 1, .sent = 1, .received = 1, .peers = 2};
+}
+Bound halving_and_doubling(const Scale& s) {
+  return {.steps = 2 * s.log_n,
+          .hops = 2 * s.log_n,
+          .sent = 2 * (s.n - 1) / s.n,
+          .received = 2 * (s.n - 1) / s.n,
+          .peers = 2 * s.log_n};
+}
+Bound halving_or_doubling(const Scale& s) {
+  return {.steps = s.log_n,
+          .hops = s.log_n,
+          .sent = s.n - 1,
+          .received = s.n - 1,
+          .peers = 2 * s.log_n};
+}
+Bound direct_twice(const Scale& s) {
+  return {.steps = 2,
+          .hops = 2,
+          .sent = 2 * (s.n - 1) / s.n,
+          .received = 2 * (s.n - 1) / s.n,
+          .peers = s.n - 1};
+}
+Bound direct_once(const Scale& s) {
+  return {.steps = 1, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+}
+Bound from_root(const Scale& s) {
+  return {.steps = 1, .hops = 1, .sent = s.n - 1, .received = 1, .peers = s.n - 1};
+}
+Bound to_root(const Scale& s) {
+  return {.steps = 1, .hops = 1, .sent = 1, .received = s.n - 1, .peers = s.n - 1};
+}
+Bound one_shot(const Scale& s) {
+  return {.steps = 2, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+}
+Bound in_rounds(const Scale& s) {
+  return {.steps = s.n, .hops = s.n, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
+}
+Bound dissemination(const Scale& s) {
+  return {.steps = s.log_n, .hops = s.log_n, .sent = 0, .received = 0, .peers = 2 * s.log_n};
+}
+Bound one_message(const Scale&) {
+  return {.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1};
+}
+
 constexpr std::array kCatalogue = {
-    Algorithm{"ring", Collective::all_reduce, ring_all_reduce,
-              [](const Scale& s) -> Bound {
-                return {.steps = 2 * (s.n - 1),
-                        .hops = 2 * (s.n - 1),
-                        .sent = 2 * (s.n - 1) / s.n,
-                        .received = 2 * (s.n - 1) / s.n,
-                        .peers = 2};
-              }},
-    Algorithm{
-        "ring", Collective::reduce_scatter, ring_reduce_scatter,
-        [](const Scale& s) -> Bound {
-          return {
-              .steps = s.n - 1, .hops = s.n - 1, .sent = s.n - 1, .received = s.n - 1, .peers = 2};
-        }},
-    Algorithm{
-        "ring", Collective::all_gather, ring_all_gather,
-        [](const Scale& s) -> Bound {
-          return {
-              .steps = s.n - 1, .hops = s.n - 1, .sent = s.n - 1, .received = s.n - 1, .peers = 2};
-        }},
-    Algorithm{
-        "tree", Collective::all_reduce, tree_all_reduce,
-        [](const Scale& s) -> Bound {
-          return {
-              .steps = s.m + 1, .hops = (s.m + 1) * s.log_n, .sent = 3, .received = 3, .peers = 3};
-        }},
-    Algorithm{"tree", Collective::broadcast, tree_broadcast,
-              [](const Scale& s) -> Bound {
-                return {.steps = 1, .hops = s.log_n, .sent = 2, .received = 1, .peers = 3};
-              }},
-    Algorithm{"tree", Collective::reduce, tree_reduce,
-              [](const Scale& s) -> Bound {
-                return {.steps = 1, .hops = s.log_n, .sent = 1, .received = 2, .peers = 3};
-              }},
-    Algorithm{"chain", Collective::broadcast, chain_broadcast,
-              [](const Scale& s) -> Bound {
-                return {.steps = 1, .hops = s.n - 1, .sent = 1, .received = 1, .peers = 2};
-              }},
-    Algorithm{"chain", Collective::reduce, chain_reduce,
-              [](const Scale& s) -> Bound {
-                return {.steps = 1, .hops = s.n - 1, .sent = 1, .received = 1, .peers = 2};
-              }},
+    Algorithm{"ring", Collective::all_reduce, ring_all_reduce, ring_twice},
+    Algorithm{"ring", Collective::reduce_scatter, ring_reduce_scatter, ring_once},
+    Algorithm{"ring", Collective::all_gather, ring_all_gather, ring_once},
+    Algorithm{"tree", Collective::all_reduce, tree_all_reduce, tree_up_and_down},
+    Algorithm{"tree", Collective::broadcast, tree_broadcast, tree_down},
+    Algorithm{"tree", Collective::reduce, tree_reduce, tree_up},
+    Algorithm{"chain", Collective::broadcast, chain_broadcast, along_chain},
+    Algorithm{"chain", Collective::reduce, chain_reduce, along_chain},
     Algorithm{"halving_doubling", Collective::all_reduce, halving_doubling_all_reduce,
-              [](const Scale& s) -> Bound {
-                return {.steps = 2 * s.log_n,
-                        .hops = 2 * s.log_n,
-                        .sent = 2 * (s.n - 1) / s.n,
-                        .received = 2 * (s.n - 1) / s.n,
-                        .peers = 2 * s.log_n};
-              }},
+              halving_and_doubling},
     Algorithm{"halving_doubling", Collective::reduce_scatter, halving_reduce_scatter,
-              [](const Scale& s) -> Bound {
-                return {.steps = s.log_n,
-                        .hops = s.log_n,
-                        .sent = s.n - 1,
-                        .received = s.n - 1,
-                        .peers = 2 * s.log_n};
-              }},
-    Algorithm{"halving_doubling", Collective::all_gather, doubling_all_gather,
-              [](const Scale& s) -> Bound {
-                return {.steps = s.log_n,
-                        .hops = s.log_n,
-                        .sent = s.n - 1,
-                        .received = s.n - 1,
-                        .peers = 2 * s.log_n};
-              }},
-    Algorithm{"one_shot", Collective::all_reduce, one_shot_all_reduce,
-              [](const Scale& s) -> Bound {
-                return {
-                    .steps = 2, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
-              }},
-    Algorithm{"direct", Collective::all_reduce, direct_all_reduce,
-              [](const Scale& s) -> Bound {
-                return {.steps = 2,
-                        .hops = 2,
-                        .sent = 2 * (s.n - 1) / s.n,
-                        .received = 2 * (s.n - 1) / s.n,
-                        .peers = s.n - 1};
-              }},
-    Algorithm{"direct", Collective::reduce_scatter, direct_reduce_scatter,
-              [](const Scale& s) -> Bound {
-                return {
-                    .steps = 1, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
-              }},
-    Algorithm{"direct", Collective::all_gather, direct_all_gather,
-              [](const Scale& s) -> Bound {
-                return {
-                    .steps = 1, .hops = 1, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
-              }},
-    Algorithm{"direct", Collective::broadcast, direct_broadcast,
-              [](const Scale& s) -> Bound {
-                return {.steps = 1, .hops = 1, .sent = s.n - 1, .received = 1, .peers = s.n - 1};
-              }},
-    Algorithm{"direct", Collective::reduce, direct_reduce,
-              [](const Scale& s) -> Bound {
-                return {.steps = 1, .hops = 1, .sent = 1, .received = s.n - 1, .peers = s.n - 1};
-              }},
-    Algorithm{
-        "pairwise", Collective::all_to_all, pairwise_all_to_all,
-        [](const Scale& s) -> Bound {
-          return {
-              .steps = s.n, .hops = s.n, .sent = s.n - 1, .received = s.n - 1, .peers = s.n - 1};
-        }},
-    Algorithm{
-        "dissemination", Collective::barrier, dissemination_barrier,
-        [](const Scale& s) -> Bound {
-          return {
-              .steps = s.log_n, .hops = s.log_n, .sent = 0, .received = 0, .peers = 2 * s.log_n};
-        }},
-    Algorithm{"point_to_point", Collective::point_to_point, point_to_point,
-              [](const Scale&) -> Bound {
-                return {.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1};
-              }},
-};
+              halving_or_doubling},
+    Algorithm{"halving_doubling", Collective::all_gather, doubling_all_gather, halving_or_doubling},
+    Algorithm{"direct", Collective::all_reduce, direct_all_reduce, direct_twice},
+    Algorithm{"direct", Collective::reduce_scatter, direct_reduce_scatter, direct_once},
+    Algorithm{"direct", Collective::all_gather, direct_all_gather, direct_once},
+    Algorithm{"direct", Collective::broadcast, direct_broadcast, from_root},
+    Algorithm{"direct", Collective::reduce, direct_reduce, to_root},
+    Algorithm{"one_shot", Collective::all_reduce, one_shot_all_reduce, one_shot},
+    Algorithm{"pairwise", Collective::all_to_all, pairwise_all_to_all, in_rounds},
+    Algorithm{"dissemination", Collective::barrier, dissemination_barrier, dissemination},
+    Algorithm{"point_to_point", Collective::point_to_point, point_to_point, one_message}};
 
 }  // namespace
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct: every rank talks to every other at once; reductions fold in rank order. One step, and a
-// second one for an all-reduce that is not one-shot: which sends the whole message to everybody,
-// n - 1 times the data, where the other sends 2 (n - 1) / n (a reduce-scatter and an all-gather).
-// R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication operations in
-// MPICH", 2005, compares such exchanges with others.
+// Direct: every rank talks to every other at once, and reductions fold in rank order. One step. An
+// all-reduce is a reduce-scatter and an all-gather, in two; one-shot, everybody sends the whole
+// message to everybody, which is one hop but n / 2 times the data. In place, a second step copies.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "algorithms/rank_order.h"

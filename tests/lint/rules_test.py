@@ -120,6 +120,21 @@ class Rules(unittest.TestCase):
         self.write("include/hccl/hccl.h", "// Waits.\nhcclResult_t hcclWait(int seconds);\n")
         self.assert_one(check_docs, "docs/generate.py")
 
+    def test_bound_without_regeneration(self):
+        bound = "Bound around(const Scale& s) {\n  return {.steps = %s, .hops = 1, .sent = 1, .received = 1, .peers = 2};\n}\n"
+        row = 'Algorithm{"ring", Collective::all_reduce, ring_all_reduce, around}\n'
+        self.write("docs/explanation/schedules.md", "\n")
+        self.write("src/algorithms/ring.cpp", "// SPDX\n// Round\n// and round.\nSchedule ring_all_reduce(const Shape&) {}\n")
+        self.write("src/algorithms/hierarchical.cpp", "// SPDX\n// Nodes.\n")
+        self.write("src/algorithms/catalogue.cpp", bound % "2 * (s.n - 1)" + row)
+        self.generate()
+        self.assertEqual(self.findings(check_docs), [])
+        page = (self.root / "docs/reference/algorithms.md").read_text()
+        self.assertIn("Round and round.", page)
+        self.assertIn("| all_reduce | 2 (n - 1) | 1 | 1 | 1 | 2 |", page)
+        self.write("src/algorithms/catalogue.cpp", bound % "2 * s.log_n" + row)
+        self.assert_one(check_docs, "docs/generate.py")
+
     def test_message_that_names_nothing_to_do(self):
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.write("src/device/a.cpp", 'throw Error(hcclBusy, "the module is busy");\n')

@@ -1,2 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
+// The model against closed forms.
+#include "schedule/simulator.h"
+
+#include "algorithms/catalogue.h"
+#include "all_ranks.h"
+
+#include <cmath>
+
 #include <gtest/gtest.h>
+
+namespace hccl::schedule {
+namespace {
+
+constexpr double kLatency = 5e-6;
+constexpr double kBandwidth = 1e9;
+
+Cluster cluster_of(std::int32_t rank_count, std::int32_t ranks_per_node) {
+  Cluster cluster;
+  for (std::int32_t rank = 0; rank < rank_count; ++rank)
+    cluster.node_of_rank.push_back(rank / ranks_per_node);
+  cluster.network = {kLatency, kBandwidth};
+  cluster.memory = {1e-7, 1e10};
+  cluster.slice = 1 << 16;
+  return cluster;
+}
+
+double cost(const char* name, Collective collective, const Cluster& cluster, std::uint64_t bytes,
+            std::uint32_t pipeline = 1, std::uint32_t channels = 1) {
+  Shape shape;
+  shape.collective = collective;
+  shape.rank_count = static_cast<std::int32_t>(cluster.node_of_rank.size());
+  shape.pipeline = pipeline;
+  shape.channels = channels;
+  test::AllRanks all;
+  for (shape.channel = 0; shape.channel < channels; ++shape.channel) {
+    const auto one = test::build_all(shape, algorithms::find(name, collective)->build);
+    all.shapes.insert(all.shapes.end(), one.shapes.begin(), one.shapes.end());
+    all.schedules.insert(all.schedules.end(), one.schedules.begin(), one.schedules.end());
+  }
+  return simulate(all.shapes, all.schedules, cluster, bytes);
+}
+
+TEST(Simulator, GivesTheClosedFormOfARing) {
+  for (const std::int32_t n : {2, 3, 8, 60}) {
+    const std::uint64_t bytes = 120'000 * static_cast<std::uint64_t>(n);
+    const double expected = 2 * (n - 1) * (kLatency + 120'000 / kBandwidth);
+    EXPECT_NEAR(cost("ring", Collective::all_reduce, cluster_of(n, 1), bytes), expected,
+                1e-9 * expected);
+  }
+}
+
+TEST(Simulator, CountsFoldingBehindTheLastSlice) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.reduction = 4e9;
+  const double chunk = 131'072;
+  const double folding = 3 * (65'536 / 4e9);
+  const double expected = 6 * (kLatency + chunk / kBandwidth) + folding;
+  EXPECT_NEAR(cost("ring", Collective::all_reduce, cluster, 4 * 131'072), expected,
+              1e-9 * expected);
+}
+
+TEST(Simulator, GivesTheClosedFormOfHalvingAndDoubling) {
+  const double expected = 2 * (3 * kLatency + 7 * 100'000 / kBandwidth);
+  EXPECT_NEAR(cost("halving_doubling", Collective::all_reduce, cluster_of(8, 1), 800'000), expected,
+              1e-9 * expected);
+}
+
+// The last rank has all when the message has left the root and a slice has gone on n - 2 times.
+TEST(Simulator, PipelinesAChainSliceBySlice) {
+  const double slice = 65'536;
+  const double message = 16 * slice;
+  const double expected = 4 * kLatency + (message + 3 * slice) / kBandwidth;
+  EXPECT_NEAR(cost("chain", Collective::broadcast, cluster_of(5, 1), 16 * 65'536), expected,
+              1e-9 * expected);
+}
+
+// Two ranks of each node share its card.
+TEST(Simulator, SharesACardAmongTheRanksOfANode) {
+  const double apart = cost("direct", Collective::all_gather, cluster_of(4, 1), 1'000'000);
+  EXPECT_NEAR(apart, kLatency + 3e6 / kBandwidth, 1e-9);
+  const double shared = cost("direct", Collective::all_gather, cluster_of(4, 2), 1'000'000);
+  EXPECT_NEAR(shared, kLatency + 4e6 / kBandwidth, 1e-9);
+}
+
+// Up and down at once: three times the tree's part through a card, and not four.
+TEST(Simulator, OverlapsUpAndDownInADoubleTree) {
+  const double bytes = 64e6;
+  const double best = bytes / kBandwidth;
+  const double tree = cost("tree", Collective::all_reduce, cluster_of(16, 1), 64'000'000, 4, 2);
+  EXPECT_GT(tree, best);
+  EXPECT_LT(tree, 2.3 * best);
+  const double one_after_the_other =
+      cost("tree", Collective::all_reduce, cluster_of(16, 1), 64'000'000, 1, 2);
+  EXPECT_LT(tree, one_after_the_other);
+}
+
+TEST(Simulator, IsInfiniteWhereNothingCompletes) {
+  Shape shape;
+  shape.collective = Collective::broadcast;
+  shape.rank_count = 2;
+  test::AllRanks all =
+      test::build_all(shape, algorithms::find("chain", Collective::broadcast)->build);
+  all.schedules[0] = {};
+  EXPECT_TRUE(std::isinf(simulate(all.shapes, all.schedules, cluster_of(2, 1), 100)));
+}
+
+}  // namespace
+}  // namespace hccl::schedule
