@@ -49,13 +49,14 @@ Shape rail_shape(const Shape& shape, std::size_t node, std::size_t nodes) {
 class Rail {
  public:
   Rail(const Position& position, std::span<const std::int32_t> node_sizes, const Schedule& schedule)
-      : schedule_(schedule), first_chunk_(chunk_of(position.place) * schedule.block_chunks) {
+      : schedule_(schedule),
+        first_chunk_(chunk_of(position.place) * schedule.block_chunks),
+        own_(position.local.first + position.place) {
     std::int32_t first = 0;
     for (const std::int32_t size : node_sizes) {
       ranks_.push_back(first + position.place);
       first += size;
     }
-    own_ = ranks_[position.node];
   }
 
   void add_to(ScheduleBuilder& builder) const {
@@ -93,8 +94,8 @@ class Rail {
 
   const Schedule& schedule_;
   std::uint32_t first_chunk_;
+  std::int32_t own_;
   std::vector<std::int32_t> ranks_;
-  std::int32_t own_ = 0;
 };
 
 }  // namespace

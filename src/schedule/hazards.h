@@ -27,7 +27,7 @@ class HazardCheck {
   [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
                                         std::uint32_t cell) const;
   [[nodiscard]] Place place(const Span& span) const { return place_of(*shape_, *schedule_, span); }
-  void mark(Touched& touched, const Place& where, std::uint32_t transfer);
+  static void mark(Touched& touched, const Place& where, std::uint32_t transfer);
 
   const Shape* shape_;
   const Schedule* schedule_;

@@ -54,14 +54,15 @@ class Buffers {
  public:
   Buffers(const schedule::Shape& shape, const std::vector<std::uint64_t>& input,
           std::uint64_t count)
-      : input_(input), own_output_(shape.has_output() ? count * shape.blocks_in_output() : 0) {
+      : input_(input),
+        own_output_(shape.has_output() ? count * shape.blocks_in_output() : 0),
+        input_begin_(input_.data()),
+        output_begin_(own_output_.data()),
+        output_count_(own_output_.size()) {
+    if (!shape.aliased()) return;
     const std::uint64_t own_block = count * static_cast<std::uint64_t>(shape.rank);
     const bool input_is_longer = shape.blocks_in_input() > shape.blocks_in_output();
     const bool output_is_longer = shape.blocks_in_input() < shape.blocks_in_output();
-    output_begin_ = own_output_.data();
-    input_begin_ = input_.data();
-    output_count_ = own_output_.size();
-    if (!shape.aliased()) return;
     if (input_is_longer) {
       output_begin_ = input_begin_ + own_block;
     } else {

@@ -56,8 +56,7 @@ TEST(Simulator, CountsFoldingBehindTheLastSlice) {
   const double chunk = 131'072;
   const double folding = 3 * (65'536 / 4e9);
   const double expected = 6 * (kLatency + chunk / kBandwidth) + folding;
-  EXPECT_NEAR(cost("ring", Collective::all_reduce, cluster, 4 * 131'072), expected,
-              1e-9 * expected);
+  EXPECT_NEAR(cost("ring", Collective::all_reduce, cluster, 524'288), expected, 1e-9 * expected);
 }
 
 TEST(Simulator, GivesTheClosedFormOfHalvingAndDoubling) {
@@ -71,7 +70,7 @@ TEST(Simulator, PipelinesAChainSliceBySlice) {
   const double slice = 65'536;
   const double message = 16 * slice;
   const double expected = 4 * kLatency + (message + 3 * slice) / kBandwidth;
-  EXPECT_NEAR(cost("chain", Collective::broadcast, cluster_of(5, 1), 16 * 65'536), expected,
+  EXPECT_NEAR(cost("chain", Collective::broadcast, cluster_of(5, 1), 1'048'576), expected,
               1e-9 * expected);
 }
 
