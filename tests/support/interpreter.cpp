@@ -18,37 +18,6 @@ using schedule::Span;
 using schedule::Transfer;
 using Message = std::vector<std::uint64_t>;
 
-template <class T>
-std::uint64_t divided_plainly(std::uint64_t sum, std::size_t ranks) {
-  return to_word(average(from_word<T>(sum), ranks));
-}
-
-std::uint64_t divided(hcclDataType_t type, std::uint64_t sum, std::size_t ranks) {
-  const auto narrow = static_cast<std::uint16_t>(sum);
-  switch (type) {
-    case hcclInt8:
-      return divided_plainly<std::int8_t>(sum, ranks);
-    case hcclUint8:
-      return divided_plainly<std::uint8_t>(sum, ranks);
-    case hcclInt32:
-      return divided_plainly<std::int32_t>(sum, ranks);
-    case hcclUint32:
-      return divided_plainly<std::uint32_t>(sum, ranks);
-    case hcclInt64:
-      return divided_plainly<std::int64_t>(sum, ranks);
-    case hcclUint64:
-      return divided_plainly<std::uint64_t>(sum, ranks);
-    case hcclFloat64:
-      return divided_plainly<double>(sum, ranks);
-    case hcclFloat16:
-      return to_half(average(from_half(narrow), ranks));
-    case hcclBfloat16:
-      return to_bfloat16(average(from_bfloat16(narrow), ranks));
-    default:
-      return divided_plainly<float>(sum, ranks);
-  }
-}
-
 // A rank's buffers: in place, one of input and output lies in the other.
 class Buffers {
  public:
@@ -226,7 +195,7 @@ Words interpret(const std::vector<AllRanks>& channels, hcclDataType_t type, hccl
   for (const Buffers& of_rank : buffers) outputs.push_back(of_rank.output());
   if (operation == hcclAvg && shapes.size() > 1) {
     for (auto& output : outputs) {
-      for (std::uint64_t& word : output) word = divided(type, word, shapes.size());
+      for (std::uint64_t& word : output) word = fold(type, hcclAvg, {word}, shapes.size());
     }
   }
   return outputs;

@@ -133,48 +133,56 @@ std::uint64_t to_word(T value) {
 }
 
 template <class Read>
-auto fold_values(hcclRedOp_t operation, const std::vector<std::uint64_t>& words, Read read) {
+auto fold_values(hcclRedOp_t operation, const std::vector<std::uint64_t>& words,
+                 std::size_t sources, Read read) {
   auto result = read(words[0]);
   for (std::size_t i = 1; i < words.size(); ++i) result = apply(operation, result, read(words[i]));
-  return operation == hcclAvg ? average(result, words.size()) : result;
+  return operation == hcclAvg ? average(result, sources) : result;
 }
 
 template <class T>
-std::uint64_t fold_plainly(hcclRedOp_t operation, const std::vector<std::uint64_t>& words) {
-  return to_word(fold_values(operation, words, from_word<T>));
+std::uint64_t fold_plainly(hcclRedOp_t operation, const std::vector<std::uint64_t>& words,
+                           std::size_t sources) {
+  return to_word(fold_values(operation, words, sources, from_word<T>));
 }
 
 // Folds in the order given: 16-bit floats in float with one rounding to nearest even at the end;
 // min and max give the canonical NaN for any NaN, and hold -0 below +0; integers wrap. One element
-// is copied.
+// is copied. An average divides by `sources`: more than there are words, if these are sums already.
 inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
-                          const std::vector<std::uint64_t>& words) {
-  if (words.size() == 1) return words[0];
+                          const std::vector<std::uint64_t>& words, std::size_t sources) {
+  if (sources == 1) return words[0];
   const auto narrow = [](std::uint64_t word) { return static_cast<std::uint16_t>(word); };
   switch (type) {
     case hcclInt8:
-      return fold_plainly<std::int8_t>(operation, words);
+      return fold_plainly<std::int8_t>(operation, words, sources);
     case hcclUint8:
-      return fold_plainly<std::uint8_t>(operation, words);
+      return fold_plainly<std::uint8_t>(operation, words, sources);
     case hcclInt32:
-      return fold_plainly<std::int32_t>(operation, words);
+      return fold_plainly<std::int32_t>(operation, words, sources);
     case hcclUint32:
-      return fold_plainly<std::uint32_t>(operation, words);
+      return fold_plainly<std::uint32_t>(operation, words, sources);
     case hcclInt64:
-      return fold_plainly<std::int64_t>(operation, words);
+      return fold_plainly<std::int64_t>(operation, words, sources);
     case hcclUint64:
-      return fold_plainly<std::uint64_t>(operation, words);
+      return fold_plainly<std::uint64_t>(operation, words, sources);
     case hcclFloat64:
-      return fold_plainly<double>(operation, words);
+      return fold_plainly<double>(operation, words, sources);
     case hcclFloat16:
-      return to_half(fold_values(operation, words,
+      return to_half(fold_values(operation, words, sources,
                                  [&](std::uint64_t word) { return from_half(narrow(word)); }));
     case hcclBfloat16:
-      return to_bfloat16(fold_values(
-          operation, words, [&](std::uint64_t word) { return from_bfloat16(narrow(word)); }));
+      return to_bfloat16(fold_values(operation, words, sources, [&](std::uint64_t word) {
+        return from_bfloat16(narrow(word));
+      }));
     default:
-      return fold_plainly<float>(operation, words);
+      return fold_plainly<float>(operation, words, sources);
   }
+}
+
+inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
+                          const std::vector<std::uint64_t>& words) {
+  return fold(type, operation, words, words.size());
 }
 
 }  // namespace hccl::test
