@@ -115,13 +115,60 @@ TEST(Verifier, RefusesToOverwriteWhatIsBeingSent) {
                  "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
 }
 
+// What the two ranks of an all-to-all, with two chunks for each, do in a step.
+void expect_hazard(const Write& write, const std::string& text) {
+  expect_refuted(refute_written(Collective::all_to_all, 2, 2, write), Claim::no_hazard,
+                 "rank 0, step 0: " + text);
+}
+
 TEST(Verifier, RefusesSpansThatOverlapInPart) {
+  expect_hazard(
+      [](ScheduleBuilder& builder, std::int32_t) {
+        builder.copy(output(0, 2), input(0, 2));
+        builder.copy(scratch(0, 1), output(1));
+      },
+      "reads output[1] while output[0-1] is written");
+  expect_hazard(
+      [](ScheduleBuilder& builder, std::int32_t) {
+        builder.copy(output(0, 2), input(0, 2));
+        builder.copy(output(1), input(1));
+      },
+      "writes output[1] while output[0-1] is written");
+  expect_hazard(
+      [](ScheduleBuilder& builder, std::int32_t) {
+        builder.copy(scratch(0, 0, 2), output(0, 2));
+        builder.copy(output(1), input(1));
+      },
+      "writes output[1] while output[0-1] is read");
+}
+
+TEST(Verifier, RefusesToForwardWhatNoReceiveWrites) {
+  const char* const text =
+      "forwards output[0-1] to rank 1, but no receive of the step writes that span";
+  expect_hazard(
+      [](ScheduleBuilder& builder, std::int32_t rank) { builder.forward(1 - rank, output(0, 2)); },
+      text);
+  expect_hazard(
+      [](ScheduleBuilder& builder, std::int32_t rank) {
+        builder.copy(output(0), input(0));
+        builder.forward(1 - rank, output(0, 2));
+      },
+      text);
+}
+
+TEST(Verifier, RefusesTransfersThatDifferInChunksOrOperandsInLength) {
   expect_refuted(refute_written(Collective::all_to_all, 2, 2,
-                                [](ScheduleBuilder& builder, std::int32_t) {
-                                  builder.copy(output(0, 2), input(0, 2));
-                                  builder.copy(scratch(0, 1), output(1));
+                                [](ScheduleBuilder& builder, std::int32_t rank) {
+                                  builder.send(1 - rank, input(0, 2));
+                                  builder.receive(1 - rank, output(0));
                                 }),
-                 Claim::no_hazard, "rank 0, step 0: reads output[1] while output[0-1] is written");
+                 Claim::completes,
+                 "rank 1, step 0: receives output[0], but rank 0 sends input[0-1] from its step 0");
+  expect_refuted(refute_written(Collective::all_reduce, 2, 2,
+                                [](ScheduleBuilder& builder, std::int32_t) {
+                                  builder.copy(output(0), input(1));
+                                }),
+                 Claim::well_formed, "rank 0, step 0: output[0] and input[1] differ in length");
 }
 
 TEST(Verifier, RefusesToWriteAnInputAndBuffersThatAreNotThere) {
