@@ -82,6 +82,12 @@ TEST(Simulator, SharesACardAmongTheRanksOfANode) {
   EXPECT_NEAR(shared, kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
+// What comes from several nodes goes through the receiver's card one after the other.
+TEST(Simulator, SharesACardAmongThoseWhoSendToIt) {
+  EXPECT_NEAR(cost("direct", Collective::reduce, cluster_of(5, 1), 1'000'000),
+              kLatency + 4e6 / kBandwidth, 1e-9);
+}
+
 // Up and down at once: three times the tree's part through a card, and not four.
 TEST(Simulator, OverlapsUpAndDownInADoubleTree) {
   const double bytes = 64e6;
