@@ -2,48 +2,16 @@
 // Reference results. Works in blocks that stay in the first-level cache.
 #include "expected.h"
 
+#include "element_forms.h"
 #include "input_data.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
 namespace hccl_perf {
 namespace {
-
-constexpr std::size_t kBlock = 1024;  // elements
-
-float from_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-// Rounds to nearest, ties to even. The values here are never NaN.
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
-}
-
-// Exponents of half and float count from different ends, 112 apart.
-float from_half(std::uint16_t half) {
-  const std::uint32_t magnitude = half & 0x7FFFU;
-  const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
-  return (half >> 15) != 0 ? -value : value;
-}
-
-std::uint16_t to_half(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  std::uint32_t half = 0x7C00;  // infinity
-  if (magnitude < 0x38800000U) {
-    // In units of the smallest half, 2^-24, which adding 0.5 rounds to.
-    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
-  } else if (magnitude < 0x47800000U) {
-    half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
-  }
-  return static_cast<std::uint16_t>(half | bits >> 31 << 15);
-}
 
 // Sums and products of integers wrap.
 template <hcclRedOp_t operation, class Value>
@@ -67,33 +35,12 @@ Value average(Value sum, int ranks) {
   return static_cast<Value>(sum / count);
 }
 
-// How a type is stored, accumulated and loaded.
-template <class Value>
-struct Plain {
-  using Stored = Value;
-  using Accumulator = Value;
-  static Accumulator load(Stored value) { return value; }
-  static Stored store(Accumulator value) { return value; }
-};
-struct Bfloat16 {
-  using Stored = std::uint16_t;
-  using Accumulator = float;
-  static Accumulator load(Stored value) { return from_bfloat16(value); }
-  static Stored store(Accumulator value) { return to_bfloat16(value); }
-};
-struct Float16 {
-  using Stored = std::uint16_t;
-  using Accumulator = float;
-  static Accumulator load(Stored value) { return from_half(value); }
-  static Stored store(Accumulator value) { return to_half(value); }
-};
-
 template <class Form, hcclRedOp_t operation>
 void reduce_block(const Expectation& expectation, std::uint64_t first, std::size_t count,
                   void* out) {
   using Accumulator = typename Form::Accumulator;
-  std::array<Accumulator, kBlock> total;
-  std::array<typename Form::Stored, kBlock> input;
+  std::array<Accumulator, kReductionBlock> total;
+  std::array<typename Form::Stored, kReductionBlock> input;
   for (int rank = 0; rank < expectation.ranks; ++rank) {
     fill_input(expectation.type, {rank, expectation.run}, first, count, input.data());
     for (std::size_t i = 0; i < count; ++i) {
@@ -155,7 +102,7 @@ void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::siz
                    void* out) {
   auto* bytes = static_cast<std::byte*>(out);
   while (count > 0) {
-    const std::size_t block = std::min(count, kBlock);
+    const std::size_t block = std::min(count, kReductionBlock);
     reduce_one_block(expectation, first, block, bytes);
     first += block;
     count -= block;
@@ -181,20 +128,25 @@ void gather_inputs(const Expectation& expectation, std::uint64_t part, std::uint
 
 }  // namespace
 
+std::optional<std::uint64_t> first_reduced_input(const Expectation& expectation) {
+  const CollectiveKind kind = expectation.collective->kind;
+  if (kind == CollectiveKind::reduce_scatter)
+    return static_cast<std::uint64_t>(expectation.rank) * expectation.counts.receive;
+  const bool at_root = kind == CollectiveKind::reduce && expectation.rank == expectation.root;
+  if (kind == CollectiveKind::all_reduce || at_root) return 0;
+  return std::nullopt;
+}
+
 void fill_expected(const Expectation& expectation, std::uint64_t first, std::size_t count,
                    void* out) {
+  if (const auto input = first_reduced_input(expectation))
+    return reduce_inputs(expectation, *input + first, count, out);
   const std::uint64_t part = expectation.counts.receive;
   const auto ranks = static_cast<std::uint64_t>(expectation.ranks);
   const auto rank = static_cast<std::uint64_t>(expectation.rank);
   switch (expectation.collective->kind) {
-    case CollectiveKind::all_reduce:
-      return reduce_inputs(expectation, first, count, out);
-    case CollectiveKind::reduce_scatter:
-      return reduce_inputs(expectation, rank * part + first, count, out);
     case CollectiveKind::reduce:
-      if (expectation.rank == expectation.root)
-        return reduce_inputs(expectation, first, count, out);
-      // Elsewhere the buffer stays as it was.
+      // Away from the root the buffer stays as it was.
       if (expectation.in_place)
         return fill_input(expectation.type, {expectation.rank, expectation.run}, first, count, out);
       std::memset(out, kPoison, count * expectation.type.size);
@@ -209,6 +161,8 @@ void fill_expected(const Expectation& expectation, std::uint64_t first, std::siz
                         count, out);
     case CollectiveKind::broadcast:
       return fill_input(expectation.type, {expectation.root, expectation.run}, first, count, out);
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce_scatter:
     case CollectiveKind::barrier:
       return;
   }

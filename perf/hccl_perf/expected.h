@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace hccl_perf {
 
@@ -23,6 +24,13 @@ struct Expectation {
   std::uint64_t run = 0;  // the inputs' InputKey::run
   Counts counts{};
 };
+
+// Reductions are computed in blocks of so many elements, which stay in the first-level cache.
+inline constexpr std::size_t kReductionBlock = 1024;
+
+// The element of the ranks' inputs that the first element of the receive buffer is the reduction
+// of; none if this rank receives no reduction.
+[[nodiscard]] std::optional<std::uint64_t> first_reduced_input(const Expectation& expectation);
 
 // Writes the expected elements [first, first + count) of the rank's receive buffer to `out`.
 void fill_expected(const Expectation& expectation, std::uint64_t first, std::size_t count,

@@ -22,6 +22,12 @@ Json latency_json(const Latency& latency) {
           {"max", rounded(time.maximum)},     {"slowest_rank", latency.slowest_rank}};
 }
 
+// In what all elements agree with the expected ones.
+Json check_json(const CellResult& cell) {
+  if (!cell.wrong || *cell.wrong > 0) return {};
+  return cell.rounded > 0 ? "within rounding" : "bitwise";
+}
+
 Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
   const Bandwidth rate = bandwidth(row, cell, averaging);
   const AcrossRanks& time = cell.nanoseconds;
@@ -36,7 +42,8 @@ Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
             {"algbw_gb_per_s", rate.algorithm},
             {"busbw_gb_per_s", rate.bus},
             {"samples_ns", Json::array()},
-            {"wrong", cell.wrong ? Json(*cell.wrong) : Json()}};
+            {"wrong", cell.wrong ? Json(*cell.wrong) : Json()},
+            {"check", check_json(cell)}};
   for (const double sample : cell.samples(averaging)) json["samples_ns"].push_back(rounded(sample));
   if (cell.latency) json["latency_ns"] = latency_json(*cell.latency);
   return json;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 namespace hccl_perf {
@@ -54,7 +53,7 @@ void Measurement::add_pass(const Cell& cell, CellResult& result) {
 }
 
 void Measurement::complete(const Cell& cell, CellResult& result) {
-  result.wrong = check(cell);
+  check(cell, result);
   warm_up(cell);
   time_cell(cell, result);
   result.nanoseconds = result.passes[median_position(result.samples(options_.averaging))];
@@ -70,20 +69,20 @@ void Measurement::warm_up(const Cell& cell) {
   session_.synchronize();
 }
 
-std::optional<std::uint64_t> Measurement::check(const Cell& cell) {
+void Measurement::check(const Cell& cell, CellResult& result) {
   announce_(Phase::filling);
   verification_.prepare(cell, ++run_);
-  if (options_.checks == 0 || !cell.call.collective->moves_data()) return std::nullopt;
-  std::uint64_t wrong = 0;
+  if (options_.checks == 0 || !cell.call.collective->moves_data()) return;
+  Agreement all;
   for (std::uint64_t i = 0; i < options_.checks; ++i) {
     if (i > 0) verification_.prepare(cell, ++run_);
     announce_(Phase::checking);
-    const std::uint64_t own = verification_.run_checked(cell, run_);
-    own_wrong_ += own;
-    const std::vector<std::uint64_t> all = exchange_.gather(own);
-    wrong = std::accumulate(all.begin(), all.end(), wrong);
+    const Agreement own = verification_.run_checked(cell, run_);
+    own_wrong_ += own.wrong;
+    for (const Agreement& each : exchange_.gather(own)) all.add(each);
   }
-  return wrong;
+  result.wrong = all.wrong;
+  result.rounded = all.rounded;
 }
 
 // Nanoseconds that `iterations` calls take on this rank. Barriers between them do not count: ours

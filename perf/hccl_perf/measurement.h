@@ -32,7 +32,8 @@ struct CellResult {
   AcrossRanks nanoseconds{};        // those of the median pass
   std::optional<Latency> latency;
   std::optional<std::uint64_t>
-      wrong;  // elements on all ranks and checked runs; none if nothing was checked
+      wrong;                  // elements on all ranks and checked runs; none if nothing was checked
+  std::uint64_t rounded = 0;  // likewise, those that are right but not bit by bit
 
   // Nanoseconds per iteration of each timed pass.
   [[nodiscard]] std::vector<double> samples(Averaging averaging) const;
@@ -53,7 +54,7 @@ class Measurement {
   [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
 
  private:
-  [[nodiscard]] std::optional<std::uint64_t> check(const Cell& cell);
+  void check(const Cell& cell, CellResult& result);
   [[nodiscard]] double run_iterations(const Cell& cell, std::uint64_t iterations);
   [[nodiscard]] AcrossRanks time_iterations(const Cell& cell, std::uint64_t iterations);
   void warm_up(const Cell& cell);

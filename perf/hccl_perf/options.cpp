@@ -24,6 +24,9 @@ constexpr const char* kExamples = R"(Examples:
   mpirun -np 4 hccl-perf all_reduce -b 1K -e 1M    one rank per launched process
   all_reduce_perf -g 2 -t 4                        the names of nccl-tests; 2 processes x 4 threads
 
+#wrong counts the elements that are not as expected: floating-point sums, averages and products of
+three or more ranks by more than another order of folding may round them, all else by any bit.
+
 Exit status: 0 all data right, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";
 
@@ -63,9 +66,9 @@ void choose_collective(Options& options, const std::string& argv0, const std::st
 
 void check_ranks(const Options& options) {
   const int ranks = options.processes * options.threads;
-  if (ranks > kMostRanks) {
+  if (ranks > kMostRanksOfNode) {
     throw UsageError(text("-g ", options.processes, " -t ", options.threads, " makes ", ranks,
-                          " ranks; a communicator has at most ", kMostRanks));
+                          " ranks; a communicator has at most ", kMostRanksOfNode, " on a node"));
   }
 }
 

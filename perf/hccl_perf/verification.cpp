@@ -78,16 +78,16 @@ void Verification::prepare(const Cell& cell, std::uint64_t run) {
   write_input(cell, run);
 }
 
-std::uint64_t Verification::run_checked(const Cell& cell, std::uint64_t run) {
-  if (!cell.call.collective->moves_data()) return 0;
+Agreement Verification::run_checked(const Cell& cell, std::uint64_t run) {
+  if (!cell.call.collective->moves_data()) return {};
   const Expectation expected = expectation(cell, run);
   if (shares(cell)) compute_shared_part(cell, expected);
   session_.enqueue(cell.call);
   session_.synchronize();
-  std::uint64_t wrong = wrong_outputs(cell, expected);
-  if (has_guard(cell)) wrong += changed_guards(cell);
-  if (cell.placement == Placement::out_of_place) wrong += changed_inputs(cell, run);
-  return wrong;
+  Agreement agreement = compare_outputs(cell, expected);
+  if (has_guard(cell)) agreement.wrong += changed_guards(cell);
+  if (cell.placement == Placement::out_of_place) agreement.wrong += changed_inputs(cell, run);
+  return agreement;
 }
 
 Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const {
@@ -119,10 +119,10 @@ void Verification::compute_shared_part(const Cell& cell, const Expectation& expe
   exchange_.barrier();
 }
 
-std::uint64_t Verification::wrong_outputs(const Cell& cell, const Expectation& expected) {
+Agreement Verification::compare_outputs(const Cell& cell, const Expectation& expected) {
   const std::size_t size = cell.call.type.size;
   const bool shared = shares(cell);
-  std::uint64_t wrong = 0;
+  Agreement agreement;
   read_elements(cell.call.receive, size, cell.counts.receive,
                 [&](std::uint64_t first, std::size_t count, const std::byte* elements) {
                   const std::byte* right = board_.expected() + first * size;
@@ -130,9 +130,9 @@ std::uint64_t Verification::wrong_outputs(const Cell& cell, const Expectation& e
                     fill_expected(expected, first, count, reference_.data());
                     right = reference_.data();
                   }
-                  wrong += count_differences(elements, right, count, size);
+                  agreement.add(compare_elements(expected, first, count, elements, right));
                 });
-  return wrong;
+  return agreement;
 }
 
 std::uint64_t Verification::changed_guards(const Cell& cell) {

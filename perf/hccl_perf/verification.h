@@ -6,6 +6,7 @@
 #include "board.h"
 #include "expected.h"
 #include "rank_exchange.h"
+#include "rounding.h"
 #include "session.h"
 #include "workload.h"
 
@@ -24,9 +25,9 @@ class Verification {
   // Writes the inputs of run number `run` and poisons the rest.
   void prepare(const Cell& cell, std::uint64_t run);
 
-  // Runs the cell once and returns the wrong elements on this rank. Follows prepare() with the same
-  // arguments.
-  [[nodiscard]] std::uint64_t run_checked(const Cell& cell, std::uint64_t run);
+  // Runs the cell once and returns how this rank's elements agree with what is expected. Follows
+  // prepare() with the same arguments.
+  [[nodiscard]] Agreement run_checked(const Cell& cell, std::uint64_t run);
 
  private:
   // Fills or looks at `count` elements from `first` on.
@@ -43,7 +44,7 @@ class Verification {
   [[nodiscard]] Expectation expectation(const Cell& cell, std::uint64_t run) const;
   [[nodiscard]] bool shares(const Cell& cell) const;
   void compute_shared_part(const Cell& cell, const Expectation& expected);
-  [[nodiscard]] std::uint64_t wrong_outputs(const Cell& cell, const Expectation& expected);
+  [[nodiscard]] Agreement compare_outputs(const Cell& cell, const Expectation& expected);
   [[nodiscard]] std::uint64_t changed_guards(const Cell& cell);
   [[nodiscard]] std::uint64_t changed_inputs(const Cell& cell, std::uint64_t run);
 

@@ -155,12 +155,16 @@ std::optional<LaunchEnvironment> find_launcher(const Environment& environment) {
 }
 
 void require_communicator(const LaunchEnvironment& launch, int threads) {
-  const std::int64_t ranks = std::int64_t{launch.size} * threads;
-  if (ranks <= kMostRanks) return;
-  throw UsageError(text(launch.launcher, " started ", launch.size, " processes",
-                        threads > 1 ? text(", which with -t ", threads, " makes ", ranks, " ranks")
-                                    : text(", which makes ", ranks, " ranks"),
-                        "; a communicator has at most ", kMostRanks));
+  const auto require = [&](int processes, int most, const char* where) {
+    const std::int64_t ranks = std::int64_t{processes} * threads;
+    if (ranks <= most) return;
+    const std::string with = threads > 1 ? text(" with -t ", threads) : "";
+    throw UsageError(text(launch.launcher, " started ", processes, " processes", where, ", which",
+                          with, " makes ", ranks, " ranks; a communicator has at most ", most,
+                          where));
+  };
+  require(launch.size, kMostRanks, "");
+  require(launch.local_size, kMostRanksOfNode, " on this node");
 }
 
 }  // namespace hccl_perf

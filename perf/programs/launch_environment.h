@@ -30,14 +30,15 @@ using Environment = std::function<const char*(const char*)>;
 // the variable unless it is one from `least` to `most`.
 [[nodiscard]] int number_of(const char* name, const char* written, int least, int most);
 
-inline constexpr int kMostRanks = 64;  // of a communicator
+inline constexpr int kMostRanks = 4096;      // of a communicator
+inline constexpr int kMostRanksOfNode = 64;  // of one, on one node
 
 // Nothing if no launcher is recognised. Throws UsageError for a variable that is no number, and for
 // numbers that contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 
-// Refuses more ranks, `threads` of each launched process, than a communicator has. Throws
-// UsageError.
+// Refuses more ranks, `threads` of each launched process, than a communicator has, in all or on a
+// node. Throws UsageError.
 void require_communicator(const LaunchEnvironment& launch, int threads);
 
 }  // namespace hccl_perf

@@ -2,6 +2,8 @@
 // Preloaded between hccl-perf and the library, breaks what PERF_TEST_FAULT says: results, so that
 // the check must see it, or a rank.
 //   short | long          every all-reduce leaves its last element out | writes one too many
+//   missing:R             rank R adds next to nothing to an all-reduce that is not in place
+//   rotate                an all-reduce that is not in place folds the last rank's input first
 //   die:R | stall:R       rank R kills itself | stops for ever at its third all-reduce
 //   die_early:R           rank R kills itself where it would join
 #include <hccl.h>
@@ -36,6 +38,20 @@ void break_rank(int rank) {
   while (is_fault_of("stall:", rank)) pause();
 }
 
+// Passes inputs on to the next rank, whose receive buffer becomes its input.
+const void* rotated(const void* send, void* receive, size_t count, hcclDataType_t type,
+                    hcclComm_t communicator, void* stream) {
+  int rank = -1;
+  int ranks = 0;
+  hcclCommUserRank(communicator, &rank);
+  hcclCommCount(communicator, &ranks);
+  hcclGroupStart();
+  hcclSend(send, count, type, (rank + 1) % ranks, communicator, stream);
+  hcclRecv(receive, count, type, (rank + ranks - 1) % ranks, communicator, stream);
+  hcclGroupEnd();
+  return receive;
+}
+
 }  // namespace
 
 extern "C" hcclResult_t hcclCommInitRank(hcclComm_t* communicator, int ranks, hcclUniqueId id,
@@ -54,6 +70,9 @@ extern "C" hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size
   if (++calls == 3) break_rank(rank);
   if (std::strcmp(fault(), "short") == 0 && count > 0) --count;
   if (std::strcmp(fault(), "long") == 0) ++count;
+  if (is_fault_of("missing:", rank)) sendbuff = recvbuff;  // poison
+  if (std::strcmp(fault(), "rotate") == 0 && sendbuff != recvbuff)
+    sendbuff = rotated(sendbuff, recvbuff, count, datatype, comm, stream_handle);
   return real<decltype(&hcclAllReduce)>("hcclAllReduce")(sendbuff, recvbuff, count, datatype,
                                                          reduce_op, comm, stream_handle);
 }

@@ -54,6 +54,21 @@ TEST(JsonReport, HoldsTheRowInNanoseconds) {
   EXPECT_TRUE(found["in_place"]["wrong"].is_null());
 }
 
+TEST(JsonReport, SaysHowTheElementsAgree) {
+  const Options options = sample_options("all_reduce");
+  Row row = sample_row("all_reduce", 4096, {1000});
+  row.in_place->rounded = 1;
+  const auto cells = [&] {
+    return nlohmann::json::parse(json_text(sample_results(options, {row})))["rows"][0];
+  };
+  EXPECT_EQ(cells()["out_of_place"]["check"], "bitwise");
+  EXPECT_EQ(cells()["in_place"]["check"], "within rounding");
+  row.out_of_place.wrong.reset();
+  row.in_place->wrong = 1;
+  EXPECT_TRUE(cells()["out_of_place"]["check"].is_null());
+  EXPECT_TRUE(cells()["in_place"]["check"].is_null());
+}
+
 TEST(JsonReport, IsTheSameInEveryLocale) {
   const auto before = sample();
   const CommaLocale commas;

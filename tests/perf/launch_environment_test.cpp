@@ -113,13 +113,23 @@ TEST(LaunchEnvironment, RefusesNumbersThatContradictEachOther) {
 
 TEST(LaunchEnvironment, HasAsManyRanksAsACommunicator) {
   LaunchEnvironment launch;
-  launch.size = 64;
+  launch.size = 4096;
   EXPECT_NO_THROW(require_communicator(launch, 1));
   EXPECT_THROW(require_communicator(launch, 2), UsageError);
-  launch.size = 65;
+  launch.size = 4097;
   EXPECT_THROW(require_communicator(launch, 1), UsageError);
   launch.size = 2147483647;
   EXPECT_THROW(require_communicator(launch, 2), UsageError);
+}
+
+TEST(LaunchEnvironment, HasAsManyRanksOnANodeAsACommunicatorThere) {
+  LaunchEnvironment launch;
+  launch.size = 128;
+  launch.local_size = 64;
+  EXPECT_NO_THROW(require_communicator(launch, 1));
+  EXPECT_THROW(require_communicator(launch, 2), UsageError);
+  launch.local_size = 65;
+  EXPECT_THROW(require_communicator(launch, 1), UsageError);
 }
 
 }  // namespace

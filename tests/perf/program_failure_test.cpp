@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <signal.h>
+#include <unistd.h>
 
 namespace hccl_perf {
 namespace {
@@ -29,25 +34,47 @@ void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>
   }
 }
 
-TEST(HcclPerfFailure, AMissingElementIsCountedOnEveryRank) {
+// The words of the only row, of one all-reduce of 4 KiB, which had wrong data.
+std::vector<std::string> row_with_wrong_data(const std::string& fault, const char* ranks) {
   const Outcome outcome =
-      run_with_fault("short", {"all_reduce", "-g", "3", "-b", "4K", "-e", "4K", "-n", "1"});
+      run_with_fault(fault, {"all_reduce", "-g", ranks, "-b", "4K", "-e", "4K", "-n", "1"});
   EXPECT_EQ(outcome.status, 1);
   const auto rows = table_rows(outcome.out);
-  ASSERT_EQ(rows.size(), 1U) << outcome.err;
-  EXPECT_EQ(rows[0][8], "3");
-  EXPECT_EQ(rows[0][12], "3");
-  EXPECT_NE(outcome.out.find("# Out of bounds values : 6 FAILED"), std::string::npos)
-      << outcome.out;
+  EXPECT_EQ(rows.size(), 1U) << outcome.err;
+  if (rows.size() != 1) return std::vector<std::string>(14);
+  const int wrong = std::atoi(rows[0][8].c_str()) + std::atoi(rows[0][12].c_str());
+  const std::string footer = "# Out of bounds values : " + std::to_string(wrong) + " FAILED";
+  EXPECT_NE(outcome.out.find(footer), std::string::npos) << outcome.out;
+  return rows[0];
+}
+
+TEST(HcclPerfFailure, AMissingElementIsCountedOnEveryRank) {
+  const auto row = row_with_wrong_data("short", "3");
+  EXPECT_EQ(row[8], "3");
+  EXPECT_EQ(row[12], "3");
 }
 
 TEST(HcclPerfFailure, AnElementTooManyIsSeenBehindTheBuffer) {
+  EXPECT_EQ(row_with_wrong_data("long", "2")[8], "2");
+}
+
+TEST(HcclPerfFailure, AMissingContributionIsNoRounding) {
+  const auto row = row_with_wrong_data("missing:1", "3");
+  EXPECT_GT(std::atoi(row[8].c_str()), 1024);
+  EXPECT_EQ(row[12], "0") << "in place there is no poison to add";
+}
+
+TEST(HcclPerfFailure, AnotherOrderIsRightWithinRounding) {
+  const std::string file = testing::TempDir() + "hccl-perf-order." + std::to_string(getpid());
   const Outcome outcome =
-      run_with_fault("long", {"all_reduce", "-g", "2", "-b", "4K", "-e", "4K", "-n", "1"});
-  EXPECT_EQ(outcome.status, 1);
-  const auto rows = table_rows(outcome.out);
-  ASSERT_EQ(rows.size(), 1U) << outcome.err;
-  EXPECT_EQ(rows[0][8], "2");
+      run_with_fault("rotate", {"all_reduce", "-g", "3", "-b", "64K", "-e", "64K", "-n", "1",
+                                "--repeats", "1", "--json", file});
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  std::remove(file.c_str());
+  EXPECT_EQ(json["wrong"], 0);
+  EXPECT_EQ(json["rows"][0]["out_of_place"]["check"], "within rounding");
+  EXPECT_EQ(json["rows"][0]["in_place"]["check"], "bitwise");
 }
 
 TEST(HcclPerfFailure, ARankThatDiesWhileJoiningIsNamedByAll) {

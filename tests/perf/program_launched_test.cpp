@@ -102,8 +102,8 @@ Outcome run_as_rank(const std::string& rank, const std::string& size, const Word
 
 TEST(UnderTorchrunVariables, RefusesMoreRanksThanACommunicatorHas) {
   const std::tuple<const char*, Words, const char*> wrong[] = {
-      {"65", {"all_reduce"}, "65 ranks"},
-      {"2", {"all_reduce", "-t", "33"}, "66 ranks"},
+      {"4097", {"all_reduce"}, "4097 ranks"},
+      {"65", {"all_reduce", "-t", "64"}, "4160 ranks"},
       {"2147483647", {"all_reduce", "-t", "2"}, "4294967294 ranks"},
       {"2", {"broadcast", "-r", "2"}, "-r 2"}};
   for (const auto& [size, arguments, named] : wrong) {

@@ -141,6 +141,7 @@ TEST(HcclPerf, WritesJson) {
   ASSERT_EQ(json["rows"].size(), 2U);
   EXPECT_EQ(json["rows"][1]["size_bytes"], 4096);
   EXPECT_EQ(json["rows"][1]["in_place"]["wrong"], 0);
+  EXPECT_EQ(json["rows"][1]["in_place"]["check"], "bitwise");
   EXPECT_GT(json["rows"][1]["in_place"]["latency_ns"]["p95"].get<double>(), 0.0);
 }
 

@@ -216,7 +216,7 @@ TEST(BadInput, OfTheEnvironmentIsOneLine) {
   expect_refused({}, "MASTER_PORT='99999' is not a number from 1 to 65535",
                  {"WORLD_SIZE=2", "RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=99999"});
   expect_refused({"-g", "1"}, "'x' is not a number from 0", {"WORLD_SIZE=4", "NODE_RANK=x"});
-  expect_refused({"-g", "1"}, "not a number from 1 to 64", {"WORLD_SIZE=65", "NODE_RANK=0"});
+  expect_refused({"-g", "1"}, "not a number from 1 to 4096", {"WORLD_SIZE=4097", "NODE_RANK=0"});
 }
 
 TEST(BadInput, OfTheDataIsOneLine) {

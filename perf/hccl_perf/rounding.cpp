@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bounds hold for every order of folding with rounding to the element type after each fold. A
+// block with other bits than expected is computed again, in double.
+#include "rounding.h"
+
+#include "element_forms.h"
+#include "input_data.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace hccl_perf {
+namespace {
+
+// A floating-point type's largest relative error of one rounding, and its range: finite values are
+// below 2^above, normal ones from 2^normal on, and 2^smallest is the least above zero.
+struct Format {
+  double roundoff;
+  int above;
+  int normal;
+  int smallest;
+};
+
+constexpr Format kHalf{0x1p-11, 16, -14, -24};
+constexpr Format kBfloat16{0x1p-8, 128, -126, -133};
+constexpr Format kFloat{0x1p-24, 128, -126, -149};
+constexpr Format kDouble{0x1p-53, 1024, -1022, -1074};
+
+struct Element {
+  double found;
+  double expected;
+  const Format& format;
+  int ranks;
+
+  [[nodiscard]] double off() const { return std::fabs(found - expected); }
+};
+
+class Sum {
+ public:
+  void add(double term) { magnitudes_ += std::fabs(term); }
+
+  // Both results have at most ranks - 1 roundings, each of at most `roundoff` of all magnitudes.
+  [[nodiscard]] bool allows(const Element& element) const {
+    return element.off() <= bound(element);
+  }
+
+ protected:
+  [[nodiscard]] double bound(const Element& element) const {
+    return 2.0 * element.ranks * element.format.roundoff * magnitudes_;
+  }
+
+ private:
+  double magnitudes_ = 0;
+};
+
+class Average : public Sum {
+ public:
+  [[nodiscard]] bool allows(const Element& element) const {
+    const double of_division = element.format.roundoff * std::fabs(element.expected);
+    return element.off() <= bound(element) / element.ranks + of_division;
+  }
+};
+
+// Partial products of many factors may leave the range of the type, in one order and not in
+// another.
+class Product {
+ public:
+  void add(double factor) {
+    int step = 0;
+    mantissa_ = std::frexp(mantissa_ * factor, &step);
+    exponent_ += step;
+    const int magnitude = std::ilogb(factor);
+    if (magnitude < 0) {
+      least_ += magnitude;
+    } else {
+      below_ += magnitude + 1;
+    }
+  }
+
+  [[nodiscard]] bool allows(const Element& element) const {
+    const Format& format = element.format;
+    const bool overflows = below_ >= format.above;
+    const bool underflows = least_ <= format.normal;
+    if (std::isnan(element.found)) return overflows && least_ <= format.smallest;  // infinity * 0
+    if (std::isinf(element.found))
+      return overflows && std::signbit(element.found) == std::signbit(mantissa_);
+    const double product = std::ldexp(mantissa_, exponent_);
+    if (std::isinf(product)) return underflows;
+    const double relative = 2.0 * element.ranks * format.roundoff * std::fabs(product);
+    // Each fold may lose the smallest number, which the factors still to come make larger.
+    const double lost =
+        underflows ? std::ldexp(static_cast<double>(element.ranks), format.smallest + below_) : 0.0;
+    return std::fabs(element.found - product) <= relative + lost;
+  }
+
+ private:
+  double mantissa_ = 1;
+  int exponent_ = 0;
+  int below_ = 0;  // all partial products are below 2^below_ ...
+  int least_ = 0;  // ... and not below 2^least_
+};
+
+struct Block {
+  const Expectation& expectation;
+  std::uint64_t input;  // of the first element
+  std::size_t count;
+  const std::byte* found;
+  const std::byte* expected;
+};
+
+template <class Form, class Terms>
+Agreement look_again(const Block& block, const Format& format) {
+  using Stored = typename Form::Stored;
+  const Expectation& expectation = block.expectation;
+  std::array<Terms, kReductionBlock> terms{};
+  std::array<Stored, kReductionBlock> input;
+  for (int rank = 0; rank < expectation.ranks; ++rank) {
+    fill_input(expectation.type, {rank, expectation.run}, block.input, block.count, input.data());
+    for (std::size_t i = 0; i < block.count; ++i)
+      terms[i].add(static_cast<double>(Form::load(input[i])));
+  }
+  Agreement agreement;
+  for (std::size_t i = 0; i < block.count; ++i) {
+    const std::byte* found = block.found + i * sizeof(Stored);
+    const std::byte* expected = block.expected + i * sizeof(Stored);
+    if (std::memcmp(found, expected, sizeof(Stored)) == 0) continue;
+    const auto load = [](const std::byte* bytes) {
+      Stored stored;
+      std::memcpy(&stored, bytes, sizeof stored);
+      return static_cast<double>(Form::load(stored));
+    };
+    const bool right = terms[i].allows({load(found), load(expected), format, expectation.ranks});
+    ++(right ? agreement.rounded : agreement.wrong);
+  }
+  return agreement;
+}
+
+template <class Form>
+Agreement look_again_as(const Block& block, const Format& format) {
+  switch (block.expectation.reduction.code) {
+    case hcclProd:
+      return look_again<Form, Product>(block, format);
+    case hcclAvg:
+      return look_again<Form, Average>(block, format);
+    default:
+      return look_again<Form, Sum>(block, format);
+  }
+}
+
+Agreement look_again_at(const Block& block) {
+  switch (block.expectation.type.code) {
+    case hcclFloat16:
+      return look_again_as<Float16>(block, kHalf);
+    case hcclBfloat16:
+      return look_again_as<Bfloat16>(block, kBfloat16);
+    case hcclFloat64:
+      return look_again_as<Plain<double>>(block, kDouble);
+    default:
+      return look_again_as<Plain<float>>(block, kFloat);
+  }
+}
+
+bool is_floating(hcclDataType_t type) {
+  return type == hcclFloat16 || type == hcclBfloat16 || type == hcclFloat32 || type == hcclFloat64;
+}
+
+// Two ranks have one order.
+bool may_round(const Expectation& expectation) {
+  const hcclRedOp_t operation = expectation.reduction.code;
+  return expectation.ranks > 2 && is_floating(expectation.type.code) && operation != hcclMin &&
+         operation != hcclMax;
+}
+
+}  // namespace
+
+Agreement compare_elements(const Expectation& expectation, std::uint64_t first, std::size_t count,
+                           const void* found, const void* expected) {
+  const std::size_t size = expectation.type.size;
+  const auto input = first_reduced_input(expectation);
+  if (!input || !may_round(expectation))
+    return {count_differences(found, expected, count, size), 0};
+  Agreement agreement;
+  for (std::size_t done = 0; done < count; done += kReductionBlock) {
+    const Block block{expectation, *input + first + done, std::min(count - done, kReductionBlock),
+                      static_cast<const std::byte*>(found) + done * size,
+                      static_cast<const std::byte*>(expected) + done * size};
+    if (std::memcmp(block.found, block.expected, block.count * size) == 0) continue;
+    agreement.add(look_again_at(block));
+  }
+  return agreement;
+}
+
+}  // namespace hccl_perf
