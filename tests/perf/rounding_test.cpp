@@ -2,6 +2,7 @@
 // What is accepted besides the expected bits: every order of folding, and no fault of a rank.
 #include "rounding.h"
 
+#include "element_forms.h"
 #include "input_data.h"
 #include "support/scalar_fold.h"
 
@@ -24,9 +25,9 @@ constexpr std::uint64_t kRun = 23;
 constexpr int kRanks = 5;
 constexpr std::size_t kElements = 2500;  // more than two blocks
 
-const Reduction& kSum = kReductions[hcclSum];
-const Reduction& kProduct = kReductions[hcclProd];
-const Reduction& kAverage = kReductions[hcclAvg];
+constexpr Reduction kSum = kReductions[hcclSum];
+constexpr Reduction kProduct = kReductions[hcclProd];
+constexpr Reduction kAverage = kReductions[hcclAvg];
 
 constexpr std::array kFloatTypes = {hcclFloat16, hcclBfloat16, hcclFloat32, hcclFloat64};
 
@@ -233,6 +234,15 @@ TEST(Rounding, DoesNotHideWhatIsNoNumber) {
   for (const float value : {INFINITY, -INFINITY, NAN, 0.0F}) {
     const auto word = hccl::test::to_word(value);
     EXPECT_EQ(agreement(what, [&](const Words&) { return word; }).wrong, kElements) << value;
+  }
+}
+
+TEST(ElementForms, LoadEveryHalf) {
+  for (std::uint32_t word = 0; word <= 0xFFFF; ++word) {
+    const auto half = static_cast<std::uint16_t>(word);
+    const float right = hccl::test::from_half(half);
+    const float loaded = from_half(half);
+    ASSERT_TRUE(std::isnan(right) ? std::isnan(loaded) : loaded == right) << word;
   }
 }
 
