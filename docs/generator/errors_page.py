@@ -15,10 +15,11 @@ MAKERS = {"Error", "hccl::Error", "SynError", "hccl::SynError", "Failure", "rais
 # Where a text belongs: the longest path wins.
 SUBJECTS = {
     "Arguments and usage": ("src/api", "src/comm", "src/node/lane.cpp"),
-    "Joining a communicator": ("src/bootstrap", "src/base/process.cpp"),
+    "Joining a communicator": ("src/bootstrap", "src/base/process.cpp", "src/base/secret.cpp", "src/base/stranger_log.h"),
+    "Connections between ranks": ("src/transport", "transports"),
     "While operations run": ("src/node", "src/comm/self_messages.cpp"),
     "Memory and devices": ("src/device", "src/base/shared_memory.cpp", "src/api/syn_memory.cpp", "src/api/dma_buffer.cpp"),
-    "Environment": ("src/base", "src/bootstrap/address.cpp", "src/bootstrap/interfaces.cpp"),
+    "Environment": ("src/base", "src/bootstrap/comm_id.cpp"),
 }
 
 # Literals that no user sees: paths, parts of what identifies a box, labels of proofs.
@@ -47,13 +48,16 @@ WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/algorithms/")
 # What the loose texts of a file stand for.
 PARTS = {
     "src/base/config.cpp": "`<what it accepts>`, of a variable that is not valid",
-    "src/bootstrap/address.cpp": "`<why>`, of a value of `HCCL_COMM_ID`",
+    "src/bootstrap/comm_id.cpp": "`<why>`, of a value of `HCCL_COMM_ID`",
     "src/bootstrap/unique_id.cpp": "`<why>`, of a unique id",
     "src/bootstrap/rendezvous.cpp": "`<who is missing>`, or what another rank has told",
     "src/bootstrap/rendezvous_client.cpp": "`<last trouble>`, and who made the unique id",
     "src/bootstrap/session.cpp": "`<why>`, of a connection that was rejected or closed",
     "src/bootstrap/frame_channel.cpp": "`<why>`, of a connection that was rejected or closed",
     "src/bootstrap/id_server.cpp": "`<why>`, of a connection that was rejected or closed",
+    "src/transport/dialer.cpp": "`<troubles>`, of an address that was tried",
+    "transports/tcp/tcp_endpoint.cpp": "`<lost>`, of a connection",
+    "transports/shm/shm_endpoint.cpp": "`<lost>`, of a process",
     "src/node/waiting.cpp": "`<operation>`, and `<who is late, and why>`",
     "src/node/exchange_waiting.cpp": "`<who is late, and why>`, of a send or receive",
     "src/node/exchange.cpp": "`<call>` and `<operation>`",
@@ -153,7 +157,8 @@ def parts_of(heading, tokens, taken, reader, functions):
 
 def collect(root):
     codes = {name for enum in ("hcclResult_t", "synStatus") for name, _ in enumerators(root, enum)}
-    paths = [path for path in sorted((root / "src").rglob("*")) if path.suffix in (".cpp", ".h")]
+    paths = [path for folder in ("src", "transports") for path in sorted((root / folder).rglob("*"))
+             if path.suffix in (".cpp", ".h")]
     sources = {path.relative_to(root).as_posix(): cpp.tokens(path.read_text()) for path in paths}
     functions = {}
     for tokens in sources.values():

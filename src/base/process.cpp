@@ -39,16 +39,6 @@ std::string first_bytes(const std::string& path) {
   return std::string(content);
 }
 
-// Two machines never share a boot id; two containers of one machine may, but not their network
-// namespace, in which the abstract sockets live.
-std::string machine_identity() {
-  std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
-  if (boot.empty()) boot = host_name();
-  struct stat status {};
-  const bool found = stat("/proc/self/ns/net", &status) == 0;
-  return text("boot ", boot, " net ", found ? status.st_ino : 0);
-}
-
 }  // namespace
 
 void install_fork_guard() {
@@ -68,10 +58,20 @@ std::string host_name() {
   return name.data();
 }
 
+// Two machines never share a boot id; two containers of one machine may, but not their network
+// namespace, in which the abstract sockets live.
+std::string network_identity() {
+  std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
+  if (boot.empty()) boot = host_name();
+  struct stat status {};
+  const bool found = stat("/proc/self/ns/net", &status) == 0;
+  return text("boot ", boot, " net ", found ? status.st_ino : 0);
+}
+
 std::string box_identity() {
   const auto settings = config();
   const std::string where =
-      settings->node_id ? text("node ", *settings->node_id) : machine_identity();
+      settings->node_id ? text("node ", *settings->node_id) : network_identity();
   return text("uid ", geteuid(), " ", where);
 }
 

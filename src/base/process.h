@@ -15,6 +15,9 @@ void install_fork_guard();
 
 [[nodiscard]] std::string host_name();
 
+// Processes with the same text share a network: a loopback address of one reaches the others.
+[[nodiscard]] std::string network_identity();
+
 // The box: processes with the same text share devices' module ids and may map each other's memory:
 // uid, then HCCL_NODE_ID or boot id + network namespace.
 [[nodiscard]] std::string box_identity();

@@ -2,8 +2,8 @@
 // A listening TCP socket, and the loop on the control thread that accepts its connections.
 #pragma once
 
+#include "base/address.h"
 #include "base/file_descriptor.h"
-#include "bootstrap/address.h"
 
 #include <functional>
 #include <memory>

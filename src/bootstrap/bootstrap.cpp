@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
-#include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
 
 #include <exception>

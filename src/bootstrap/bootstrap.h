@@ -6,10 +6,10 @@
 
 #include "base/deadline.h"
 #include "base/file_descriptor.h"
+#include "base/secret.h"
 
 #include <hccl_types.h>
 
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -17,8 +17,6 @@
 #include <vector>
 
 namespace hccl::bootstrap {
-
-using Secret = std::array<std::byte, 16>;
 
 // What a rank gives to the others of its node: bytes, and one descriptor (its device memory). And
 // to those of other nodes, if there are several: what `announce` returns, at most kMostAnnounced

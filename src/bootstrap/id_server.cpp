@@ -4,9 +4,9 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/peer_process.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,10 +3,10 @@
 // death.
 #pragma once
 
+#include "base/stranger_log.h"
 #include "bootstrap/acceptor.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
-#include "bootstrap/stranger_log.h"
 #include "bootstrap/unique_id.h"
 
 #include <chrono>
@@ -89,7 +89,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   std::shared_ptr<IdServer> alive_;  // from start to close, whoever else forgets it
   Rendezvous rendezvous_;
   std::vector<SessionPointer> sessions_;  // in order of arrival
-  StrangerLog strangers_;
+  StrangerLog strangers_{"bootstrap"};
   std::map<int, ProcessWatch> watches_;  // of joined ranks, by rank
   std::vector<bool> told_;               // by rank: knows of the failure
   std::vector<std::promise<void>> waiting_for_told_;

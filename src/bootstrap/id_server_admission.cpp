@@ -2,9 +2,9 @@
 // Who may join: judges new connections by their first bytes and hellos by the rules of Rendezvous,
 // and bounds what strangers can take.
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/id_server.h"
-#include "bootstrap/secret.h"
 
 #include <algorithm>
 #include <array>

@@ -2,10 +2,10 @@
 // The star by which ranks of several nodes hear of each other until they leave: the first fault
 // goes to all, and a connection that ends without a word is a fault of its own.
 #include "base/log.h"
+#include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/id_server.h"
-#include "bootstrap/peer_process.h"
 
 #include <algorithm>
 

@@ -2,10 +2,10 @@
 // Bytes of the messages. Parsers return nothing unless every field is present and within its range.
 #include "bootstrap/messages.h"
 
+#include "base/peer_process.h"
 #include "base/process.h"
+#include "base/secret.h"
 #include "base/text.h"
-#include "bootstrap/peer_process.h"
-#include "bootstrap/secret.h"
 
 #include <string_view>
 

@@ -3,8 +3,8 @@
 // validation.
 #pragma once
 
+#include "base/sha256.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/sha256.h"
 #include "bootstrap/wire.h"
 
 #include <hccl_types.h>

@@ -4,10 +4,10 @@
 #include "bootstrap/node_exchange.h"
 
 #include "base/error.h"
+#include "base/peer_process.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/node_guests.h"
-#include "bootstrap/peer_process.h"
-#include "bootstrap/secret.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,9 +3,9 @@
 #include "bootstrap/node_guests.h"
 
 #include "base/error.h"
+#include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/peer_process.h"
 
 #include <cerrno>
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "base/stranger_log.h"
 #include "bootstrap/frame_channel.h"
-#include "bootstrap/stranger_log.h"
 
 #include <cstddef>
 #include <functional>
@@ -46,7 +46,7 @@ class NodeGuests {
   std::size_t most_guests_;
   Deadline::Duration limit_;
   std::vector<Guest> guests_;  // in order of arrival
-  StrangerLog strangers_;
+  StrangerLog strangers_{"bootstrap"};
 };
 
 }  // namespace hccl::bootstrap

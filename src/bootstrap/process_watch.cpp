@@ -2,11 +2,11 @@
 // A watch is an Asio wait for the pidfd to become readable. Asio objects belong to the control
 // thread; the state is shared with it so that either side may go first.
 #include "base/error.h"
+#include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/peer_process.h"
 
 #include <cerrno>
 #include <condition_variable>

@@ -2,9 +2,9 @@
 // Every text here reaches a user on some rank: it names ranks, pids and hosts and one thing to do.
 #include "bootstrap/rendezvous.h"
 
+#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/rank_list.h"
-#include "bootstrap/secret.h"
 
 #include <algorithm>
 

@@ -3,9 +3,9 @@
 #include "bootstrap/rendezvous_client.h"
 
 #include "base/error.h"
+#include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "bootstrap/peer_process.h"
 #include "bootstrap/poll.h"
 
 #include <algorithm>

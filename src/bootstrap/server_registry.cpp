@@ -4,10 +4,11 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/interfaces.h"
+#include "base/secret.h"
 #include "base/text.h"
+#include "bootstrap/comm_id.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/interfaces.h"
-#include "bootstrap/secret.h"
 
 #include <cerrno>
 #include <chrono>

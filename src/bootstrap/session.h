@@ -2,7 +2,7 @@
 // One connection accepted by an id server: reads and writes frames on the control thread.
 #pragma once
 
-#include "bootstrap/address.h"
+#include "base/address.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/socket_owner.h"
 #include "bootstrap/wire.h"

@@ -2,8 +2,8 @@
 // Asks sock_diag(7) for the socket whose own address is our peer's and whose peer is us.
 #include "bootstrap/socket_owner.h"
 
+#include "base/address.h"
 #include "base/file_descriptor.h"
-#include "bootstrap/address.h"
 
 #include <array>
 #include <cerrno>

@@ -5,8 +5,8 @@
 #include "bootstrap/unique_id.h"
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/text.h"
-#include "bootstrap/sha256.h"
 #include "bootstrap/wire.h"
 
 #include <algorithm>

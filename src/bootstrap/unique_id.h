@@ -3,7 +3,7 @@
 // in.
 #pragma once
 
-#include "bootstrap/address.h"
+#include "base/address.h"
 #include "bootstrap/bootstrap.h"
 
 #include <string>

@@ -2,19 +2,16 @@
 // How bytes travel between ranks: frames of a checked header and a payload of little-endian fields.
 #pragma once
 
+#include "base/fields.h"
 #include "base/file_descriptor.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace hccl::bootstrap {
-
-using Bytes = std::vector<std::byte>;
 
 enum class FrameType : std::uint8_t {
   greeting = 1,   // server: its version and a nonce
@@ -65,60 +62,5 @@ struct FrameHeader {
 // The payload of the frame that the bytes begin with, if it is whole and of this type.
 [[nodiscard]] std::optional<std::span<const std::byte>> first_payload(
     std::span<const std::byte> bytes, FrameType type);
-
-// Appends fields.
-class WireWriter {
- public:
-  void put_u8(std::uint8_t value) { put_number(value, 1); }
-  void put_u16(std::uint16_t value) { put_number(value, 2); }
-  void put_u32(std::uint32_t value) { put_number(value, 4); }
-  void put_i32(std::int32_t value) { put_number(static_cast<std::uint32_t>(value), 4); }
-  void put_u64(std::uint64_t value) { put_number(value, 8); }
-  void put_bytes(std::span<const std::byte> bytes);
-  void put_text(const std::string& value);  // cut at 4096 bytes
-
-  [[nodiscard]] const Bytes& bytes() const { return bytes_; }
-  [[nodiscard]] Bytes take() { return std::move(bytes_); }
-
- private:
-  void put_number(std::uint64_t value, int size);
-
-  Bytes bytes_;
-};
-
-// Takes fields in the same order. Reading past the end, or a text over its limit, gives zeros and
-// is remembered: check complete() before anything that was read is used.
-class WireReader {
- public:
-  explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-  [[nodiscard]] std::uint8_t u8() { return static_cast<std::uint8_t>(number(1)); }
-  [[nodiscard]] std::uint16_t u16() { return static_cast<std::uint16_t>(number(2)); }
-  [[nodiscard]] std::uint32_t u32() { return static_cast<std::uint32_t>(number(4)); }
-  [[nodiscard]] std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
-  [[nodiscard]] std::uint64_t u64() { return number(8); }
-  [[nodiscard]] std::string text(std::size_t most);  // control characters become '?'
-  [[nodiscard]] Bytes bytes(std::size_t count);
-  [[nodiscard]] Bytes remainder();
-
-  template <std::size_t N>
-  [[nodiscard]] std::array<std::byte, N> array() {
-    std::array<std::byte, N> result{};
-    const auto bytes = take(N);
-    for (std::size_t i = 0; i < bytes.size(); ++i) result[i] = bytes[i];
-    return result;
-  }
-
-  [[nodiscard]] bool ok() const { return ok_; }
-  // Everything was there and nothing is left over.
-  [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
-
- private:
-  std::span<const std::byte> take(std::size_t count);
-  std::uint64_t number(std::size_t size);
-
-  std::span<const std::byte> rest_;
-  bool ok_ = true;
-};
 
 }  // namespace hccl::bootstrap

@@ -3,8 +3,8 @@
 // of them a second.
 #include "storm.h"
 
+#include "base/secret.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
 #include "check.h"
 
@@ -19,7 +19,6 @@
 
 namespace hccl::test {
 
-using bootstrap::Bytes;
 using bootstrap::FrameType;
 
 namespace {
@@ -35,7 +34,7 @@ Bytes bytes_of(std::string_view said) {
 Bytes header(std::uint8_t type, std::uint8_t descriptors, std::uint16_t reserved,
              std::uint32_t length) {
   Bytes frame = bootstrap::encode_frame(FrameType::hello, {});
-  bootstrap::WireWriter writer;
+  WireWriter writer;
   writer.put_bytes(std::span(frame).first(4));
   writer.put_u8(type);
   writer.put_u8(descriptors);
@@ -69,12 +68,12 @@ FileDescriptor Storm::connect_once() {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-  bootstrap::Address from;
+  Address from;
   from.bytes = {127, 9, static_cast<std::uint8_t>(made_ / 100),
                 static_cast<std::uint8_t>(1 + made_ % 100)};
   ++made_;
-  const bootstrap::SocketAddress source = to_socket_address(from);
-  const bootstrap::SocketAddress where = to_socket_address(id_.addresses.at(0));
+  const SocketAddress source = to_socket_address(from);
+  const SocketAddress where = to_socket_address(id_.addresses.at(0));
   bool good = bind(socket.get(), source.get(), source.length) == 0;
   good = good && is_connected(socket, connect(socket.get(), where.get(), where.length));
   if (!good) {
@@ -91,8 +90,8 @@ Bytes Storm::garbage() {
 }
 
 Bytes Storm::hello(int rank, int size, const Bytes& key) {
-  const bootstrap::Hello said{bootstrap::random_secret(), rank, size,
-                              bootstrap::ProcessIdentity::mine(), bootstrap::random_secret()};
+  const bootstrap::Hello said{random_secret(), rank, size, bootstrap::ProcessIdentity::mine(),
+                              random_secret()};
   return encode_frame(FrameType::early_hello, serialize(said, key, bootstrap::kNoNonce));
 }
 

@@ -32,12 +32,12 @@ class Storm {
 
  private:
   [[nodiscard]] FileDescriptor connect_once();
-  [[nodiscard]] bootstrap::Bytes next_bytes();
-  [[nodiscard]] bootstrap::Bytes hello(int rank, int size, const bootstrap::Bytes& key);
-  [[nodiscard]] bootstrap::Bytes garbage();
+  [[nodiscard]] Bytes next_bytes();
+  [[nodiscard]] Bytes hello(int rank, int size, const Bytes& key);
+  [[nodiscard]] Bytes garbage();
 
   bootstrap::UniqueId id_;
-  bootstrap::Bytes key_;
+  Bytes key_;
   int ranks_;
   std::mt19937_64 random_;
   unsigned made_ = 0;

@@ -40,7 +40,7 @@ constexpr int kStarted = 0;
 constexpr int kOver = 1;
 
 FileDescriptor listener_elsewhere() {
-  bootstrap::Address loopback;
+  Address loopback;
   loopback.bytes = {127, 0, 0, 1};
   FileDescriptor listener = bootstrap::listen_on(loopback);
   require(listener.valid(), "a listening socket");
@@ -49,7 +49,7 @@ FileDescriptor listener_elsewhere() {
 
 hcclUniqueId with_address_of(const FileDescriptor& listener, const hcclUniqueId& id) {
   bootstrap::UniqueId other = bootstrap::decode(id);
-  other.addresses = {bootstrap::local_address(listener.get())};
+  other.addresses = {local_address(listener.get())};
   return bootstrap::encode(other);
 }
 

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "bootstrap/address.h"
+#include "bootstrap/comm_id.h"
 #include "fuzz.h"
 
 #include <array>

@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "base/log.h"
-#include "bootstrap/sha256.h"
+#include "base/sha256.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 namespace hccl::fuzz {
-
-using bootstrap::Bytes;
 
 namespace {
 
@@ -47,7 +45,7 @@ std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most) 
   std::vector<Step> steps;
   constexpr std::size_t kHead = 4;
   while (input.size() >= kHead && steps.size() < most) {
-    bootstrap::WireReader reader(input);
+    WireReader reader(input);
     Step step;
     step.action = reader.u8();
     step.detail = reader.u8();
@@ -61,7 +59,7 @@ std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most) 
 }
 
 Bytes write_play(const std::vector<Step>& steps) {
-  bootstrap::WireWriter writer;
+  WireWriter writer;
   for (const Step& step : steps) {
     writer.put_u8(step.action);
     writer.put_u8(step.detail);
@@ -119,7 +117,7 @@ Bytes proved(std::string_view who, std::span<const std::byte> nonce,
              std::span<const std::byte> payload) {
   const std::array<std::span<const std::byte>, 3> parts{
       std::as_bytes(std::span(who.data(), who.size())), nonce, payload};
-  const bootstrap::Digest proof = bootstrap::hmac(fixed_key(), parts);
+  const Digest proof = hmac(fixed_key(), parts);
   Bytes message(payload.begin(), payload.end());
   message.insert(message.end(), proof.begin(), proof.end());
   return message;

@@ -35,11 +35,11 @@ void check(bool condition, const char* what);
 struct Step {
   std::uint8_t action = 0;
   std::uint8_t detail = 0;
-  bootstrap::Bytes bytes;
+  Bytes bytes;
 };
 // At most `most` steps; what is cut short has fewer bytes.
 [[nodiscard]] std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most);
-[[nodiscard]] bootstrap::Bytes write_play(const std::vector<Step>& steps);
+[[nodiscard]] Bytes write_play(const std::vector<Step>& steps);
 
 // How many descriptors this process has.
 [[nodiscard]] int open_descriptors();
@@ -56,9 +56,9 @@ struct Connection {
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
 
 // A key, a nonce and a process that are the same in each run, so that inputs stay valid.
-[[nodiscard]] const bootstrap::Bytes& fixed_key();
+[[nodiscard]] const Bytes& fixed_key();
 // The payload and its proof, as a rank or a server that knows the key would say it.
-[[nodiscard]] bootstrap::Bytes proved(std::string_view who, std::span<const std::byte> nonce,
-                                      std::span<const std::byte> payload);
+[[nodiscard]] Bytes proved(std::string_view who, std::span<const std::byte> nonce,
+                           std::span<const std::byte> payload);
 
 }  // namespace hccl::fuzz

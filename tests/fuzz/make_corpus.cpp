@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the corpora of the fuzz targets with the library's own encoders. Files named valid-... are
 // accepted by their target, files named invalid-... are not.
+#include "base/sha256.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/sha256.h"
 #include "bootstrap/unique_id.h"
 #include "fuzz.h"
+#include "tcp/addresses.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -208,6 +209,38 @@ void add_node(const fs::path& root) {
   member.add("invalid-twice", std::vector{heard[0], heard[0], heard[1], heard[2]});
 }
 
+void add_transports(const fs::path& root) {
+  const Corpus listener(root, "transport_listener");
+  const fuzz::Step connect{0, 0, {}};
+  const fuzz::Step hello{2, 0, {}};
+  const fuzz::Step answer{3, 0, {}};
+  listener.add("valid-alone", std::vector{connect, hello, answer});
+  listener.add("valid-after-strangers",
+               std::vector{fuzz::Step{0, 1, {}}, fuzz::Step{1, 1, blob()}, fuzz::Step{0, 2, {}},
+                           fuzz::Step{0, 3, {}}, connect, hello, answer, answer});
+  listener.add("second-claim", std::vector{connect, hello, answer, fuzz::Step{0, 1, {}},
+                                           fuzz::Step{2, 1, {}}, fuzz::Step{3, 1, {}}});
+  listener.add("invalid-communicator", std::vector{connect, fuzz::Step{2, 0, blob()}, answer});
+  listener.add("invalid-silence", std::vector{connect, connect});
+  tcp::Offer offer;
+  offer.network = 5;
+  for (const bool v6 : {false, true}) {
+    tcp::OfferedAddress offered;
+    offered.address.v6 = v6;
+    offered.address.bytes = {10, 0, 0, 1};
+    offered.address.port = 4000;
+    offered.prefix_length = 24;
+    offer.addresses.push_back(offered);
+  }
+  const Corpus offers(root, "transport_offer");
+  Bytes bytes = tcp::serialize(offer);
+  bytes.insert(bytes.begin(), std::byte{0});
+  offers.add("valid-two-addresses", bytes);
+  bytes.pop_back();
+  offers.add("invalid-cut", bytes);
+  offers.add("invalid-challenge", Bytes(49, std::byte{1}));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -220,4 +253,5 @@ int main(int argc, char** argv) {
   add_messages(argv[1]);
   add_rendezvous(argv[1]);
   add_node(argv[1]);
+  add_transports(argv[1]);
 }

@@ -6,6 +6,7 @@
 namespace {
 
 using namespace hccl::bootstrap;
+using hccl::Bytes;
 namespace fuzz = hccl::fuzz;
 
 template <class Parse, class Encode>

@@ -2,10 +2,10 @@
 // The node socket of a leader and up to four connections to it. Actions (low nibble; the high one
 // picks the connection): 0 bytes as they are with `detail` descriptors, 1 a contribution with
 // `detail` descriptors, announced as such, 2 the same cut in two, 3 close.
+#include "base/secret.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/node_guests.h"
-#include "bootstrap/secret.h"
 #include "fuzz.h"
 
 #include <algorithm>

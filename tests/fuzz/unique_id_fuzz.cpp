@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a unique id, as a program may pass them: cut short, damaged, or another library's.
 #include "base/error.h"
-#include "bootstrap/sha256.h"
+#include "base/sha256.h"
 #include "bootstrap/unique_id.h"
 #include "fuzz.h"
 

@@ -32,8 +32,11 @@ def row_of(path, rows):
     return max(holding, key=len) if holding else None
 
 
+PRODUCT = ("src/", "transports/")
+
+
 def layer_of(folder):
-    return folder.removeprefix("src/")
+    return folder.split("/", 1)[-1]
 
 
 def check(root):
@@ -42,9 +45,9 @@ def check(root):
     if not rows:
         yield document, 1, f"no layer table (a line starting with '{TABLE_HEADER}')"
         return
-    layers = {layer_of(folder) for folder in rows if folder.startswith("src/")}
+    layers = {layer_of(folder) for folder in rows if folder.startswith(PRODUCT)}
     third_party = set().union(*(cells[1] for cells in rows.values() if cells[1]))
-    for path in tree.sources(root, "src", "perf", "examples", "tests", "include"):
+    for path in tree.sources(root, "src", "transports", "perf", "examples", "tests", "include"):
         relative = path.relative_to(root).as_posix()
         folder = row_of(relative, rows)
         if folder is None:
@@ -64,9 +67,9 @@ def forbidden(quote, header, folder, row, layers, third_party):
     if quote == '"':
         if ".." in header.split("/"):
             return "includes name the layer, never a way up"
-        if folder.startswith("src/") and "/" not in header:
-            return "inside src a header is included with its layer's name"
-        own = folder.startswith("src/") and first == layer_of(folder)
+        if (folder + "/").startswith(PRODUCT) and "/" not in header:
+            return "inside src and transports a header is included with its layer's name"
+        own = folder.startswith(PRODUCT) and first == layer_of(folder)
         if first in layers and "/" in header and not own and allowed_layers is not None and first not in allowed_layers:
             return "its row of the layer table does not list that layer"
         return None

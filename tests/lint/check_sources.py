@@ -26,7 +26,7 @@ MAY_DEFINE_FUNCTION_MACROS = {
     "include/hccl/hccl_types.h": "HCCL_VERSION(X, Y, Z) is part of the API",
 }
 
-FOLDERS = ("src", "include", "perf", "tests", "examples")
+FOLDERS = ("src", "transports", "include", "perf", "tests", "examples")
 
 
 def check(root):
@@ -36,7 +36,7 @@ def check(root):
         yield from check_licence(path, text)
         yield from check_length(path, name, text)
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', tree.without_comments(text))
-        if name.startswith(("src/", "include/")):
+        if name.startswith(("src/", "transports/", "include/")):
             yield from check_product_code(path, name, code)
     for path in tree.files(root):
         if path.name == "CMakeLists.txt" or path.suffix in tree.SCRIPT_SUFFIXES or path == root / "dev":

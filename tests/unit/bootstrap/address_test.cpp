@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // HCCL_COMM_ID in its forms, and the choice of an interface.
-#include "bootstrap/address.h"
+#include "base/address.h"
 
 #include "base/error.h"
-#include "bootstrap/interfaces.h"
+#include "base/interfaces.h"
+#include "bootstrap/comm_id.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // are.
 #pragma once
 
-#include "bootstrap/address.h"
+#include "base/address.h"
 #include "bootstrap/frame_channel.h"
 #include "bootstrap/poll.h"
 #include "joining_ranks.h"

@@ -4,8 +4,8 @@
 #include "bootstrap/control_thread.h"
 
 #include "base/error.h"
+#include "base/peer_process.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/peer_process.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks killed during initialisation, with and without a child that keeps their descriptors open:
 // the others hear of it by name.
+#include "base/secret.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
-#include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "processes.h"

@@ -2,7 +2,7 @@
 // Frames with descriptors over a pair of unix sockets, whole, in pieces, and broken.
 #include "bootstrap/frame_channel.h"
 
-#include "bootstrap/peer_process.h"
+#include "base/peer_process.h"
 #include "bootstrap/socket_owner.h"
 #include "joining_ranks.h"
 

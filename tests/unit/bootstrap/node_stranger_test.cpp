@@ -2,9 +2,9 @@
 // Strangers on the unix socket of a leader: of the same user, or of another one. Whatever they
 // send, the exchange goes on, and no descriptor of theirs stays.
 #include "base/config.h"
+#include "base/secret.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/node_exchange.h"
-#include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
 #include "connections.h"
 #include "scoped_environment.h"

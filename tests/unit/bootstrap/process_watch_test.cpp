@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control thread and its process watches: told once, cancelled safely, resting and going on.
 #include "base/error.h"
+#include "base/peer_process.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/peer_process.h"
 
 #include <atomic>
 #include <memory>

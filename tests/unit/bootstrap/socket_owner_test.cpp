@@ -2,8 +2,9 @@
 // The kernel tells who owns the other end of a loopback connection.
 #include "bootstrap/socket_owner.h"
 
+#include "base/address.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/address.h"
+#include "bootstrap/comm_id.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers on the port of an id server: whatever they send, the job goes on.
 #include "base/config.h"
+#include "base/secret.h"
 #include "bootstrap/acceptor.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/rendezvous_client.h"
-#include "bootstrap/secret.h"
 #include "bootstrap/server_registry.h"
 #include "connections.h"
 #include "scoped_environment.h"

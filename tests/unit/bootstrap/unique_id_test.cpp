@@ -3,7 +3,7 @@
 #include "bootstrap/unique_id.h"
 
 #include "base/error.h"
-#include "bootstrap/secret.h"
+#include "base/secret.h"
 
 #include <cstring>
 #include <random>

@@ -2,10 +2,10 @@
 // Frames, messages, proofs and the hash below them; whatever is malformed gives nothing.
 #include "bootstrap/wire.h"
 
+#include "base/secret.h"
+#include "base/sha256.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/rank_list.h"
-#include "bootstrap/secret.h"
-#include "bootstrap/sha256.h"
 
 #include <random>
 #include <string_view>

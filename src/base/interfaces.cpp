@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists interfaces by getifaddrs and picks by name prefix.
-#include "bootstrap/interfaces.h"
+#include "base/interfaces.h"
 
 #include "base/error.h"
 #include "base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -16,7 +17,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
-namespace hccl::bootstrap {
+namespace hccl {
 namespace {
 
 // Bridges and tunnels of containers and virtual machines: other hosts cannot reach them.
@@ -36,11 +37,6 @@ std::optional<Interface> first_match(const std::vector<Interface>& interfaces,
   return std::nullopt;
 }
 
-bool is_virtual(const Interface& candidate) {
-  return std::ranges::any_of(
-      kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });
-}
-
 std::string describe(const std::vector<Interface>& interfaces) {
   std::string list;
   for (const Interface& entry : interfaces) {
@@ -49,18 +45,35 @@ std::string describe(const std::vector<Interface>& interfaces) {
   return list.empty() ? "none" : list;
 }
 
-std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
-                                   const std::string& prefixes) {
+// Calls `visit` with each of the comma-separated prefixes until it returns true.
+template <class Visit>
+bool any_prefix(const std::string& prefixes, Visit visit) {
   for (std::size_t start = 0; start <= prefixes.size();) {
     const std::size_t end = std::min(prefixes.find(',', start), prefixes.size());
     const std::string_view prefix = std::string_view(prefixes).substr(start, end - start);
     start = end + 1;
-    if (prefix.empty()) continue;
-    const auto match = first_match(
-        interfaces, [&](const Interface& entry) { return entry.name.starts_with(prefix); });
-    if (match) return match;
+    if (!prefix.empty() && visit(prefix)) return true;
   }
-  return std::nullopt;
+  return false;
+}
+
+std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
+                                   const std::string& prefixes) {
+  std::optional<Interface> match;
+  any_prefix(prefixes, [&](std::string_view prefix) {
+    match = first_match(interfaces,
+                        [&](const Interface& entry) { return entry.name.starts_with(prefix); });
+    return match.has_value();
+  });
+  return match;
+}
+
+int prefix_length_of(const sockaddr* netmask) {
+  if (netmask == nullptr) return 0;
+  const Address mask = from_socket_address(netmask);
+  int length = 0;
+  for (const std::uint8_t byte : mask.bytes) length += std::popcount(byte);
+  return length;
 }
 
 }  // namespace
@@ -80,9 +93,26 @@ std::vector<Interface> local_interfaces() {
     const int family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     interfaces.push_back({entry->ifa_name, from_socket_address(entry->ifa_addr),
-                          (entry->ifa_flags & IFF_LOOPBACK) != 0});
+                          (entry->ifa_flags & IFF_LOOPBACK) != 0,
+                          prefix_length_of(entry->ifa_netmask)});
   }
   return interfaces;
+}
+
+bool is_virtual(const Interface& candidate) {
+  return std::ranges::any_of(
+      kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });
+}
+
+bool is_named(const Interface& candidate, const std::string& prefixes) {
+  return any_prefix(prefixes,
+                    [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });
+}
+
+void refuse_interface_names(const std::vector<Interface>& interfaces, const std::string& prefixes) {
+  throw Error(hcclInvalidArgument,
+              text("HCCL_SOCKET_IFNAME=\"", prefixes, "\" matches no interface with a usable ",
+                   "address; name one of: ", describe(interfaces)));
 }
 
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& prefixes) {
@@ -90,9 +120,7 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
   if (!prefixes.empty()) {
     choice = by_prefix(interfaces, prefixes);
     if (choice) return *choice;
-    throw Error(hcclInvalidArgument,
-                text("HCCL_SOCKET_IFNAME=\"", prefixes, "\" matches no interface with a usable ",
-                     "address; name one of: ", describe(interfaces)));
+    refuse_interface_names(interfaces, prefixes);
   }
   choice = first_match(
       interfaces, [](const Interface& entry) { return !entry.loopback && !is_virtual(entry); });
@@ -102,4 +130,4 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
                                     describe(interfaces), "); bring the loopback interface up"));
 }
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

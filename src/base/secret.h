@@ -2,12 +2,13 @@
 // Random secrets and their comparison in constant time.
 #pragma once
 
-#include "bootstrap/bootstrap.h"
-
+#include <array>
 #include <cstddef>
 #include <span>
 
-namespace hccl::bootstrap {
+namespace hccl {
+
+using Secret = std::array<std::byte, 16>;
 
 // 128 bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
@@ -16,4 +17,4 @@ namespace hccl::bootstrap {
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

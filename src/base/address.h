@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// An IPv4 or IPv6 address with a port: the value in unique ids, and its text forms.
+// An IPv4 or IPv6 address with a port, and its text forms.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <sys/socket.h>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 struct Address {
   bool v6 = false;
@@ -46,8 +45,4 @@ struct SocketAddress {
 [[nodiscard]] Address local_address(int socket);
 [[nodiscard]] Address remote_address(int socket);
 
-// The addresses of "address:port", split at the last colon: IPv4, IPv6 bare or in brackets, or a
-// name (IPv4 first). Throws Error(hcclInvalidArgument) that names HCCL_COMM_ID.
-[[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
-
-}  // namespace hccl::bootstrap
+}  // namespace hccl

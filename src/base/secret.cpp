@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Secrets come from getrandom(2), which needs no descriptor.
-#include "bootstrap/secret.h"
+#include "base/secret.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -9,7 +9,7 @@
 
 #include <sys/random.h>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 Secret random_secret() {
   Secret secret{};
@@ -32,4 +32,4 @@ bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::b
   return difference == std::byte{0};
 }
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

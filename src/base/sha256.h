@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 using Digest = std::array<std::byte, 32>;
 
@@ -36,4 +36,4 @@ class Sha256 {
 [[nodiscard]] Digest hmac(std::span<const std::byte> key,
                           std::span<const std::span<const std::byte>> parts);
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pidfds from pids and from unix sockets.
-#include "bootstrap/peer_process.h"
+#include "base/peer_process.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #define SO_PEERPIDFD 77  // Linux 6.5; not in Debian 12's headers
 #endif
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 std::uint64_t own_pid_namespace() {
   struct stat status {};
@@ -55,4 +55,4 @@ bool has_exited(const FileDescriptor& process) noexcept {
   return poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) != 0;
 }
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

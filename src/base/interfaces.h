@@ -2,21 +2,32 @@
 // The network interfaces of this machine, and which of them a unique id's server listens on.
 #pragma once
 
-#include "bootstrap/address.h"
+#include "base/address.h"
 
 #include <string>
 #include <vector>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 struct Interface {
   std::string name;
   Address address;
   bool loopback = false;
+  int prefix_length = 0;  // of its subnet, in bits
 };
 
 // One entry per address of each interface that is up.
 [[nodiscard]] std::vector<Interface> local_interfaces();
+
+// A bridge or tunnel of containers or virtual machines: other hosts cannot reach it.
+[[nodiscard]] bool is_virtual(const Interface& candidate);
+
+// Whether HCCL_SOCKET_IFNAME (prefixes, comma separated) names the interface.
+[[nodiscard]] bool is_named(const Interface& candidate, const std::string& prefixes);
+
+// Throws the Error(hcclInvalidArgument) that HCCL_SOCKET_IFNAME matches no interface.
+[[noreturn]] void refuse_interface_names(const std::vector<Interface>& interfaces,
+                                         const std::string& prefixes);
 
 // With `prefixes` (HCCL_SOCKET_IFNAME, comma separated): the first match of the first prefix that
 // has one, else Error(hcclInvalidArgument) naming what there is. Without: the first that is neither
@@ -25,4 +36,4 @@ struct Interface {
 [[nodiscard]] Interface choose_interface(const std::vector<Interface>& interfaces,
                                          const std::string& prefixes);
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHA-256 as FIPS 180-4 writes it: small and plain, for a few hundred bytes per connection.
-#include "bootstrap/sha256.h"
+#include "base/sha256.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace hccl::bootstrap {
+namespace hccl {
 namespace {
 
 constexpr std::array<std::uint32_t, 64> kRoundConstants{
@@ -107,4 +107,4 @@ Digest hmac(std::span<const std::byte> key, std::span<const std::span<const std:
   return outer.finish();
 }
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

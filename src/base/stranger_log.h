@@ -8,12 +8,13 @@
 #include <string_view>
 #include <utility>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 class StrangerLog {
  public:
   ~StrangerLog() { say_how_many_more(); }
-  StrangerLog() = default;
+  // `subsystem`: of the log lines; a literal.
+  explicit StrangerLog(const char* subsystem) : subsystem_(subsystem) {}
   StrangerLog(const StrangerLog&) = delete;
   StrangerLog& operator=(const StrangerLog&) = delete;
 
@@ -31,22 +32,23 @@ class StrangerLog {
       return;
     }
     ++said_;
-    log(LogLevel::warning, "bootstrap", "rejected a connection from ", who(), ": it ", why);
+    log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
   }
 
   // At the end, and before a new period begins.
   void say_how_many_more() {
     const int unsaid = std::exchange(unsaid_, 0);
-    if (unsaid > 0) log(LogLevel::warning, "bootstrap", "rejected ", unsaid, " more connections");
+    if (unsaid > 0) log(LogLevel::warning, subsystem_, "rejected ", unsaid, " more connections");
   }
 
  private:
   static constexpr std::chrono::seconds kPeriod{10};
   static constexpr int kMostPerPeriod = 5;
 
+  const char* subsystem_;
   std::chrono::steady_clock::time_point period_start_;
   int said_ = 0;
   int unsaid_ = 0;
 };
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 // The inode of this process's pid namespace; 0 if /proc does not tell.
 [[nodiscard]] std::uint64_t own_pid_namespace();
@@ -34,4 +34,4 @@ constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;
 
-}  // namespace hccl::bootstrap
+}  // namespace hccl

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket floor: what two processes of this machine pay to exchange the same bytes over one
+// plain TCP connection on loopback, both directions at once, with nothing else done to them. With
+// mode=latency an iteration is a ping-pong: a round trip of two messages.
+//   raw_socket
+// collective=sendrecv alone. `variant` selects what is tuned: the socket buffers (0-2: as the
+// kernel has it; 3-5: 1 MiB; 6-8: 4 MiB) and, within each three, the bytes of a call (64 KiB,
+// 512 KiB, all that is left).
+#include "command.h"
+#include "session.h"
+#include "shape.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace peers {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr std::array<int, 3> kSocketBuffers{0, 1 << 20, 4 << 20};
+constexpr std::array<std::size_t, 3> kCallBytes{std::size_t{64} << 10, std::size_t{512} << 10,
+                                                std::numeric_limits<std::size_t>::max()};
+constexpr int kVariants = static_cast<int>(kSocketBuffers.size() * kCallBytes.size());
+// Tries before a process sleeps in poll(2).
+constexpr int kYields = 1000;
+
+int require(int result, const char* what) {
+  if (result < 0) throw std::system_error(errno, std::generic_category(), what);
+  return result;
+}
+
+sockaddr* generic(sockaddr_in& address) {
+  return static_cast<sockaddr*>(static_cast<void*>(&address));
+}
+
+// Listening on a free port of loopback, with the buffers that its connections inherit.
+int listen_with(int buffer_bytes) {
+  const int listener = require(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+  if (buffer_bytes > 0) {
+    setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
+    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  require(bind(listener, generic(address), sizeof(address)), "bind");
+  require(listen(listener, 1), "listen");
+  return listener;
+}
+
+int connect_with(int listener, int buffer_bytes) {
+  const int connection = require(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+  if (buffer_bytes > 0) {
+    setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
+    setsockopt(connection, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
+  }
+  sockaddr_in address{};
+  socklen_t length = sizeof(address);
+  require(getsockname(listener, generic(address), &length), "getsockname");
+  require(connect(connection, generic(address), length), "connect");
+  return connection;
+}
+
+// One end of one connection for each size of socket buffers.
+class SocketEngine final : public Engine {
+ public:
+  SocketEngine(std::array<int, 3> connections, int rank) : connections_(connections), rank_(rank) {
+    const int on = 1;
+    for (const int connection : connections_) {
+      setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+  }
+
+  void prepare(const Command& command) override {
+    if (command.collective != Collective::send_receive || command.in_place) {
+      throw std::runtime_error("only sendrecv, out of place");
+    }
+    if (command.variant < 0 || command.variant >= kVariants) {
+      throw std::runtime_error("variant must be between 0 and " + std::to_string(kVariants - 1));
+    }
+    const auto variant = static_cast<std::size_t>(command.variant);
+    socket_ = connections_.at(variant / kCallBytes.size());
+    call_bytes_ = kCallBytes.at(variant % kCallBytes.size());
+    const Shape shape = shape_of(command, rank_, kRanks);
+    send_.resize(shape.send_count);
+    recv_.assign(shape.recv_count, kPoison);
+    fill_for_timing(command, rank_, send_);
+  }
+
+  void run(const Command& command, std::uint64_t iterations) override {
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      if (!command.latency) {
+        exchange(true, true);
+      } else if (rank_ == 0) {
+        exchange(true, false);
+        exchange(false, true);
+      } else {
+        exchange(false, true);
+        exchange(true, false);
+      }
+    }
+  }
+
+  std::uint64_t verify(const Command& command) override {
+    prepare(command);
+    send_ = make_input(shape_of(command, rank_, kRanks), rank_);
+    run(command, 1);
+    return count_wrong(command, rank_, kRanks, recv_);
+  }
+
+ private:
+  void exchange(bool sends, bool receives) const {
+    auto out = std::as_bytes(std::span(send_)).first(sends ? send_.size() * sizeof(float) : 0);
+    auto in =
+        std::as_writable_bytes(std::span(recv_)).first(receives ? recv_.size() * sizeof(float) : 0);
+    int yields = 0;
+    while (!out.empty() || !in.empty()) {
+      const std::size_t sent = move(out, [this](const auto& part) {
+        return ::send(socket_, part.data(), part.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      });
+      const std::size_t received = move(in, [this](const auto& part) {
+        return ::recv(socket_, part.data(), part.size(), MSG_DONTWAIT);
+      });
+      out = out.subspan(sent);
+      in = in.subspan(received);
+      if (sent + received > 0) {
+        yields = 0;
+      } else if (++yields < kYields) {
+        sched_yield();
+      } else {
+        const int events = (out.empty() ? 0 : POLLOUT) | (in.empty() ? 0 : POLLIN);
+        pollfd entry{socket_, static_cast<short>(events), 0};
+        poll(&entry, 1, -1);
+      }
+    }
+  }
+
+  template <class Bytes, class Call>
+  [[nodiscard]] std::size_t move(const Bytes& bytes, Call call) const {
+    if (bytes.empty()) return 0;
+    const ssize_t count = call(bytes.first(std::min(bytes.size(), call_bytes_)));
+    if (count > 0) return static_cast<std::size_t>(count);
+    if (count == 0) throw std::runtime_error("the other process has gone");
+    if (errno != EAGAIN && errno != EINTR) require(-1, "the connection failed");
+    return 0;
+  }
+
+  std::array<int, 3> connections_;
+  int rank_;
+  int socket_ = -1;
+  std::size_t call_bytes_ = 0;
+  std::vector<float> send_;
+  mutable std::vector<float> recv_;
+};
+
+int serve_rank(Board& board, std::array<int, 3> connections, int rank) {
+  try {
+    SocketEngine engine(connections, rank);
+    return serve(board, rank, engine, "raw socket, 2 processes on loopback") == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "raw_socket: %s\n", error.what());
+    return 1;
+  }
+}
+
+Board* make_board() {
+  void* const memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  auto* const board = new (memory) Board;
+  initialise(*board, kRanks);
+  return board;
+}
+
+int run_driver() {
+  Board& board = *make_board();
+  std::array<int, 3> near{};
+  std::array<int, 3> far{};
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    const int listener = listen_with(kSocketBuffers.at(i));
+    near.at(i) = connect_with(listener, kSocketBuffers.at(i));
+    far.at(i) = require(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), "accept");
+    close(listener);
+  }
+  const pid_t child = require(fork(), "fork");
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const int fd : near) close(fd);
+    std::_Exit(serve_rank(board, far, 1));
+  }
+  for (const int fd : far) close(fd);
+  const int status = serve_rank(board, near, 0);
+  if (status != 0) kill(child, SIGKILL);
+  int ended = 0;
+  waitpid(child, &ended, 0);
+  return status != 0 || ended != 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace peers
+
+int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    return peers::run_driver();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "raw_socket: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attempt after the other, each with its time.
+#include "transport/dialer.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <sys/socket.h>
+
+namespace hccl::transport {
+namespace {
+
+constexpr std::chrono::milliseconds kShortestPause{5};
+constexpr std::chrono::milliseconds kLongestPause{500};
+// For an address of several; doubles with each round, since a rank may just be late.
+constexpr std::chrono::seconds kFirstPatience{5};
+constexpr int kMostRefusalsPerTarget = 5;
+
+Deadline at_once() { return Deadline::after(std::chrono::nanoseconds(1)); }
+
+}  // namespace
+
+Dialer::Dialer(std::vector<Target> targets, const Membership& own, const StreamKey& key,
+               const Limits& limits, TuneSocket tune)
+    : targets_(std::move(targets)),
+      own_(own),
+      key_(key),
+      limits_(limits),
+      tune_(tune),
+      deadline_(Deadline::after(limits.connect)),
+      handshake_(own, key),
+      attempt_(at_once()),
+      patience_(kFirstPatience),
+      pause_(kShortestPause),
+      troubles_(targets_.size(), "has not been tried") {}
+
+std::optional<FileDescriptor> Dialer::poll() {
+  if (!hopeless_.empty()) throw PeerLost(key_.to, hopeless_);
+  if (stage_ == Stage::pausing) {
+    if (!attempt_.expired()) return std::nullopt;
+    start_attempt();
+  }
+  if (stage_ == Stage::connecting && is_connected()) {
+    stage_ = Stage::talking;
+    const Bytes& hello = handshake_.hello();
+    if (send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(hello.size())) {
+      fail_attempt(system_error_text(errno), false);
+    }
+  }
+  if (stage_ == Stage::talking) converse();
+  if (stage_ == Stage::talking && handshake_.state() == Handshake::State::done) {
+    return std::move(socket_);
+  }
+  return std::nullopt;
+}
+
+void Dialer::start_attempt() {
+  socket_ = FileDescriptor(
+      socket(target().address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_.valid()) {
+    throw Error(hcclSystemError,
+                text("cannot make a socket: ", system_error_text(errno), "; raise ulimit -n"));
+  }
+  if (tune_ != nullptr) tune_(socket_.get(), limits_);
+  handshake_ = ConnectorHandshake(own_, key_);
+  attempt_ = Deadline::after(patience_);
+  stage_ = Stage::connecting;
+  const Target& to = target();
+  while (connect(socket_.get(), to.address.get(), to.address.length) != 0 && errno != EINPROGRESS) {
+    if (errno == EINTR) continue;
+    // A unix socket whose backlog is full says EAGAIN.
+    return fail_attempt(system_error_text(errno), errno == ECONNREFUSED);
+  }
+}
+
+bool Dialer::is_connected() {
+  pollfd entry{socket_.get(), POLLOUT, 0};
+  if (::poll(&entry, 1, 0) != 1) {
+    if (attempt_.expired()) fail_attempt("does not answer", false);
+    return false;
+  }
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) fail_attempt(system_error_text(error), error == ECONNREFUSED);
+  return error == 0;
+}
+
+void Dialer::converse() {
+  std::array<std::byte, 256> buffer{};
+  while (handshake_.state() == Handshake::State::talking) {
+    const std::size_t most = std::min(buffer.size(), handshake_.wanted());
+    const ssize_t count = recv(socket_.get(), buffer.data(), most, MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      // The host answers; its process may be late. Elsewhere somebody may answer at once.
+      deadline_ = Deadline::after(limits_.connect);
+      if (targets_.size() > 1 && attempt_.expired()) fail_attempt("says nothing", false);
+      return;
+    }
+    if (count <= 0) {
+      return fail_attempt(count == 0 ? std::string("closed the connection without a word")
+                                     : system_error_text(errno),
+                          false);
+    }
+    const Bytes answer = handshake_.take(std::span(buffer).first(static_cast<std::size_t>(count)));
+    if (!answer.empty() && send(socket_.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
+                               static_cast<ssize_t>(answer.size())) {
+      return fail_attempt(system_error_text(errno), false);
+    }
+  }
+  if (handshake_.state() == Handshake::State::refused) fail_attempt(handshake_.why(), true);
+}
+
+void Dialer::fail_attempt(const std::string& why, bool refused) {
+  socket_.reset();
+  stage_ = Stage::pausing;
+  troubles_[at_] = why;
+  refusals_ = refused ? refusals_ + 1 : 0;
+  give_up_if_hopeless();
+  if (++at_ < targets_.size()) {
+    attempt_ = at_once();
+    return;
+  }
+  at_ = 0;
+  attempt_ = Deadline::after(pause_);
+  pause_ = std::min<Deadline::Duration>(2 * pause_, kLongestPause);
+  patience_ *= 2;
+}
+
+void Dialer::give_up_if_hopeless() {
+  const bool refuses = refusals_ >= kMostRefusalsPerTarget * static_cast<int>(targets_.size());
+  if (!refuses && !deadline_.expired()) return;
+  std::string tried;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    tried += text(i == 0 ? "" : ", ", targets_[i].name, " (", troubles_[i], ')');
+  }
+  hopeless_ = text("rank ", key_.from, " cannot reach rank ", key_.to, " at ", tried,
+                   "; see what that rank says");
+  throw PeerLost(key_.to, hopeless_);
+}
+
+void Dialer::plan_sleep(SleepPlan& plan) {
+  if (stage_ == Stage::connecting) plan.descriptors.push_back({socket_.get(), POLLOUT, 0});
+  if (stage_ == Stage::talking) plan.descriptors.push_back({socket_.get(), POLLIN, 0});
+  if (stage_ != Stage::talking || targets_.size() > 1) {
+    plan.at_most = std::min(plan.at_most, attempt_.remaining());
+  }
+}
+
+}  // namespace hccl::transport

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both sides of the handshake, without a socket.
+#include "transport/handshake.h"
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace hccl::transport {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x54434348;  // "HCCT"
+constexpr std::uint32_t kFormat = 1;
+constexpr std::size_t kHelloSize = 8 + sizeof(Secret) + 8 + 16;
+constexpr std::size_t kChallengeSize = sizeof(Secret) + sizeof(Digest);
+constexpr std::size_t kResponseSize = sizeof(Digest);
+constexpr std::size_t kVerdictSize = 1;
+
+Digest prove(std::string_view who, const Secret& secret, std::span<const std::byte> hello,
+             std::span<const std::byte> nonce) {
+  const std::array<std::span<const std::byte>, 3> parts{std::as_bytes(std::span(who)), hello,
+                                                        nonce};
+  return hmac(secret, parts);
+}
+
+constexpr std::string_view kAcceptor = "hccl transport acceptor";
+constexpr std::string_view kConnector = "hccl transport connector";
+
+// The bytes that every hello begins with.
+Bytes preamble() {
+  WireWriter writer;
+  writer.put_u32(kMagic);
+  writer.put_u32(kFormat);
+  return writer.take();
+}
+
+}  // namespace
+
+StreamKey key_between(const Membership& own, int peer, Channel channel) {
+  if (peer < 0 || peer >= own.size || peer == own.rank) {
+    throw Error(hcclInternalError,
+                text("rank ", own.rank, " of ", own.size, " opens a stream to rank ", peer,
+                     "; report this as a defect of hccl"));
+  }
+  return {std::min(own.rank, peer), std::max(own.rank, peer), channel};
+}
+
+void Handshake::hear(std::span<const std::byte> bytes) {
+  bytes = bytes.first(std::min(bytes.size(), wanted()));
+  heard_.insert(heard_.end(), bytes.begin(), bytes.end());
+}
+
+void Handshake::expect(std::size_t count) {
+  heard_.clear();
+  expected_ = count;
+}
+
+void Handshake::expect_nothing(State state) {
+  expect(0);
+  state_ = state;
+}
+
+void Handshake::refuse(const std::string& why) {
+  expect_nothing(State::refused);
+  why_ = why;
+}
+
+ConnectorHandshake::ConnectorHandshake(const Membership& own, const StreamKey& key)
+    : Handshake(kChallengeSize), secret_(own.secret), hello_(preamble()) {
+  WireWriter writer;
+  writer.put_bytes(hello_);
+  writer.put_bytes(random_secret());
+  writer.put_u64(own.communicator);
+  writer.put_i32(key.from);
+  writer.put_i32(key.to);
+  writer.put_u32(key.channel.lane);
+  writer.put_u32(key.channel.number);
+  hello_ = writer.take();
+}
+
+Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
+  hear(bytes);
+  if (state() != State::talking || !is_whole()) return {};
+  if (challenged_) {
+    const auto verdict = static_cast<Verdict>(heard()[0]);
+    if (verdict == Verdict::accepted) {
+      finish();
+    } else {
+      refuse(verdict == Verdict::claimed ? "has this stream from another connection already"
+                                         : "answers in a way that no hccl process does");
+    }
+    return {};
+  }
+  const auto nonce = heard().first(sizeof(Secret));
+  if (!equal_in_constant_time(heard().subspan(sizeof(Secret)),
+                              prove(kAcceptor, secret_, hello_, nonce))) {
+    refuse("does not know the communicator's secret");
+    return {};
+  }
+  const Digest response = prove(kConnector, secret_, hello_, nonce);
+  challenged_ = true;
+  expect(kVerdictSize);
+  return {response.begin(), response.end()};
+}
+
+AcceptorHandshake::AcceptorHandshake(const Membership& own) : Handshake(kHelloSize), own_(own) {}
+
+Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
+  hear(bytes);
+  if (state() != State::talking) return {};
+  if (hello_.empty()) return answer_hello();
+  if (!is_whole()) return {};
+  if (!equal_in_constant_time(heard(), prove(kConnector, own_.secret, hello_, nonce_))) {
+    refuse("does not know the communicator's secret");
+  } else {
+    finish();
+  }
+  return {};
+}
+
+// Judges as little as one byte, so that nobody is waited for in vain.
+Bytes AcceptorHandshake::answer_hello() {
+  const Bytes start = preamble();
+  const std::size_t known = std::min(start.size(), heard().size());
+  if (!std::ranges::equal(heard().first(known), std::span(start).first(known))) {
+    refuse("did not speak like an hccl process of this version");
+    return {};
+  }
+  if (!is_whole()) return {};
+  hello_.assign(heard().begin(), heard().end());
+  WireReader reader(std::span<const std::byte>(hello_).subspan(start.size() + sizeof(Secret)));
+  const std::uint64_t communicator = reader.u64();
+  key_.from = reader.i32();
+  key_.to = reader.i32();
+  key_.channel.lane = reader.u32();
+  key_.channel.number = reader.u32();
+  if (communicator != own_.communicator || !is_plausible()) {
+    refuse(text("asked for rank ", key_.to, " of another communicator"));
+    return {};
+  }
+  nonce_ = random_secret();
+  const Digest proof = prove(kAcceptor, own_.secret, hello_, nonce_);
+  WireWriter challenge;
+  challenge.put_bytes(nonce_);
+  challenge.put_bytes(proof);
+  expect(kResponseSize);
+  return challenge.take();
+}
+
+bool AcceptorHandshake::is_plausible() const {
+  return key_.to == own_.rank && key_.from >= 0 && key_.from < key_.to && key_.to < own_.size;
+}
+
+Bytes AcceptorHandshake::say(Verdict verdict) { return {static_cast<std::byte>(verdict)}; }
+
+}  // namespace hccl::transport

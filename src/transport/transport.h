@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kind of way between ranks: whether two can use it, and the endpoints it makes.
+#pragma once
+
+#include "base/deadline.h"
+#include "base/fields.h"
+#include "base/interfaces.h"
+#include "base/secret.h"
+#include "transport/endpoint.h"
+#include "transport/region.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hccl::transport {
+
+// A rank's membership of a communicator. All its ranks know the secret and the number, and nobody
+// else knows the secret.
+struct Membership {
+  Secret secret{};
+  std::uint64_t communicator = 0;
+  int rank = -1;
+  int size = 0;
+};
+
+// Which of the streams between two ranks.
+struct Channel {
+  std::uint32_t lane = 0;
+  std::uint32_t number = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+  friend auto operator<=>(const Channel&, const Channel&) = default;
+};
+
+struct Limits {
+  // An accepted connection has so long to prove that it is a rank's.
+  Deadline::Duration handshake = std::chrono::seconds(10);
+  // A rank that answers is waited for without a limit; one that cannot be reached, so long.
+  Deadline::Duration connect = std::chrono::seconds(120);
+  // A host that acknowledges nothing for so long is lost. A stopped process is not: its host
+  // answers.
+  Deadline::Duration silence = std::chrono::seconds(20);
+  // Unproven connections at a time; the oldest gives way.
+  std::size_t pending = 64;
+};
+
+struct Settings {
+  Membership membership;
+  std::string box;                    // base/process.h: box_identity()
+  std::vector<Interface> interfaces;  // all of this machine
+  std::string interface_names;        // HCCL_SOCKET_IFNAME
+  Limits limits;
+};
+
+enum class Cost : std::uint8_t { memory, network };  // cheapest first
+
+struct Reach {
+  bool possible = false;
+  Cost cost = Cost::network;
+  std::string why_not;  // a clause, where it is not possible
+};
+
+constexpr std::size_t kMostAddressBytes = 256;
+
+// Belongs to one rank of one communicator. Any thread may call it. Its endpoints may outlive it;
+// those that are not connected then stay so.
+class Transport {
+ public:
+  explicit Transport(const char* name) : name_(name) {}
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  [[nodiscard]] const char* name() const { return name_; }
+  // What the other ranks need to reach this one: at most kMostAddressBytes, opaque. They can
+  // connect as soon as it has been returned.
+  [[nodiscard]] virtual const Bytes& address() const = 0;
+  // Whether this rank and the one with that address can use it. Both come to the same answer.
+  [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
+  // A new endpoint; returns at once. The rank with the smaller number connects, the other accepts;
+  // both must open it. Each channel of a peer can be opened once. A peer that never connects is
+  // waited for: that its process has gone is for bootstrap to notice. Throws Error.
+  [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, Channel channel,
+                                                       std::span<const std::byte> peer_address) = 0;
+  // The region's pages are about to be given back: nothing of it is sent from or received into
+  // until it is named in a call again.
+  virtual void invalidate(const Region& /*region*/) {}
+  // One line for each thing that was chosen or rejected, and why; for people.
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
+
+ private:
+  const char* name_;
+};
+
+}  // namespace hccl::transport

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// poll(2) over what the endpoints name, between begin_sleep and end_sleep.
+#include "transport/wait_set.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace hccl::transport {
+namespace {
+
+// Ends the sleep of those that have begun it, whatever happens in between.
+class Sleepers {
+ public:
+  explicit Sleepers(std::span<const WaitSet::Entry> entries) : entries_(entries) {}
+  ~Sleepers() { end(); }
+  Sleepers(const Sleepers&) = delete;
+  Sleepers& operator=(const Sleepers&) = delete;
+
+  // False if one of them need not sleep; then none does.
+  [[nodiscard]] bool begin(SleepPlan& plan) {
+    for (const WaitSet::Entry& entry : entries_) {
+      if (!entry.endpoint->begin_sleep(entry.interest, plan)) {
+        end();
+        return false;
+      }
+      ++begun_;
+    }
+    return true;
+  }
+  void end() noexcept {
+    for (; begun_ > 0; --begun_) entries_[begun_ - 1].endpoint->end_sleep();
+  }
+
+ private:
+  std::span<const WaitSet::Entry> entries_;
+  std::size_t begun_ = 0;
+};
+
+timespec to_timespec(Deadline::Duration duration) {
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+  return {static_cast<time_t>(nanoseconds / 1'000'000'000), nanoseconds % 1'000'000'000};
+}
+
+}  // namespace
+
+WaitSet::WaitSet() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_.valid()) {
+    throw Error(hcclSystemError,
+                text("cannot make an eventfd: ", system_error_text(errno), "; raise ulimit -n"));
+  }
+}
+
+void WaitSet::ring() noexcept {
+  const std::uint64_t one = 1;
+  // Fails only when it has been rung 2^64 times.
+  static_cast<void>(!write(bell_.get(), &one, sizeof(one)));
+}
+
+bool WaitSet::take_ring() noexcept {
+  std::uint64_t count = 0;
+  return read(bell_.get(), &count, sizeof(count)) == static_cast<ssize_t>(sizeof(count));
+}
+
+WaitSet::Outcome WaitSet::wait(std::span<const Entry> entries, Deadline deadline) {
+  plan_.descriptors.clear();
+  plan_.descriptors.push_back({bell_.get(), POLLIN, 0});
+  plan_.at_most = deadline.remaining();
+  Sleepers sleepers(entries);
+  if (!sleepers.begin(plan_)) return take_ring() ? Outcome::rung : Outcome::ready;
+  const Outcome outcome = sleep(deadline);
+  // Otherwise an endpoint asked to be called after this time.
+  return outcome == Outcome::expired && !deadline.expired() ? Outcome::ready : outcome;
+}
+
+// Expired: nothing has happened in the time that the plan allows.
+WaitSet::Outcome WaitSet::sleep(Deadline deadline) {
+  while (true) {
+    const timespec limit = to_timespec(std::min(plan_.at_most, deadline.remaining()));
+    const int count = ppoll(plan_.descriptors.data(), plan_.descriptors.size(), &limit, nullptr);
+    if (count > 0) return take_ring() ? Outcome::rung : Outcome::ready;
+    if (count == 0) return Outcome::expired;
+    if (errno == EINTR) continue;
+    throw Error(hcclSystemError,
+                text("cannot wait for ", plan_.descriptors.size(),
+                     " connections: ", system_error_text(errno), "; raise ulimit -n"));
+  }
+}
+
+}  // namespace hccl::transport

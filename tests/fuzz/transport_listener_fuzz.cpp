@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A listener whose connections say what the input says. Actions, on the connection that `detail`
+// selects: 0 connects, 1 says the bytes, 2 says a true hello with the bytes in place of what
+// follows the nonce, 3 answers the challenge truly, 4 closes.
+#include "base/sha256.h"
+#include "fuzz.h"
+#include "shm/unix_socket.h"
+#include "transport/listener.h"
+
+#include <array>
+#include <map>
+
+#include <sys/socket.h>
+
+namespace {
+
+using namespace hccl;
+using namespace hccl::transport;
+
+constexpr std::size_t kMostSteps = 30;
+constexpr std::size_t kConnections = 4;
+constexpr std::size_t kKeyAt = 24;  // of a hello: communicator, ranks, channel
+
+Membership own() {
+  Membership membership;
+  membership.secret.fill(std::byte{0x5A});
+  membership.communicator = 7;
+  membership.rank = 1;
+  membership.size = 2;
+  return membership;
+}
+
+class Play {
+ public:
+  Play() : name_(random_secret()) {
+    std::vector<FileDescriptor> sockets;
+    sockets.push_back(shm::listen_on(name_));
+    Limits limits;
+    limits.pending = 2;
+    listener_ = std::make_shared<Listener>(
+        std::move(sockets), own(), limits,
+        Family{"fuzz", [](int) { return std::string("a stranger"); }, nullptr});
+    claim_.emplace(listener_, StreamKey{0, 1, {}});
+  }
+
+  void take(const fuzz::Step& step) {
+    Guest& guest = guests_[step.detail % kConnections];
+    switch (step.action % 5) {
+      case 0:
+        connect_anew(guest);
+        break;
+      case 1:
+        guest.knows = false;
+        say(guest, step.bytes);
+        break;
+      case 2:
+        say_hello(guest, step.bytes);
+        break;
+      case 3:
+        answer(guest);
+        break;
+      default:
+        guest = {};
+    }
+    if (const auto socket = claim_->poll()) {
+      fuzz::check(!received_, "a stream comes once");
+      fuzz::check(answered_, "nobody comes without proof");
+      received_ = true;
+    }
+  }
+  [[nodiscard]] bool received() const { return received_; }
+
+ private:
+  struct Guest {
+    FileDescriptor socket;
+    Bytes hello;
+    bool knows = false;  // has said nothing but the truth
+  };
+
+  void connect_anew(Guest& guest) {
+    guest = {};
+    guest.socket = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const SocketAddress where = shm::abstract_address(name_);
+    fuzz::check(connect(guest.socket.get(), where.get(), where.length) == 0, "it connects");
+    guest.knows = true;
+  }
+
+  static void say(const Guest& guest, std::span<const std::byte> bytes) {
+    if (!guest.socket.valid() || bytes.empty()) return;
+    static_cast<void>(!send(guest.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+
+  static void say_hello(Guest& guest, const Bytes& key) {
+    guest.hello = ConnectorHandshake(own(), StreamKey{0, 1, {}}).hello();
+    for (std::size_t i = 0; i < key.size() && kKeyAt + i < guest.hello.size(); ++i) {
+      guest.hello[kKeyAt + i] = key[i];
+    }
+    say(guest, guest.hello);
+  }
+
+  void answer(Guest& guest) {
+    std::array<std::byte, 48> challenge{};
+    if (!guest.knows || recv(guest.socket.get(), challenge.data(), 48, MSG_DONTWAIT) != 48) return;
+    const std::string_view who = "hccl transport connector";
+    const std::array<std::span<const std::byte>, 3> parts{
+        std::as_bytes(std::span(who)), guest.hello, std::span(challenge).first(16)};
+    answered_ = true;
+    say(guest, hmac(own().secret, parts));
+  }
+
+  shm::SocketName name_;
+  std::shared_ptr<Listener> listener_;
+  std::optional<Claim> claim_;
+  std::array<Guest, kConnections> guests_;
+  bool answered_ = false;
+  bool received_ = false;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const int before = fuzz::open_descriptors();
+  {
+    Play play;
+    for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
+      play.take(step);
+    }
+    fuzz::accepted = play.received();
+  }
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  return 0;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a connector and a rank that chooses addresses read from others: the offer of addresses, and
+// the acceptor's side of a handshake. The first byte says which.
+#include "fuzz.h"
+#include "tcp/addresses.h"
+#include "transport/handshake.h"
+
+#include <algorithm>
+
+namespace {
+
+using namespace hccl;
+
+void try_offer(std::span<const std::byte> bytes) {
+  const auto offer = tcp::parse_offer(bytes);
+  fuzz::accepted = offer.has_value();
+  if (!offer) return;
+  fuzz::check(std::ranges::equal(tcp::serialize(*offer), bytes), "an offer survives encoding");
+  fuzz::check(tcp::usable_addresses(*offer, *offer).size() == offer->addresses.size(),
+              "within one network every address is usable");
+}
+
+void try_handshake(std::span<const std::byte> bytes) {
+  transport::Membership own;
+  own.rank = 0;
+  own.size = 2;
+  transport::ConnectorHandshake handshake(own, {0, 1, {}});
+  while (!bytes.empty() && handshake.state() == transport::Handshake::State::talking) {
+    const std::size_t count = std::min(bytes.size(), handshake.wanted());
+    fuzz::check(count > 0, "who still talks wants to hear more");
+    fuzz::check(handshake.take(bytes.first(count)).empty(), "nothing is proved to a stranger");
+    bytes = bytes.subspan(count);
+  }
+  fuzz::accepted = false;
+  fuzz::check(handshake.state() != transport::Handshake::State::done, "no stranger is believed");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::accepted = false;
+  if (size == 0) return 0;
+  const auto bytes = fuzz::bytes_of(data + 1, size - 1);
+  if (*data % 2 == 0) {
+    try_offer(bytes);
+  } else {
+    try_handshake(bytes);
+  }
+  return 0;
+}

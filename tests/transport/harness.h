@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the conformance suite runs on: ranks as processes that each have a transport, and loops that
+// move bytes as an executor would, never blocking in an endpoint.
+#pragma once
+
+#include "base/process.h"
+#include "check.h"
+#include "ranks.h"
+#include "transport/registry.h"
+#include "transport/wait_set.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hccl::test {
+
+using transport::Channel;
+using transport::Endpoint;
+using transport::Interest;
+using transport::PeerLost;
+using transport::WaitSet;
+
+// A transport with the interface it uses.
+struct Way {
+  const char* name;       // of the case
+  const char* transport;  // of the registry
+  bool v6 = false;
+
+  friend std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+};
+[[nodiscard]] std::vector<Way> all_ways();
+[[nodiscard]] bool has_ipv6();
+
+// A rank's transport, and the addresses of all.
+class Member {
+ public:
+  // Collective: all ranks of the world make theirs.
+  Member(World& world, const Way& way, const transport::Limits& limits = {});
+
+  [[nodiscard]] std::unique_ptr<Endpoint> open(int peer, Channel channel = {}) {
+    return transport_->open(peer, channel, addresses_.at(static_cast<std::size_t>(peer)));
+  }
+  [[nodiscard]] transport::Transport& transport() { return *transport_; }
+  [[nodiscard]] const Bytes& address_of(int rank) const {
+    return addresses_.at(static_cast<std::size_t>(rank));
+  }
+
+ private:
+  std::unique_ptr<transport::Transport> transport_;
+  std::vector<Bytes> addresses_;
+};
+
+// A loopback interface of the way's family.
+[[nodiscard]] Interface loopback(bool v6);
+[[nodiscard]] transport::Settings settings_for(int rank, int size, const Way& way);
+[[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
+    const Way& way, const transport::Settings& settings);
+
+// Bytes that tell where in which stream they are.
+void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position);
+[[nodiscard]] std::vector<std::byte> pattern(std::size_t size, std::uint64_t stream,
+                                             std::uint64_t position = 0);
+// Throws at the first byte that is not as fill() would make it.
+void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
+
+// What a transfer has still to do. `chop`: sizes of single calls are random up to it; 0: all at
+// once. A receiver with both ways takes turns between lent views and destinations.
+struct Sending {
+  Endpoint* endpoint = nullptr;
+  std::uint64_t stream = 0;
+  std::uint64_t total = 0;
+  std::size_t chop = 0;
+  std::uint64_t done = 0;
+};
+enum class Taking : std::uint8_t { into, lent, mixed };
+struct Receiving {
+  Endpoint* endpoint = nullptr;
+  std::uint64_t stream = 0;
+  std::uint64_t total = 0;
+  std::size_t chop = 0;
+  Taking taking = Taking::mixed;
+  std::uint64_t done = 0;
+};
+
+// Moves all of it, in any order; sleeps in a wait set where nothing moves. Throws Failure when
+// nothing has moved for half a minute, and what the endpoints throw.
+class Mover {
+ public:
+  explicit Mover(unsigned long long seed = test_seed()) : random_(seed) {}
+
+  // Sleep at once instead of polling first.
+  Mover& eager_to_sleep() {
+    polls_ = 0;
+    return *this;
+  }
+  void run(std::vector<Sending> sends, std::vector<Receiving> receives);
+  [[nodiscard]] bool send_some(Sending& sending);
+  [[nodiscard]] bool receive_some(Receiving& receiving);
+  [[nodiscard]] WaitSet& wait_set() { return wait_set_; }
+
+ private:
+  [[nodiscard]] std::size_t piece(std::uint64_t left, std::size_t chop);
+  void wait_for(const std::vector<Sending>& sends, const std::vector<Receiving>& receives);
+
+  std::mt19937_64 random_;
+  WaitSet wait_set_;
+  std::vector<std::byte> scratch_;
+  int polls_ = 200;
+};
+
+// Carries the connection on until it is there.
+void connect(Endpoint& endpoint);
+// The text of the PeerLost that the endpoint throws when it is received from for up to half a
+// minute; bytes that come meanwhile are dropped.
+[[nodiscard]] std::string loss_of(Endpoint& endpoint);
+
+// The text of the PeerLost that the function throws; it may take half a minute and be called often.
+template <class Function>
+[[nodiscard]] std::string loss_in(Function function) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+  try {
+    while (!deadline.expired()) function();
+  } catch (const PeerLost& lost) {
+    return lost.what();
+  }
+  throw Failure("the peer was not lost in half a minute");
+}
+
+}  // namespace hccl::test

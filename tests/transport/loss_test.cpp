@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers that die, close or stop, and waits that others end.
+#include "base/address.h"
+#include "harness.h"
+
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+class Loss : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+  }
+};
+
+std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(All, Loss, testing::ValuesIn(all_ways()), name_of);
+
+// Rank 1 is killed; rank 0 reports how it heard of it.
+std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpoint&)>& survivor) {
+  RankOptions options;
+  options.victim = 1;
+  const auto outcomes = run_ranks(
+      2,
+      [&](World& world) {
+        Member member(world, Loss::GetParam());
+        const auto endpoint = member.open(1 - world.rank);
+        connect(*endpoint);
+        world.board->barrier(0, 2);
+        if (world.rank == 0) return survivor(world, *endpoint);
+        usleep(50'000);  // the other one sleeps by now, or it does not: both must do
+        raise(SIGKILL);
+      },
+      options);
+  EXPECT_EQ(failures(outcomes, 1), "");
+  EXPECT_EQ(outcomes[1].signal, SIGKILL);
+  return outcomes;
+}
+
+TEST_P(Loss, AKilledPeerIsLostToWhoSleeps) {
+  const auto outcomes = run_until_killed([](World& world, Endpoint& endpoint) {
+    const auto start = std::chrono::steady_clock::now();
+    world.report(loss_of(endpoint));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    world.report(join("noticed after ", took.count(), " s"));
+    // Always again, whatever is called.
+    static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_receive(1)); }));
+    const std::vector<std::byte> bytes(100);
+    static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_send(bytes)); }));
+  });
+  ASSERT_EQ(outcomes[0].reports.size(), 2U);
+  EXPECT_TRUE(contains(outcomes[0].reports[0], "rank 0 has lost rank 1")) << outcomes[0].reports[0];
+  std::printf("%s; %s\n", outcomes[0].reports[0].c_str(), outcomes[0].reports[1].c_str());
+}
+
+TEST_P(Loss, AKilledPeerIsLostToWhoOnlyPolls) {
+  run_until_killed([](World&, Endpoint& endpoint) {
+    static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_receive(8)); }));
+  });
+}
+
+TEST_P(Loss, AKilledPeerIsLostToASenderWithoutRoom) {
+  run_until_killed([](World&, Endpoint& endpoint) {
+    Mover mover;
+    static_cast<void>(loss_in([&] { mover.run({{&endpoint, 0, std::uint64_t{1} << 40}}, {}); }));
+  });
+}
+
+TEST_P(Loss, APeerThatDiesBeforeItAcceptsIsLost) {
+  RankOptions options;
+  options.victim = 1;
+  const auto outcomes = run_ranks(
+      2,
+      [&](World& world) {
+        Member member(world, GetParam());
+        world.board->barrier(0, 2);
+        if (world.rank == 1) raise(SIGKILL);
+        const auto endpoint = member.open(1);
+        world.report(loss_of(*endpoint));
+      },
+      options);
+  EXPECT_EQ(failures(outcomes, 1), "");
+  ASSERT_EQ(outcomes[0].reports.size(), 1U);
+  EXPECT_TRUE(contains(outcomes[0].reports[0], "rank 0 cannot reach rank 1 at"))
+      << outcomes[0].reports[0];
+}
+
+TEST_P(Loss, WhatWasSentBeforeTheEndArrives) {
+  const auto outcomes = run_ranks(2, [](World& world) {
+    Member member(world, GetParam());
+    auto endpoint = member.open(1 - world.rank);
+    constexpr std::uint64_t kTotal = 150'000;
+    if (world.rank == 1) {
+      Mover().run({{endpoint.get(), 5, kTotal}}, {});
+      endpoint.reset();
+      world.board->counter(0) = 1;
+      return;
+    }
+    connect(*endpoint);
+    world.board->await(0, 1);
+    usleep(20'000);
+    // A view that cannot grow any more is an end, not a wait.
+    const auto view = endpoint->try_receive(1000);
+    check_pattern(view, 5, 0);
+    endpoint->release(view.size());
+    Mover().run({}, {{endpoint.get(), 5, kTotal, 7000, Taking::mixed, view.size()}});
+    const std::string loss = loss_of(*endpoint);
+    require(contains(loss, "closed") || contains(loss, "ended"), loss);
+  });
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+TEST_P(Loss, AnElementThatStaysInHalvesIsLost) {
+  const auto outcomes = run_ranks(2, [](World& world) {
+    Member member(world, GetParam());
+    auto endpoint = member.open(1 - world.rank);
+    if (world.rank == 1) return Mover().run({{endpoint.get(), 5, 3}}, {});
+    connect(*endpoint);
+    WaitSet wait_set;
+    static_cast<void>(loss_in([&] {
+      require(endpoint->try_receive(4).size() < 4, "the element is not whole");
+      const WaitSet::Entry entry{endpoint.get(), {true, false}};
+      static_cast<void>(wait_set.wait({&entry, 1}, Deadline::after(std::chrono::seconds(30))));
+    }));
+  });
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+TEST_P(Loss, AStoppedPeerIsNotLost) {
+  RankOptions options;
+  options.meanwhile = [](const std::vector<pid_t>& pids) {
+    usleep(300'000);
+    kill(pids[1], SIGSTOP);
+    usleep(4'000'000);  // four times the silence that a host would be allowed
+    kill(pids[1], SIGCONT);
+  };
+  const auto outcomes = run_ranks(
+      2,
+      [](World& world) {
+        transport::Limits limits;
+        limits.silence = std::chrono::seconds(1);
+        Member member(world, GetParam(), limits);
+        const auto endpoint = member.open(1 - world.rank);
+        connect(*endpoint);
+        const auto idle = member.open(1 - world.rank, {0, 1});
+        connect(*idle);
+        constexpr std::uint64_t kTotal = std::uint64_t{32} << 20;
+        if (world.rank == 1) {
+          for (int i = 0; i < 10; ++i) usleep(50'000);  // stopped within this
+          Mover().run({}, {{endpoint.get(), 0, kTotal}, {idle.get(), 1, 10}});
+        } else {
+          Mover().run({{endpoint.get(), 0, kTotal}}, {});
+          Mover().run({{idle.get(), 1, 10}}, {});
+        }
+        world.board->barrier(0, 2);
+      },
+      options);
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+TEST_P(Loss, AWaitEndsWhenRungOrByItsDeadline) {
+  const auto outcomes = run_ranks(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    const auto unanswered = member.open(1 - world.rank, {9, 9 + static_cast<unsigned>(world.rank)});
+    connect(*endpoint);
+    WaitSet wait_set;
+    const std::vector<WaitSet::Entry> entries{{endpoint.get(), {true, false}},
+                                              {unanswered.get(), {true, false}}};
+    const auto outcome_within = [&](Deadline deadline) {
+      while (true) {
+        const auto outcome = wait_set.wait(entries, deadline);
+        if (outcome != WaitSet::Outcome::ready) return outcome;
+        require_equal(unanswered->try_send({}), 0U, "what is sent");
+      }
+    };
+    const auto a_moment = [] { return Deadline::after(std::chrono::milliseconds(20)); };
+    require(outcome_within(a_moment()) == WaitSet::Outcome::expired, "the deadline ends it");
+    wait_set.ring();
+    wait_set.ring();
+    require(outcome_within(Deadline::never()) == WaitSet::Outcome::rung, "rung before");
+    require(outcome_within(a_moment()) == WaitSet::Outcome::expired, "rings count once");
+    std::thread other([&] {
+      usleep(20'000);
+      wait_set.ring();
+    });
+    require(outcome_within(Deadline::never()) == WaitSet::Outcome::rung, "rung meanwhile");
+    other.join();
+    world.board->barrier(0, 2);
+  });
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+// Makes the kernel drop whatever comes for this process's connections, as if the cable were cut.
+void cut_connections() {
+  std::array<sock_filter, 1> drop{{{BPF_RET | BPF_K, 0, 0, 0}}};
+  const sock_fprog program{static_cast<unsigned short>(drop.size()), drop.data()};
+  int cut = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    const Address remote = remote_address(fd);
+    if (remote.port == 0) continue;
+    require(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0, "a cut");
+    ++cut;
+  }
+  require(cut == 1, "the connection is found");
+}
+
+void expect_cut_is_noticed(const std::function<void(Endpoint&)>& survivor) {
+  const auto outcomes = run_ranks(2, [&](World& world) {
+    transport::Limits limits;
+    limits.silence = std::chrono::seconds(1);
+    Member member(world, {"tcp", "tcp"}, limits);
+    const auto endpoint = member.open(1 - world.rank);
+    connect(*endpoint);
+    world.board->barrier(0, 2);
+    cut_connections();
+    world.board->barrier(0, 2);
+    if (world.rank == 0) survivor(*endpoint);
+    world.board->barrier(0, 2);
+  });
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+TEST(CutLink, IsNoticedByWhoWaits) {
+  expect_cut_is_noticed([](Endpoint& endpoint) {
+    const std::string loss = loss_of(endpoint);
+    require(contains(loss, "no answer for too long"), loss);
+  });
+}
+
+// Keep-alive does not probe while data is unacknowledged.
+TEST(CutLink, IsNoticedByWhoHasSentAndWaits) {
+  expect_cut_is_noticed([](Endpoint& endpoint) {
+    const auto bytes = pattern(100, 0);
+    require_equal(endpoint.try_send(bytes), bytes.size(), "what was sent");
+    const std::string loss = loss_of(endpoint);
+    require(contains(loss, "no answer for too long"), loss);
+  });
+}
+
+TEST(CutLink, IsNoticedBySenderWithoutRoom) {
+  expect_cut_is_noticed([](Endpoint& endpoint) {
+    Mover mover;
+    const std::string loss = loss_in([&] {
+      mover.run({{&endpoint, 0, std::uint64_t{1} << 40}}, {});
+    });
+    require(contains(loss, "no answer for too long"), loss);
+  });
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections that are no rank's, and ranks that claim what is not theirs: refused and logged, and
+// the streams of the ranks go on.
+#include "base/address.h"
+#include "harness.h"
+#include "shm/unix_socket.h"
+#include "tcp/addresses.h"
+#include "transport/handshake.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+class Strangers : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+  }
+
+  // Rank 1 accepts; what it writes to stderr is returned. Rank 0 first does `mischief`, then opens
+  // its stream, or does so with the stream open.
+  static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
+                                     bool stream_first = false) {
+    RankOptions options;
+    options.capture_stderr = true;
+    const auto outcomes = run_ranks(
+        2,
+        [&](World& world) {
+          transport::Limits limits;
+          limits.handshake = std::chrono::milliseconds(500);
+          limits.pending = 8;
+          Member member(world, GetParam(), limits);
+          if (world.rank == 0 && !stream_first) mischief(member);
+          const auto endpoint = member.open(1 - world.rank);
+          const auto own = static_cast<std::uint64_t>(world.rank);
+          Mover().run({{endpoint.get(), own, 1000}}, {{endpoint.get(), 1 - own, 1000}});
+          // While it waits for the rest, rank 1 looks after a stream that comes last.
+          const auto last = member.open(1 - world.rank, {0, 1});
+          if (world.rank == 0 && stream_first) mischief(member);
+          Mover().run({{endpoint.get(), own, 1000, 0, 0}, {last.get(), 9 + own, 10}},
+                      {{endpoint.get(), 1 - own, 1000}, {last.get(), 10 - own, 10}});
+        },
+        options);
+    EXPECT_EQ(failures(outcomes), "");
+    return outcomes[1].stderr_text;
+  }
+};
+
+std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(All, Strangers, testing::ValuesIn(all_ways()), name_of);
+
+FileDescriptor raw_connection(const Member& member) {
+  const Bytes& address = member.address_of(1);
+  SocketAddress where;
+  const auto offer = tcp::parse_offer(address);
+  if (offer) {
+    where = to_socket_address(offer->addresses.front().address);
+  } else {
+    shm::SocketName name{};
+    std::copy(address.end() - static_cast<std::ptrdiff_t>(name.size()), address.end(),
+              name.begin());
+    where = shm::abstract_address(name);
+  }
+  FileDescriptor socket(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  require(connect(socket.get(), where.get(), where.length) == 0, "the stranger connects");
+  return socket;
+}
+
+void say(const FileDescriptor& socket, std::span<const std::byte> bytes) {
+  require(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+              static_cast<ssize_t>(bytes.size()),
+          "the stranger speaks");
+}
+
+TEST_P(Strangers, GarbageIsRefusedAndItsSourceNamed) {
+  const std::string log = log_of_acceptor([](Member& member) {
+    const FileDescriptor socket = raw_connection(member);
+    const std::string request = "GET / HTTP/1.1\r\n\r\n";
+    say(socket, std::as_bytes(std::span(request)));
+    std::byte byte{};
+    require(recv(socket.get(), &byte, 1, 0) <= 0, "it is closed at once");
+  });
+  const bool tcp = std::string(GetParam().transport) == "tcp";
+  const char* const source = GetParam().v6 ? "[::1]:" : tcp ? "127.0.0.1:" : "process ";
+  EXPECT_TRUE(contains(log, join("rejected a connection from ", source))) << log;
+  EXPECT_TRUE(contains(log, "did not speak like an hccl process")) << log;
+}
+
+TEST_P(Strangers, ManySilentOnesHoldNobodyUp) {
+  std::vector<FileDescriptor> sockets;  // open until the end
+  const std::string log = log_of_acceptor([&](Member& member) {
+    for (int i = 0; i < 100; ++i) {
+      sockets.push_back(raw_connection(member));
+      const transport::ConnectorHandshake own({}, {0, 1, {}});
+      // The kernel may have refused it by now: it was the oldest when others came.
+      if (i % 2 == 0)
+        static_cast<void>(!send(sockets.back().get(), own.hello().data(), 9, MSG_NOSIGNAL));
+    }
+  });
+  EXPECT_TRUE(contains(log, "had not proved itself")) << log;
+}
+
+TEST_P(Strangers, ASilentConnectionIsClosedInTime) {
+  log_of_acceptor([](Member& member) {
+    const FileDescriptor socket = raw_connection(member);
+    // Rank 1 waits for its stream meanwhile, so it is up.
+    std::byte byte{};
+    require(recv(socket.get(), &byte, 1, 0) <= 0, "the silent connection is closed");
+  });
+}
+
+TEST_P(Strangers, WhoDoesNotKnowTheSecretIsRefused) {
+  const std::string log = log_of_acceptor([](Member& member) {
+    // With everything right but the secret, and deaf to the acceptor's own proof.
+    transport::Membership other = settings_for(0, 2, GetParam()).membership;
+    other.secret.fill(std::byte{0x43});
+    const transport::ConnectorHandshake stranger(other, {0, 1, {}});
+    const FileDescriptor socket = raw_connection(member);
+    say(socket, stranger.hello());
+    std::array<std::byte, 48> challenge{};
+    require(recv(socket.get(), challenge.data(), challenge.size(), MSG_WAITALL) == 48,
+            "it is challenged");
+    say(socket, std::span(challenge).last(32));  // the acceptor's proof does not serve as its own
+    std::byte verdict{};
+    require(recv(socket.get(), &verdict, 1, 0) <= 0, "it is refused");
+  });
+  EXPECT_TRUE(contains(log, "it does not know the communicator's secret")) << log;
+}
+
+TEST_P(Strangers, AnAcceptorThatDoesNotKnowTheSecretIsNotBelieved) {
+  log_of_acceptor([](Member& member) {
+    transport::Settings settings = settings_for(0, 2, GetParam());
+    settings.membership.secret.fill(std::byte{0x43});
+    const auto other = make_transport(GetParam(), settings);
+    const auto endpoint = other->open(1, {}, member.address_of(1));
+    const std::string loss = loss_of(*endpoint);
+    require(contains(loss, "does not know the communicator's secret"), loss);
+  });
+}
+
+TEST_P(Strangers, ASecondClaimIsRefused) {
+  const std::string log = log_of_acceptor(
+      [](Member& member) {
+        const auto other = make_transport(GetParam(), settings_for(0, 2, GetParam()));
+        const auto endpoint = other->open(1, {}, member.address_of(1));
+        const std::string loss = loss_of(*endpoint);
+        require(contains(loss, "has this stream from another connection already"), loss);
+      },
+      true);
+  EXPECT_TRUE(contains(log, "claimed to be rank 0 for a stream that")) << log;
+}
+
+}  // namespace
+}  // namespace hccl::test

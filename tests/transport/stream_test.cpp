@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every transport promises of its streams, between processes.
+#include "harness.h"
+
+#include <exception>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+class Stream : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+  }
+  static void run(int ranks, const RankFunction& function) {
+    RankOptions options;
+    options.seconds = 120;
+    EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
+  }
+};
+
+std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(All, Stream, testing::ValuesIn(all_ways()), name_of);
+
+TEST_P(Stream, BytesOfAnySizeArriveInOrder) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    std::uint64_t stream = 0;
+    for (const std::size_t size : {1UL, 7UL, 64UL, 4095UL, 65536UL, 1048577UL, 67108864UL}) {
+      for (const Taking taking : {Taking::into, Taking::lent}) {
+        Mover mover;
+        if (world.rank == 0) mover.run({{endpoint.get(), stream, size}}, {});
+        if (world.rank == 1) mover.run({}, {{endpoint.get(), stream, size, 0, taking}});
+        ++stream;
+      }
+    }
+  });
+}
+
+TEST_P(Stream, PiecesOfOddSizesGoThroughEveryWrapAround) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    for (const std::size_t chop : {3UL, 41UL, 1000UL, 70001UL, 1000003UL}) {
+      const std::uint64_t total = std::min<std::uint64_t>(chop * 20'000, 20'000'003);
+      Mover mover;
+      if (world.rank == 0) mover.run({{endpoint.get(), chop, total, chop}}, {});
+      if (world.rank == 1) mover.run({}, {{endpoint.get(), chop, total, 2 * chop}});
+    }
+  });
+}
+
+TEST_P(Stream, BothDirectionsAtOnce) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    const auto own = static_cast<std::uint64_t>(world.rank);
+    constexpr std::uint64_t kTotal = 30'000'001;
+    Mover().run({{endpoint.get(), own, kTotal}}, {{endpoint.get(), 1 - own, kTotal, 100'003}});
+    require_equal(endpoint->counters().bytes_sent, kTotal, "bytes sent");
+    require_equal(endpoint->counters().bytes_received, kTotal, "bytes received");
+    require(endpoint->counters().sends > 0 && endpoint->counters().receives > 0, "calls counted");
+  });
+}
+
+TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    constexpr std::uint64_t kTotal = std::uint64_t{64} << 20;
+    if (world.rank == 1) {
+      connect(*endpoint);
+      world.board->await(0, 1);
+      Mover().run({}, {{endpoint.get(), 0, kTotal}});
+      return;
+    }
+    connect(*endpoint);
+    Mover mover;
+    Sending sending{endpoint.get(), 0, kTotal};
+    WaitSet wait_set;
+    const WaitSet::Entry entry{endpoint.get(), {false, true}};
+    do {
+      while (mover.send_some(sending)) {
+      }
+    } while (wait_set.wait({&entry, 1}, Deadline::after(std::chrono::milliseconds(300))) ==
+             WaitSet::Outcome::ready);
+    require(sending.done > 0 && sending.done < kTotal, "the sender is held back");
+    world.board->counter(0) = 1;
+    mover.run({sending}, {});
+  });
+}
+
+TEST_P(Stream, AStuffedEndpointHoldsNoOtherUp) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto stuffed = member.open(1 - world.rank, {0, 0});
+    const auto open = member.open(1 - world.rank, {0, 1});
+    const auto own = static_cast<std::uint64_t>(world.rank);
+    constexpr std::uint64_t kTotal = std::uint64_t{40} << 20;
+    connect(*stuffed);
+    connect(*open);
+    Mover mover;
+    Sending sending{stuffed.get(), own, kTotal};
+    // Neither reads its stuffed endpoint, both ways.
+    for (int i = 0; i < 200; ++i) static_cast<void>(mover.send_some(sending));
+    mover.run({{open.get(), 10 + own, 5'000'000}}, {{open.get(), 11 - own, 5'000'000}});
+    mover.run({sending}, {{stuffed.get(), 1 - own, kTotal}});
+  });
+}
+
+TEST_P(Stream, ChannelsAndLanesAreApart) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    std::vector<std::unique_ptr<Endpoint>> endpoints(12);
+    std::vector<Sending> sends;
+    std::vector<Receiving> receives;
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      // Opened in another order by either side.
+      const std::size_t at = world.rank == 0 ? i : endpoints.size() - 1 - i;
+      const auto number = static_cast<std::uint32_t>(at);
+      endpoints[at] = member.open(1 - world.rank, {number / 4, number % 4});
+      const std::uint64_t stream = 2 * at;
+      const auto own = static_cast<std::uint64_t>(world.rank);
+      sends.push_back({endpoints[at].get(), stream + own, 300'000 + at, 9000});
+      receives.push_back({endpoints[at].get(), stream + 1 - own, 300'000 + at, 9000});
+    }
+    Mover().run(sends, receives);
+  });
+}
+
+TEST_P(Stream, ManyRanksConnectAtTheSameTime) {
+  run(8, [](World& world) {
+    Member member(world, GetParam());
+    std::vector<std::unique_ptr<Endpoint>> endpoints;
+    std::vector<Sending> sends;
+    std::vector<Receiving> receives;
+    const auto add = [&](int peer, std::uint32_t channel) {
+      const auto stream = [&](int from, int to) {
+        return static_cast<std::uint64_t>((from * world.size + to) * 2) + channel;
+      };
+      endpoints.push_back(member.open(peer, {0, channel}));
+      sends.push_back({endpoints.back().get(), stream(world.rank, peer), 50'000});
+      receives.push_back({endpoints.back().get(), stream(peer, world.rank), 50'000});
+    };
+    for (int peer = 0; peer < world.size; ++peer) {
+      if (peer == world.rank) continue;
+      add(peer, 0);
+      add(peer, 1);
+    }
+    Mover().run(sends, receives);
+    world.board->barrier(0, world.size);
+  });
+}
+
+TEST_P(Stream, ThreadsOfARankShareItsListener) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    std::vector<std::string> failures(6);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          const auto endpoint = member.open(1 - world.rank, {static_cast<std::uint32_t>(i), 0});
+          const std::uint64_t stream = 2 * i;
+          const auto own = static_cast<std::uint64_t>(world.rank);
+          Mover mover;
+          mover.eager_to_sleep().run({{endpoint.get(), stream + own, 100'000}},
+                                     {{endpoint.get(), stream + 1 - own, 100'000}});
+        } catch (const std::exception& error) {
+          failures[i] = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& failure : failures) require_equal(failure, "", "the failure");
+    world.board->barrier(0, 2);
+  });
+}
+
+TEST_P(Stream, RanksMayBeThreadsOfOneProcess) {
+  const auto outcomes = run_ranks_as_threads(4, [](World& world) {
+    Member member(world, GetParam());
+    std::vector<std::unique_ptr<Endpoint>> endpoints;
+    std::vector<Sending> sends;
+    std::vector<Receiving> receives;
+    for (int peer = 0; peer < world.size; ++peer) {
+      if (peer == world.rank) continue;
+      endpoints.push_back(member.open(peer));
+      sends.push_back({endpoints.back().get(), static_cast<std::uint64_t>(world.rank), 500'000});
+      receives.push_back({endpoints.back().get(), static_cast<std::uint64_t>(peer), 500'000});
+    }
+    Mover().run(sends, receives);
+    world.board->barrier(0, world.size);
+  });
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+TEST_P(Stream, WhatCannotBeOpenedIsSaid) {
+  const auto transport = make_transport(GetParam(), settings_for(1, 2, GetParam()));
+  const Bytes own = transport->address();
+  EXPECT_TRUE(transport->reach(own).possible);
+  const auto first = transport->open(0, {}, own);
+  EXPECT_THROW(static_cast<void>(transport->open(0, {}, own)), Error);
+  EXPECT_THROW(static_cast<void>(transport->open(1, {}, own)), Error);
+  EXPECT_THROW(static_cast<void>(transport->open(2, {}, own)), Error);
+  const Bytes malformed(own.begin(), own.end() - 1);
+  EXPECT_FALSE(transport->reach(malformed).possible);
+  EXPECT_TRUE(contains(transport->reach(malformed).why_not, "malformed"));
+  const auto connector = make_transport(GetParam(), settings_for(0, 2, GetParam()));
+  EXPECT_THROW(static_cast<void>(connector->open(1, {}, malformed)), Error);
+}
+
+TEST(Reach, SharedMemoryEndsAtTheBox) {
+  const Way way{"shm", "shm"};
+  transport::Settings settings = settings_for(1, 2, way);
+  const auto here = make_transport(way, settings);
+  settings.box += " elsewhere";
+  const auto there = make_transport(way, settings);
+  EXPECT_FALSE(here->reach(there->address()).possible);
+  EXPECT_FALSE(there->reach(here->address()).possible);
+  EXPECT_TRUE(contains(here->reach(there->address()).why_not, "another box"));
+}
+
+TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    connect(*endpoint);
+    const std::size_t element = endpoint->view_limit();
+    Mover mover;
+    if (world.rank == 0) {
+      mover.run({{endpoint.get(), 0, 3}}, {});
+      mover.run({{endpoint.get(), 0, 3 + 10 * element, 30'001, 3}}, {});
+      return;
+    }
+    mover.run({}, {{endpoint.get(), 0, 3}});  // elements begin at odd addresses
+    WaitSet wait_set;
+    for (std::size_t i = 0; i < 10; ++i) {
+      std::span<const std::byte> view;
+      while ((view = endpoint->try_receive(element)).size() < element) {
+        const WaitSet::Entry entry{endpoint.get(), {true, false}};
+        require(wait_set.wait({&entry, 1}, Deadline::after(std::chrono::seconds(30))) ==
+                    WaitSet::Outcome::ready,
+                "the element becomes whole");
+      }
+      check_pattern(view, 0, 3 + i * element);
+      endpoint->release(element);
+    }
+  });
+}
+
+TEST_P(Stream, NoWakeUpIsLost) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    const auto own = static_cast<std::uint64_t>(world.rank);
+    std::mt19937 random(static_cast<unsigned>(test_seed() + own));
+    Mover mover;
+    mover.eager_to_sleep();
+    const int rounds = scaled(sanitized() ? 2000 : 20'000);
+    Sending sending{endpoint.get(), own, 0, 100};
+    Receiving receiving{endpoint.get(), 1 - own, 0, 100};
+    for (int i = 0; i < rounds; ++i) {
+      if (random() % 4 == 0) sched_yield();
+      if (random() % 64 == 0) usleep(static_cast<useconds_t>(random() % 50));
+      sending.total += 8;
+      receiving.total += 8;
+      mover.run({sending}, {receiving});
+      sending.done = sending.total;
+      receiving.done = receiving.total;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both sides of the handshake against each other, byte by byte, and against those who lie.
+#include "transport/handshake.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::transport {
+namespace {
+
+Membership member(int rank) {
+  Membership membership;
+  membership.secret.fill(std::byte{1});
+  membership.communicator = 3;
+  membership.rank = rank;
+  membership.size = 8;
+  return membership;
+}
+
+const StreamKey kKey{2, 5, {7, 1}};
+
+// What the other says to `said`, heard a byte at a time; stops when it is refused.
+template <class Side>
+Bytes answer_to(Side& side, const Bytes& said) {
+  Bytes answer;
+  for (const std::byte& byte : said) {
+    EXPECT_GT(side.wanted(), 0U);
+    const Bytes part = side.take({&byte, 1});
+    answer.insert(answer.end(), part.begin(), part.end());
+    if (side.state() == Handshake::State::refused) break;
+  }
+  return answer;
+}
+
+struct Conversation {
+  ConnectorHandshake connector;
+  AcceptorHandshake acceptor;
+
+  void run() {
+    const Bytes challenge = answer_to(acceptor, connector.hello());
+    answer_to(acceptor, answer_to(connector, challenge));
+  }
+};
+
+TEST(Handshake, BothSidesProveThemselves) {
+  Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
+  talk.run();
+  EXPECT_EQ(talk.acceptor.state(), Handshake::State::done);
+  EXPECT_TRUE(talk.acceptor.key() == kKey);
+  EXPECT_EQ(talk.connector.state(), Handshake::State::talking);
+  EXPECT_EQ(talk.connector.wanted(), 1U);  // nothing of the stream that follows
+  static_cast<void>(talk.connector.take(AcceptorHandshake::say(Verdict::accepted)));
+  EXPECT_EQ(talk.connector.state(), Handshake::State::done);
+  EXPECT_EQ(talk.connector.wanted(), 0U);
+}
+
+TEST(Handshake, ASecondClaimIsToldSo) {
+  Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
+  talk.run();
+  static_cast<void>(talk.connector.take(AcceptorHandshake::say(Verdict::claimed)));
+  EXPECT_EQ(talk.connector.state(), Handshake::State::refused);
+}
+
+TEST(Handshake, AnotherSecretIsNoticedByTheConnectorFirst) {
+  Membership other = member(5);
+  other.secret.fill(std::byte{2});
+  Conversation talk{{member(2), kKey}, AcceptorHandshake(other)};
+  talk.run();
+  EXPECT_EQ(talk.connector.state(), Handshake::State::refused);
+  EXPECT_EQ(talk.acceptor.state(), Handshake::State::talking);
+}
+
+TEST(Handshake, TheSecretIsNeverSaid) {
+  Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
+  const Bytes hello = talk.connector.hello();
+  const Bytes challenge = answer_to(talk.acceptor, hello);
+  const Bytes response = answer_to(talk.connector, challenge);
+  const Secret secret = member(2).secret;
+  for (const Bytes& said : {hello, challenge, response}) {
+    EXPECT_TRUE(std::search(said.begin(), said.end(), secret.begin(), secret.end()) == said.end());
+  }
+}
+
+TEST(Handshake, ChangedBytesAreRefused) {
+  const std::size_t hello_size = ConnectorHandshake(member(2), kKey).hello().size();
+  for (std::size_t at = 0; at < hello_size; ++at) {
+    Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
+    Bytes hello = talk.connector.hello();
+    hello[at] ^= std::byte{1};
+    answer_to(talk.acceptor, answer_to(talk.connector, answer_to(talk.acceptor, hello)));
+    EXPECT_NE(talk.acceptor.state(), Handshake::State::done) << "byte " << at;
+  }
+}
+
+TEST(Handshake, ARecordedConversationIsNoProof) {
+  Conversation first{{member(2), kKey}, AcceptorHandshake(member(5))};
+  const Bytes response =
+      answer_to(first.connector, answer_to(first.acceptor, first.connector.hello()));
+  AcceptorHandshake again(member(5));
+  answer_to(again, first.connector.hello());
+  answer_to(again, response);
+  EXPECT_EQ(again.state(), Handshake::State::refused);
+}
+
+TEST(Handshake, StreamsThatCannotBeAreRefused) {
+  for (const StreamKey& key :
+       {StreamKey{5, 5, {}}, StreamKey{6, 5, {}}, StreamKey{-1, 5, {}}, StreamKey{2, 4, {}}}) {
+    Conversation talk{{member(2), key}, AcceptorHandshake(member(5))};
+    talk.run();
+    EXPECT_EQ(talk.acceptor.state(), Handshake::State::refused);
+  }
+  Membership other = member(2);
+  other.communicator = 4;
+  Conversation talk{{other, kKey}, AcceptorHandshake(member(5))};
+  talk.run();
+  EXPECT_EQ(talk.acceptor.state(), Handshake::State::refused);
+}
+
+TEST(Handshake, GarbageIsRefusedAtItsFirstByte) {
+  AcceptorHandshake acceptor(member(5));
+  const std::byte letter{'G'};
+  static_cast<void>(acceptor.take({&letter, 1}));
+  EXPECT_EQ(acceptor.state(), Handshake::State::refused);
+}
+
+}  // namespace
+}  // namespace hccl::transport

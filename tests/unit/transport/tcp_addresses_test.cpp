@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which addresses are offered and tried, and that people are told why.
+#include "base/error.h"
+#include "tcp/addresses.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::tcp {
+namespace {
+
+Interface v4(const char* name, std::array<std::uint8_t, 4> bytes, int prefix = 24) {
+  Interface entry;
+  entry.name = name;
+  std::copy(bytes.begin(), bytes.end(), entry.address.bytes.begin());
+  entry.prefix_length = prefix;
+  entry.loopback = bytes[0] == 127;
+  return entry;
+}
+
+Interface v6(const char* name, std::uint8_t first, std::uint8_t second) {
+  Interface entry;
+  entry.name = name;
+  entry.address.v6 = true;
+  entry.address.bytes = {first, second};
+  entry.address.bytes[15] = 9;
+  entry.prefix_length = 64;
+  return entry;
+}
+
+std::vector<std::string> names(const std::vector<Interface>& interfaces) {
+  std::vector<std::string> result;
+  result.reserve(interfaces.size());
+  for (const Interface& entry : interfaces) result.push_back(entry.name);
+  return result;
+}
+
+const std::vector<Interface> kMachine{v4("lo", {127, 0, 0, 1}, 8),    v6("eth0", 0x20, 0x01),
+                                      v4("docker0", {172, 17, 0, 1}), v4("eth0", {10, 0, 0, 2}),
+                                      v6("eth1", 0xfe, 0x80),         v4("eth1", {10, 1, 0, 2})};
+
+TEST(TcpAddresses, WithoutNamesThoseThatOtherHostsReachAreOffered) {
+  const AddressChoice choice = choose_addresses(kMachine, "");
+  EXPECT_EQ(names(choice.offered), (std::vector<std::string>{"eth0", "eth1", "eth0"}));
+  EXPECT_TRUE(choice.offered[2].address.v6);
+  const std::string bridge = "a bridge or tunnel of containers; HCCL_SOCKET_IFNAME may name it";
+  const std::vector<std::string> remarks{
+      "lo 127.0.0.1 is not offered: other hosts cannot reach it",
+      "docker0 172.17.0.1 is not offered: " + bridge,
+      "eth0 10.0.0.2 is offered",
+      "eth1 10.1.0.2 is offered",
+      "eth0 2001::9 is offered",
+      "eth1 fe80::9 is not offered: link-local addresses lead nowhere without a scope"};
+  EXPECT_EQ(choice.remarks, remarks);
+}
+
+TEST(TcpAddresses, NamesDecideAlone) {
+  EXPECT_EQ(names(choose_addresses(kMachine, "docker,lo").offered),
+            (std::vector<std::string>{"lo", "docker0"}));
+  EXPECT_EQ(choose_addresses(kMachine, "eth1").remarks[0],
+            "lo 127.0.0.1 is not offered: HCCL_SOCKET_IFNAME=eth1 does not name it");
+  EXPECT_THROW(static_cast<void>(choose_addresses(kMachine, "ib")), Error);
+  EXPECT_THROW(static_cast<void>(choose_addresses({}, "")), Error);
+}
+
+TEST(TcpAddresses, LoopbackIsOfferedWhereThereIsNothingElse) {
+  EXPECT_EQ(names(choose_addresses({kMachine[0], kMachine[2]}, "").offered),
+            (std::vector<std::string>{"lo"}));
+}
+
+Offer offer_of(std::uint64_t network, const std::vector<Interface>& interfaces) {
+  Offer offer;
+  offer.network = network;
+  for (const Interface& entry : interfaces) {
+    offer.addresses.push_back({entry.address, entry.prefix_length});
+    offer.addresses.back().address.port = 4000;
+  }
+  return offer;
+}
+
+TEST(TcpAddresses, AnOfferSurvivesItsJourney) {
+  std::vector<Interface> many(kMostOffered, kMachine[1]);
+  for (const Offer& offer : {offer_of(1, kMachine), offer_of(2, many)}) {
+    const Bytes bytes = serialize(offer);
+    EXPECT_LE(bytes.size(), 256U);
+    EXPECT_EQ(parse_offer(bytes), offer);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(parse_offer(std::span(bytes).first(size)).has_value());
+    }
+  }
+}
+
+TEST(TcpAddresses, TheSameSubnetIsTriedFirst) {
+  const Offer ours = offer_of(1, {v4("eth0", {10, 1, 0, 7})});
+  const auto usable = usable_addresses(ours, offer_of(2, kMachine));
+  ASSERT_EQ(usable.size(), 3U);  // neither IPv6, which we do not have, nor their loopback
+  EXPECT_EQ(usable[0].to_text(), "10.1.0.2:4000");
+  EXPECT_EQ(usable[1].to_text(), "172.17.0.1:4000");
+}
+
+TEST(TcpAddresses, LoopbackLeadsNowhereElse) {
+  const Offer theirs = offer_of(2, {kMachine[0]});
+  EXPECT_TRUE(usable_addresses(offer_of(1, {kMachine[0]}), theirs).empty());
+  EXPECT_EQ(usable_addresses(offer_of(2, {kMachine[0]}), theirs).size(), 1U);
+}
+
+}  // namespace
+}  // namespace hccl::tcp

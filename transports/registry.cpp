@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The explicit list of transports.
+#include "transport/registry.h"
+
+#include "shm/shm_transport.h"
+#include "tcp/tcp_transport.h"
+
+#include <array>
+
+namespace hccl::transport {
+
+std::span<const TransportFactory> transport_factories() {
+  static constexpr std::array kFactories{
+      TransportFactory{"shm", shm::make_transport},
+      TransportFactory{"tcp", tcp::make_transport},
+  };
+  return kFactories;
+}
+
+}  // namespace hccl::transport

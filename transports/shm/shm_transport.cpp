@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who shares a box, and the sockets over which they hand each other memory.
+#include "shm/shm_transport.h"
+
+#include "base/error.h"
+#include "base/peer_process.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "shm/shm_endpoint.h"
+#include "transport/dialer.h"
+
+#include <array>
+#include <optional>
+
+#include <unistd.h>
+
+namespace hccl::shm {
+namespace {
+
+using transport::Cost;
+using transport::Reach;
+using transport::StreamKey;
+
+constexpr std::uint8_t kFormat = 1;
+
+struct ShmAddress {
+  Bytes box;
+  SocketName name{};
+};
+
+std::optional<ShmAddress> parse_address(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  ShmAddress result;
+  const bool known = reader.u8() == kFormat;
+  result.box = reader.bytes(sizeof(Digest));
+  result.name = reader.array<sizeof(SocketName)>();
+  if (!known || !reader.complete()) return std::nullopt;
+  return result;
+}
+
+std::string describe(int socket) {
+  const auto credentials = peer_credentials(socket);
+  if (!credentials) return "an unknown process";
+  return text("process ", credentials->pid, " of user ", credentials->uid);
+}
+
+std::string object_to_other_users(int socket) {
+  return peer_user(socket) == geteuid() ? "" : "belongs to another user";
+}
+
+std::vector<FileDescriptor> only(FileDescriptor listener) {
+  std::vector<FileDescriptor> sockets;
+  sockets.push_back(std::move(listener));
+  return sockets;
+}
+
+}  // namespace
+
+ShmTransport::ShmTransport(const transport::Settings& settings)
+    : Transport("shm"),
+      own_(settings.membership),
+      limits_(settings.limits),
+      name_(random_secret()),
+      listener_(std::make_shared<transport::Listener>(
+          only(listen_on(name_)), own_, limits_,
+          transport::Family{
+              .name = "shm", .describe = describe, .object = object_to_other_users})) {
+  const Digest digest = sha256(std::as_bytes(std::span(settings.box)));
+  box_.assign(digest.begin(), digest.end());
+  WireWriter writer;
+  writer.put_u8(kFormat);
+  writer.put_bytes(box_);
+  writer.put_bytes(name_);
+  address_ = writer.take();
+}
+
+Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
+  const auto theirs = parse_address(peer_address);
+  if (!theirs) return {false, Cost::memory, "its address in shared memory is malformed"};
+  if (theirs->box == box_) return {true, Cost::memory, ""};
+  return {false, Cost::memory,
+          "it is in another box: another host, network namespace, user or HCCL_NODE_ID"};
+}
+
+std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer, transport::Channel channel,
+                                                        std::span<const std::byte> peer_address) {
+  const StreamKey key = transport::key_between(own_, peer, channel);
+  const Reach reachable = reach(peer_address);
+  if (!reachable.possible) {
+    throw Error(hcclSystemError, text("rank ", own_.rank, " shares no memory with rank ", peer,
+                                      ": ", reachable.why_not, "; use another transport"));
+  }
+  std::unique_ptr<transport::Connecting> connecting;
+  if (key.to == own_.rank) {
+    connecting = std::make_unique<transport::Claim>(listener_, key);
+  } else {
+    const SocketName name = parse_address(peer_address)->name;
+    connecting = std::make_unique<transport::Dialer>(
+        std::vector<transport::Target>{{abstract_address(name), '@' + name_text(name)}}, own_, key,
+        limits_);
+  }
+  return std::make_unique<ShmEndpoint>(own_.rank, peer, std::move(connecting));
+}
+
+std::unique_ptr<transport::Transport> make_transport(const transport::Settings& settings) {
+  return std::make_unique<ShmTransport>(settings);
+}
+
+}  // namespace hccl::shm

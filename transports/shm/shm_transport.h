@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of one box, which may map each other's memory.
+#pragma once
+
+#include "shm/unix_socket.h"
+#include "transport/listener.h"
+#include "transport/transport.h"
+
+#include <memory>
+
+namespace hccl::shm {
+
+class ShmTransport final : public transport::Transport {
+ public:
+  explicit ShmTransport(const transport::Settings& settings);
+
+  [[nodiscard]] const Bytes& address() const override { return address_; }
+  [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
+  [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
+      int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+
+ private:
+  transport::Membership own_;
+  transport::Limits limits_;
+  SocketName name_;
+  Bytes box_;  // a hash of it
+  Bytes address_;
+  std::shared_ptr<transport::Listener> listener_;
+};
+
+[[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
+    const transport::Settings& settings);
+
+}  // namespace hccl::shm

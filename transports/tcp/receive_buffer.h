@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has come and is not released, in one piece. It begins anew whenever it is empty, so that a
+// stream read in slices stays in the same lines of the cache.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+
+namespace hccl::tcp {
+
+class ReceiveBuffer {
+ public:
+  // What can always be in one piece, and the memory that is used for it. 1 MiB was not faster.
+  static constexpr std::size_t kViewLimit = std::size_t{256} << 10;
+  static constexpr std::size_t kCapacity = 2 * kViewLimit;
+
+  [[nodiscard]] std::span<const std::byte> filled() const {
+    return {bytes_.get() + begin_, end_ - begin_};
+  }
+  // Room to read at most `most` bytes to, so that filled() grows; empty if view and buffer are
+  // full.
+  [[nodiscard]] std::span<std::byte> room(std::size_t most) {
+    if (bytes_ == nullptr) bytes_.reset(new std::byte[kCapacity]);
+    return {bytes_.get() + end_, std::min(most, kCapacity - end_)};
+  }
+  void add(std::size_t count) { end_ += count; }
+
+  // What has been lent moves only here.
+  void release(std::size_t count) {
+    begin_ += std::min(count, end_ - begin_);
+    seen_ = std::max(seen_, begin_);
+    if (begin_ == end_) {
+      begin_ = end_ = seen_ = 0;
+    } else if (kCapacity - begin_ < kViewLimit) {
+      std::memmove(bytes_.get(), bytes_.get() + begin_, end_ - begin_);
+      end_ -= begin_;
+      seen_ -= begin_;
+      begin_ = 0;
+    }
+  }
+
+  // The first `count` unreleased bytes have been lent; whether there are others.
+  void mark_seen(std::size_t count) { seen_ = begin_ + count; }
+  [[nodiscard]] bool has_unseen() const { return end_ > seen_; }
+  [[nodiscard]] std::size_t seen() const { return seen_ - begin_; }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t begin_ = 0;
+  std::size_t seen_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace hccl::tcp

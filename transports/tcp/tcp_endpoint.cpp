@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Non-blocking socket calls, and what their errors mean.
+#include "tcp/tcp_endpoint.h"
+
+#include "base/address.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace hccl::tcp {
+namespace {
+
+using transport::Interest;
+using transport::PeerLost;
+using transport::SleepPlan;
+
+constexpr std::size_t kMostParts = 16;
+constexpr std::chrono::seconds kLongestSleep{1};
+// Unanswered retransmissions or probes that make a silent peer a lost one.
+constexpr int kTellingRetries = 3;
+
+void set_option(int socket, int level, int name, int value) {
+  setsockopt(socket, level, name, &value, sizeof(value));
+}
+
+// Whether the peer's host has left data or probes unanswered for so long. A stopped process's host
+// answers both.
+bool is_silent(int socket, Deadline::Duration limit) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  return info.tcpi_retransmits + info.tcpi_probes >= kTellingRetries &&
+         std::chrono::milliseconds(info.tcpi_last_ack_recv) >= limit;
+}
+
+std::string meaning_of(int error) {
+  switch (error) {
+    case EPIPE:
+    case ECONNRESET:
+      return "was reset by the other side";
+    case ETIMEDOUT:
+      return "has had no answer for too long: the link is cut or the host is down";
+    default:
+      return text("failed: ", system_error_text(error));
+  }
+}
+
+}  // namespace
+
+// Keep-alive does not probe while data is in flight, and TCP_USER_TIMEOUT would also end a
+// connection whose peer is stopped while its buffers are full: see end_sleep.
+void tune_socket(int socket, const transport::Limits& limits) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
+  const int step = std::max(1, static_cast<int>(seconds / 4));
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, step);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, step);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+TcpEndpoint::TcpEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+                         const transport::Limits& limits)
+    : Endpoint(peer, "tcp"), own_(own), limits_(limits), connecting_(std::move(connecting)) {}
+
+bool TcpEndpoint::establish() {
+  if (socket_.valid()) return true;
+  auto socket = connecting_->poll();
+  if (!socket) return false;
+  socket_ = std::move(*socket);
+  connecting_.reset();
+  tune_socket(socket_.get(), limits_);
+  ends_ =
+      text(local_address(socket_.get()).to_text(), " to ", remote_address(socket_.get()).to_text());
+  return true;
+}
+
+void TcpEndpoint::lose(const std::string& what) noexcept {
+  if (lost_.empty()) lost_ = what;
+}
+
+void TcpEndpoint::throw_if_lost() const {
+  if (lost_.empty()) return;
+  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), ": the TCP connection ",
+                              ends_, ' ', lost_, "; see what that rank says"));
+}
+
+std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
+  throw_if_lost();
+  if (!establish()) return 0;
+  std::array<iovec, kMostParts> vectors{};
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  for (const auto& part : parts.first(std::min(parts.size(), kMostParts))) {
+    if (part.empty()) continue;
+    // sendmsg does not write to what it sends.
+    vectors[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), part.size()};
+  }
+  if (message.msg_iovlen == 0) return 0;
+  while (true) {
+    const ssize_t count = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count >= 0) return count_sent(static_cast<std::size_t>(count));
+    if (errno == EAGAIN) return 0;
+    if (errno == EINTR) continue;
+    lose(meaning_of(errno));
+    throw_if_lost();
+  }
+}
+
+// Nothing if nothing has come; then the peer may be lost.
+std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
+  if (destination.empty() || !lost_.empty()) return 0;
+  while (true) {
+    const ssize_t count = recv(socket_.get(), destination.data(), destination.size(), MSG_DONTWAIT);
+    if (count > 0) return static_cast<std::size_t>(count);
+    if (count == 0) {
+      lose("was closed by the other side");
+    } else if (errno == EINTR) {
+      continue;
+    } else if (errno != EAGAIN) {
+      lose(meaning_of(errno));
+    }
+    return 0;
+  }
+}
+
+std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
+  if (!establish()) return {};
+  const std::size_t known = buffer_.seen();
+  if (buffer_.filled().size() < most) {
+    const std::size_t count = read_into(buffer_.room(most - buffer_.filled().size()));
+    buffer_.add(count_received(count));
+  }
+  const auto view = buffer_.filled().first(std::min(most, buffer_.filled().size()));
+  if (view.size() <= known && view.size() < most) throw_if_lost();
+  buffer_.mark_seen(view.size());
+  return view;
+}
+
+std::size_t TcpEndpoint::try_receive_into(std::span<std::byte> destination) {
+  if (!establish()) return 0;
+  const auto lent = buffer_.filled();
+  const std::size_t buffered = std::min(lent.size(), destination.size());
+  std::copy_n(lent.begin(), buffered, destination.begin());
+  buffer_.release(buffered);
+  const std::size_t read = count_received(read_into(destination.subspan(buffered)));
+  if (buffered + read == 0 && !destination.empty()) throw_if_lost();
+  return buffered + read;
+}
+
+bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
+  if (!lost_.empty()) return false;
+  if (!connected()) {
+    connecting_->plan_sleep(plan);
+    return true;
+  }
+  if (interest.readable && buffer_.has_unseen()) return false;
+  const int events = (interest.readable ? POLLIN : 0) | (interest.writable ? POLLOUT : 0);
+  plan.descriptors.push_back({socket_.get(), static_cast<short>(events), 0});
+  plan.at_most = std::min<Deadline::Duration>(plan.at_most, kLongestSleep);
+  return true;
+}
+
+void TcpEndpoint::end_sleep() noexcept {
+  if (connected() && is_silent(socket_.get(), limits_.silence)) lose(meaning_of(ETIMEDOUT));
+}
+
+}  // namespace hccl::tcp

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream over one TCP connection. The kernel copies what is sent; what is received goes straight
+// to its destination, or into one buffer that is lent.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "tcp/receive_buffer.h"
+#include "transport/connecting.h"
+#include "transport/endpoint.h"
+#include "transport/transport.h"
+
+#include <memory>
+#include <string>
+
+namespace hccl::tcp {
+
+// Small messages go at once, and an idle connection is probed, so that a cut link ends it.
+void tune_socket(int socket, const transport::Limits& limits);
+
+class TcpEndpoint final : public transport::Endpoint {
+ public:
+  // `own`: this rank, for texts.
+  TcpEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+              const transport::Limits& limits);
+
+  [[nodiscard]] std::size_t try_send_parts(
+      std::span<const std::span<const std::byte>> parts) override;
+  [[nodiscard]] bool flushed() override { return true; }
+  [[nodiscard]] std::span<const std::byte> try_receive(std::size_t most) override;
+  void release(std::size_t count) override { buffer_.release(count); }
+  [[nodiscard]] std::size_t view_limit() const override { return ReceiveBuffer::kViewLimit; }
+  [[nodiscard]] std::size_t try_receive_into(std::span<std::byte> destination) override;
+  [[nodiscard]] bool begin_sleep(transport::Interest interest, transport::SleepPlan& plan) override;
+  void end_sleep() noexcept override;
+  [[nodiscard]] bool connected() const override { return socket_.valid(); }
+
+ private:
+  [[nodiscard]] bool establish();
+  [[nodiscard]] std::size_t read_into(std::span<std::byte> destination);
+  void lose(const std::string& what) noexcept;
+  void throw_if_lost() const;
+
+  int own_;
+  transport::Limits limits_;
+  std::unique_ptr<transport::Connecting> connecting_;  // until there is a socket
+  FileDescriptor socket_;
+  ReceiveBuffer buffer_;
+  std::string ends_;  // "10.0.0.1:4000 to 10.0.0.2:5000"
+  std::string lost_;  // what has happened; empty while all is well
+};
+
+}  // namespace hccl::tcp

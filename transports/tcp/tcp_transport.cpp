@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts listeners, dialers and endpoints together.
+#include "tcp/tcp_transport.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "tcp/tcp_endpoint.h"
+#include "transport/dialer.h"
+
+#include <cerrno>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace hccl::tcp {
+namespace {
+
+using transport::Cost;
+using transport::Reach;
+using transport::StreamKey;
+
+constexpr int kBacklog = 4096;
+
+FileDescriptor listen_on(const Address& address) {
+  const int family = address.v6 ? AF_INET6 : AF_INET;
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const SocketAddress where = to_socket_address(address);
+  if (socket.valid() && bind(socket.get(), where.get(), where.length) == 0 &&
+      ::listen(socket.get(), kBacklog) == 0) {
+    return socket;
+  }
+  throw Error(hcclSystemError,
+              text("cannot listen on ", address.host_text(), ": ", system_error_text(errno),
+                   "; name another interface in HCCL_SOCKET_IFNAME, or raise ulimit -n"));
+}
+
+std::string describe(int socket) { return remote_address(socket).to_text(); }
+
+Offer parsed(std::span<const std::byte> address, int peer) {
+  auto offer = parse_offer(address);
+  if (!offer) {
+    throw Error(hcclInternalError, text("rank ", peer, " has published a malformed TCP address",
+                                        "; use one version on all ranks"));
+  }
+  return std::move(*offer);
+}
+
+}  // namespace
+
+TcpTransport::TcpTransport(const transport::Settings& settings)
+    : Transport("tcp"), own_(settings.membership), limits_(settings.limits) {
+  AddressChoice choice = choose_addresses(settings.interfaces, settings.interface_names);
+  remarks_ = std::move(choice.remarks);
+  offer_.network = own_network();
+  listener_ = std::make_shared<transport::Listener>(
+      listen(choice.offered), own_, limits_,
+      transport::Family{.name = "tcp", .describe = describe, .object = nullptr});
+  address_ = serialize(offer_);
+}
+
+std::vector<FileDescriptor> TcpTransport::listen(const std::vector<Interface>& interfaces) {
+  std::vector<FileDescriptor> sockets;
+  for (const Interface& entry : interfaces) {
+    Address address = entry.address;
+    address.port = 0;
+    sockets.push_back(listen_on(address));
+    offer_.addresses.push_back({local_address(sockets.back().get()), entry.prefix_length});
+  }
+  return sockets;
+}
+
+Reach TcpTransport::reach(std::span<const std::byte> peer_address) const {
+  const auto theirs = parse_offer(peer_address);
+  if (!theirs) return {false, Cost::network, "its TCP address is malformed"};
+  if (!usable_addresses(offer_, *theirs).empty() && !usable_addresses(*theirs, offer_).empty()) {
+    return {true, Cost::network, ""};
+  }
+  std::string list;
+  for (const OfferedAddress& offered : theirs->addresses) {
+    list += text(list.empty() ? "" : ", ", offered.address.host_text());
+  }
+  return {false, Cost::network,
+          text("of its addresses (", list, ") none can be reached from this host")};
+}
+
+std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer, transport::Channel channel,
+                                                        std::span<const std::byte> peer_address) {
+  const StreamKey key = transport::key_between(own_, peer, channel);
+  std::unique_ptr<transport::Connecting> connecting;
+  if (key.to == own_.rank) {
+    connecting = std::make_unique<transport::Claim>(listener_, key);
+  } else {
+    std::vector<transport::Target> targets;
+    for (const Address& address : usable_addresses(offer_, parsed(peer_address, peer))) {
+      targets.push_back({to_socket_address(address), address.to_text()});
+    }
+    if (targets.empty()) {
+      throw Error(hcclSystemError, text("rank ", own_.rank, " has no way to rank ", peer, ": ",
+                                        reach(peer_address).why_not,
+                                        "; name interfaces of one network in HCCL_SOCKET_IFNAME"));
+    }
+    connecting =
+        std::make_unique<transport::Dialer>(std::move(targets), own_, key, limits_, tune_socket);
+  }
+  return std::make_unique<TcpEndpoint>(own_.rank, peer, std::move(connecting), limits_);
+}
+
+std::unique_ptr<transport::Transport> make_transport(const transport::Settings& settings) {
+  return std::make_unique<TcpTransport>(settings);
+}
+
+}  // namespace hccl::tcp

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that reach each other over IPv4 or IPv6.
+#pragma once
+
+#include "tcp/addresses.h"
+#include "transport/listener.h"
+#include "transport/transport.h"
+
+#include <memory>
+
+namespace hccl::tcp {
+
+class TcpTransport final : public transport::Transport {
+ public:
+  // Listens on each address it offers, each with a port of its own. Throws Error.
+  explicit TcpTransport(const transport::Settings& settings);
+
+  [[nodiscard]] const Bytes& address() const override { return address_; }
+  [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
+  [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
+      int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+  [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
+
+ private:
+  [[nodiscard]] std::vector<FileDescriptor> listen(const std::vector<Interface>& interfaces);
+
+  transport::Membership own_;
+  transport::Limits limits_;
+  std::vector<std::string> remarks_;
+  Offer offer_;
+  Bytes address_;
+  std::shared_ptr<transport::Listener> listener_;
+};
+
+[[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
+    const transport::Settings& settings);
+
+}  // namespace hccl::tcp
