@@ -58,6 +58,17 @@ bool read_seconds(const std::string& value, std::chrono::milliseconds& result) {
   return seconds.has_value();
 }
 
+// Which names there are is known where they are used.
+bool read_algorithm(Config& config, const std::string& value) {
+  config.algorithm = lower(value);
+  return true;
+}
+
+bool read_transport(Config& config, const std::string& value) {
+  config.transport = lower(value);
+  return true;
+}
+
 bool read_init_timeout(Config& config, const std::string& value) {
   return read_seconds(value, config.init_timeout);
 }
@@ -145,6 +156,8 @@ constexpr std::array kVariables{
     Variable{"HCCL_SOCKET_IFNAME", "", "prefixes of interface names, comma separated, e.g. eth,ib0",
              read_interfaces},
     Variable{"HCCL_NODE_ID", "", "a name of at most 64 printable characters", read_node_id},
+    Variable{"HCCL_ALGO", "", "the name of an algorithm, e.g. ring or tree", read_algorithm},
+    Variable{"HCCL_TRANSPORT", "", "the name of a transport, e.g. tcp or shm", read_transport},
     Variable{"HCCL_SECRET", "", "any text", read_secret},
     Variable{"HCCL_INIT_TIMEOUT", "120", "seconds, e.g. 120 or 0.5 (0: never)", read_init_timeout},
     Variable{"HCCL_TIMEOUT", "1800", "seconds, e.g. 1800 or 0.5 (0: never)",

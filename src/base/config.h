@@ -17,7 +17,9 @@ struct Config {
   std::string comm_id;                 // HCCL_COMM_ID "address:port"; empty: not set
   std::string socket_interfaces;       // HCCL_SOCKET_IFNAME: name prefixes, comma separated
   std::optional<std::string> node_id;  // HCCL_NODE_ID: rehearses several nodes on one machine
-  std::string secret;                  // HCCL_SECRET: proves remote ranks in HCCL_COMM_ID mode
+  std::string algorithm;  // HCCL_ALGO: forces it between ranks; empty: as the planner has it
+  std::string transport;  // HCCL_TRANSPORT: the only one that is used; empty: the best
+  std::string secret;     // HCCL_SECRET: proves remote ranks in HCCL_COMM_ID mode
   std::chrono::milliseconds init_timeout{
       120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: never)
   std::chrono::milliseconds operation_timeout{1'800'000};  // HCCL_TIMEOUT (seconds; 0: never)

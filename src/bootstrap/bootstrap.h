@@ -19,12 +19,13 @@
 namespace hccl::bootstrap {
 
 // What a rank gives to the others of its node: bytes, and one descriptor (its device memory). And
-// to those of other nodes, if there are several: what `announce` returns, at most kMostAnnounced
-// bytes; called once.
+// to all: what `announce` returns, given the communicator's secret, at most kMostAnnounced bytes;
+// called once, if there are several nodes or if it always is to be.
 struct Contribution {
   std::vector<std::byte> blob;
   FileDescriptor memory;
-  std::function<std::vector<std::byte>()> announce;
+  std::function<std::vector<std::byte>(const Secret&)> announce;
+  bool announces_always = false;
 };
 inline constexpr std::size_t kMostAnnounced = 1024;
 
@@ -34,8 +35,8 @@ struct Member {
   int pid = 0;               // in its own pid namespace
   bool shares_pids = false;  // which is this process's, too
   std::string host;
-  std::string box;                   // of the ranks of one node it is the same
-  std::vector<std::byte> announced;  // empty if all ranks are on one node
+  std::string box;  // of the ranks of one node it is the same
+  std::vector<std::byte> announced;
   // Of ranks on other nodes, these are empty.
   std::vector<std::byte> blob;
   FileDescriptor memory;

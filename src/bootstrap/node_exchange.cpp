@@ -136,8 +136,9 @@ Roster NodeExchange::run(Contribution mine, const MakeControl& make_control) {
 }
 
 void NodeExchange::announce(const Contribution& mine) {
-  if (ranks_here_ == static_cast<int>(present_.size()) || !mine.announce) return;
-  member(rank_).announced = mine.announce();
+  const bool one_node = ranks_here_ == static_cast<int>(present_.size());
+  if (!mine.announce || (one_node && !mine.announces_always)) return;
+  member(rank_).announced = mine.announce(table_.secret);
   if (member(rank_).announced.size() > kMostAnnounced)
     throw Error(hcclInternalError, text("a rank announces more than ", kMostAnnounced,
                                         " bytes; this is a mistake of the library, report it"));

@@ -29,6 +29,7 @@ class NextOfLane final : public node::CallsAhead {
 device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
   return communicator_->run_reporting_faults([&] {
     if (communicator_->size() == 1) return run_alone();
+    if (communicator_->has_fabric()) return communicator_->run_on_fabric(lane_->ordinal(), call_);
     NextOfLane ahead(upcoming, lane_);
     if (stage_ == nullptr) return communicator_->engine().execute(*lane_, call_, &ahead);
     HostStaging staging(communicator_->device().arena(), *stage_, call_, communicator_->rank(),

@@ -3,6 +3,7 @@
 // together.
 #pragma once
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/handle_table.h"
 #include "base/waiter.h"
@@ -21,6 +22,10 @@
 #include <vector>
 
 namespace hccl::comm {
+
+inline constexpr int kMostRanks = 4096;
+
+class Fabric;
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
@@ -65,8 +70,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] device::Device& device() const { return *device_; }
-  // Not in a communicator of one rank.
+  // Not in a communicator of one rank. Its ranks are those of this node.
   [[nodiscard]] node::Engine& engine() const { return *engine_; }
+  // Whether calls run as schedules over endpoints, and not in the engine.
+  [[nodiscard]] bool has_fabric() const { return fabric_ != nullptr; }
+  // On a stream's turn. Throws Error.
+  void run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call);
+  void exchange_on_fabric(std::uint64_t stream, std::span<const node::PointToPoint> calls);
 
   // On a stream's turn: runs `work`, and makes what it throws the communicator's fault.
   template <class Work>
@@ -93,6 +103,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
   void connect();
+  void make_engine(const bootstrap::Roster& roster, const Config& settings);
+  void watch_mates(const bootstrap::Roster& roster);
+  void tell_others();
   void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;
   StreamLane& lane_of(device::Stream& stream);
@@ -105,12 +118,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const int rank_;
   const std::shared_ptr<device::Device> device_;
   std::unique_ptr<node::Engine> engine_;  // null in a communicator of one rank
+  std::unique_ptr<Fabric> fabric_;        // null where all ranks are on one node
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
   std::uint32_t next_ordinal_ = 0;
   std::once_flag error_text_once_;
   std::string error_text_;
-  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: their callbacks use the engine
+  // Destroyed first: their callbacks use the engine.
+  std::unique_ptr<bootstrap::ControlLink> link_;  // null where all ranks are on one node
+  std::vector<bootstrap::ProcessWatch> watches_;
 };
 
 // The handles behind hcclComm_t.

@@ -27,7 +27,7 @@ Engine::Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers,
 
 std::string Engine::rank_text(int rank) const {
   const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  return text("rank ", rank, " (pid ", peer.pid, ", host ", peer.host, ")");
+  return text("rank ", peer.number, " (pid ", peer.pid, ", host ", peer.host, ")");
 }
 
 void Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead, Staging* staging) {

@@ -27,6 +27,7 @@
 namespace hccl::node {
 
 struct Peer {
+  int number = -1;  // of the rank in the whole communicator, for texts
   std::shared_ptr<device::ArenaView> memory;
   int pid = 0;
   bool shares_pids = true;  // whether that is its pid for this process, too
@@ -45,6 +46,7 @@ struct EngineOptions {
 struct StreamPlace {
   std::uint32_t ordinal = 0;   // of the lane that the stream has, or would get now
   const Lane* lane = nullptr;  // null if no collective has been queued on the stream
+  std::uint64_t stream = 0;    // its id
 };
 
 class Engine {
@@ -83,6 +85,7 @@ class Engine {
 
   [[nodiscard]] const CoreCount& cores() const { return cores_; }
   [[nodiscard]] std::string rank_text(int rank) const;  // "rank 3 (pid 41, host a)"
+  [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 
  private:
   struct Operation;

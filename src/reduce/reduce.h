@@ -49,6 +49,11 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
+// Makes averages of complete sums of `parts` values each, in place: multiplies by 1 / parts in the
+// accumulator's type and rounds once, or divides and truncates integers.
+void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
+                  std::uint32_t parts) noexcept;
+
 // Copies `bytes` to every destination that is not the source itself.
 void copy_tile(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,
                StorePolicy policy) noexcept;

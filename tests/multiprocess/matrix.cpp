@@ -10,6 +10,7 @@ namespace {
 constexpr std::array<std::size_t, 4> kSmallCounts{0, 1, 3, 17};
 constexpr std::array<std::size_t, 3> kLargeCounts{1000, 65'537, 300'001};
 constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  // from 5 ranks up
+constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
 // Elements of the larger buffer are bounded, whatever the number of parts.
@@ -25,7 +26,8 @@ std::size_t bounded(std::size_t count, Collective collective, int size) {
 
 class MatrixBuilder {
  public:
-  MatrixBuilder(Collective collective, int size) : collective_(collective), size_(size) {}
+  MatrixBuilder(Collective collective, int size, const Nodes& nodes)
+      : collective_(collective), size_(size), nodes_(nodes) {}
 
   std::vector<Operation> build() {
     for (const hcclDataType_t type : kAllTypes) {
@@ -45,7 +47,9 @@ class MatrixBuilder {
  private:
   void add_counts(hcclDataType_t type, hcclRedOp_t reduction, bool in_place) {
     for (const std::size_t count : kSmallCounts) add(type, reduction, in_place, count);
-    const auto& counts = size_ < 5 ? kLargeCounts : kLargeCountsOfMany;
+    const auto& counts = !nodes_.of_rank.empty() ? kLargeCountsOfNodes
+                         : size_ < 5             ? kLargeCounts
+                                                 : kLargeCountsOfMany;
     if (test_scale() > 1) {
       for (const std::size_t count : kLargeCounts) add(type, reduction, in_place, count);
     } else {
@@ -71,26 +75,29 @@ class MatrixBuilder {
     operation.root = static_cast<int>(operations_.size()) % size_;
     operation.offset = kOffsets[operations_.size() % kOffsets.size()];
     operation.seed = operations_.size() * 1000;
+    operation.nodes = nodes_.of_rank;
+    operation.algorithm = nodes_.algorithm;
     operations_.push_back(operation);
   }
 
   Collective collective_;
   int size_;
+  const Nodes& nodes_;
   std::size_t turn_ = 0;
   std::vector<Operation> operations_;
 };
 
 }  // namespace
 
-std::vector<Operation> matrix_of(Collective collective, int size) {
-  return MatrixBuilder(collective, size).build();
+std::vector<Operation> matrix_of(Collective collective, int size, const Nodes& nodes) {
+  return MatrixBuilder(collective, size, nodes).build();
 }
 
-void run_matrix(World& world, Collective collective) {
+void run_matrix(World& world, Collective collective, const Nodes& nodes) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  for (const Operation& operation : matrix_of(collective, world.size)) {
+  for (const Operation& operation : matrix_of(collective, world.size, nodes)) {
     OperationRun run(session, group, operation);
     succeed(run.queue(stream));
     succeed(synStreamSynchronize(stream));

@@ -8,11 +8,18 @@
 
 namespace hccl::test {
 
+// Where ranks are that do not all share one node: of each rank, and the algorithm that is forced.
+struct Nodes {
+  std::vector<std::string> of_rank{};
+  std::string algorithm{};
+};
+
 // Types x reductions x in place or not x counts, with odd offsets and changing roots.
-[[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size);
+[[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size,
+                                               const Nodes& nodes = {});
 
 // Runs them one after the other on a communicator of all ranks, each checked on this rank.
-void run_matrix(World& world, Collective collective);
+void run_matrix(World& world, Collective collective, const Nodes& nodes = {});
 
 // Barriers: no rank leaves one before all have come.
 void run_barriers(World& world);

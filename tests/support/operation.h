@@ -33,6 +33,8 @@ struct Operation {
   std::size_t offset = 0;  // elements between the guard and each buffer
   std::uint64_t seed = 1;
   Placement placement = Placement::device;
+  std::vector<std::string> nodes{};  // of each rank, if there are several
+  std::string algorithm{};           // HCCL_ALGO, then
 };
 [[nodiscard]] std::string describe(const Operation& operation);
 
@@ -68,6 +70,8 @@ class OperationRun {
   [[nodiscard]] std::size_t receive_elements() const;
   [[nodiscard]] std::uint64_t input(int source, std::size_t index) const;
   [[nodiscard]] std::uint64_t output(std::size_t index) const;
+  // What the plan across nodes gives: only reductions depend on it.
+  [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;
 

@@ -38,8 +38,9 @@ void send_message(int fd, Kind kind, int rank, const std::string& text) {
 
 // The ranks' environment holds only what the test asks for; traffic stays on the loopback
 // interface.
-void set_environment(const RankOptions& options, int port) {
+void set_environment(const RankOptions& options, int port, int rank) {
   static_cast<void>(test_scale());
+  const std::string node = node_of(rank);
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view assignment(*entry);
@@ -49,7 +50,7 @@ void set_environment(const RankOptions& options, int port) {
   for (const std::string& name : names) unsetenv(name.c_str());
   setenv("HCCL_SOCKET_IFNAME", "lo", 1);
   // A box of its own: no other program on this machine, test or not, finds its modules taken.
-  setenv("HCCL_NODE_ID", join("test-", getppid()).c_str(), 1);
+  setenv("HCCL_NODE_ID", join("test-", getppid(), node).c_str(), 1);
   if (options.comm_id) setenv("HCCL_COMM_ID", join("127.0.0.1:", port).c_str(), 1);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
 }

@@ -22,7 +22,7 @@ void send_message(int fd, Kind kind, int rank, const std::string& text);
 
 // The ranks' environment holds only what the test asks for; traffic stays on the loopback
 // interface.
-void set_environment(const RankOptions& options, int port);
+void set_environment(const RankOptions& options, int port, int rank);
 
 // Run the function as one rank, or as all ranks in threads of this process; whether all went well.
 [[nodiscard]] bool run_one(World& world, const RankFunction& function);

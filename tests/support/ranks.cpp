@@ -118,7 +118,7 @@ class Supervisor {
     output_.close_read();
     lifeline_.close_write();
     if (errors != nullptr) dup2(fileno(errors), STDERR_FILENO);
-    set_environment(options_, port_);
+    set_environment(options_, port_, rank);
     const int patience = sanitized() ? 5 * options_.seconds : options_.seconds;
     alarm(static_cast<unsigned>(patience));
     World world;

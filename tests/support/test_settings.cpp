@@ -30,6 +30,15 @@ double test_scale() {
   return scale;
 }
 
+std::string node_of(int rank) {
+  static const std::string layout = [] {
+    const char* text = std::getenv("HCCL_TEST_LAYOUT");
+    return std::string(text != nullptr ? text : "");
+  }();
+  if (layout.empty()) return {};
+  return join("-", layout[static_cast<std::size_t>(rank) % layout.size()]);
+}
+
 int scaled(int usual) {
   const double slower = sanitized() ? 0.2 : 1.0;
   return std::max(1, static_cast<int>(usual * test_scale() * slower));

@@ -157,25 +157,28 @@ TEST_P(Stream, ManyRanksConnectAtTheSameTime) {
   });
 }
 
+// Both ways on a lane of its own; returns what failed.
+std::string exchange_on_lane(const World& world, Member& member, std::size_t lane) {
+  try {
+    const auto endpoint = member.open(1 - world.rank, {static_cast<std::uint32_t>(lane), 0});
+    const std::uint64_t stream = 2 * lane;
+    const auto own = static_cast<std::uint64_t>(world.rank);
+    Mover mover;
+    mover.eager_to_sleep().run({{endpoint.get(), stream + own, 100'000}},
+                               {{endpoint.get(), stream + 1 - own, 100'000}});
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 TEST_P(Stream, ThreadsOfARankShareItsListener) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     std::vector<std::string> failures(6);
     std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < failures.size(); ++i) {
-      threads.emplace_back([&, i] {
-        try {
-          const auto endpoint = member.open(1 - world.rank, {static_cast<std::uint32_t>(i), 0});
-          const std::uint64_t stream = 2 * i;
-          const auto own = static_cast<std::uint64_t>(world.rank);
-          Mover mover;
-          mover.eager_to_sleep().run({{endpoint.get(), stream + own, 100'000}},
-                                     {{endpoint.get(), stream + 1 - own, 100'000}});
-        } catch (const std::exception& error) {
-          failures[i] = error.what();
-        }
-      });
-    }
+    for (std::size_t i = 0; i < failures.size(); ++i)
+      threads.emplace_back([&, i] { failures[i] = exchange_on_lane(world, member, i); });
     for (std::thread& thread : threads) thread.join();
     for (const std::string& failure : failures) require_equal(failure, "", "the failure");
     world.board->barrier(0, 2);

@@ -46,7 +46,7 @@ inline Contribution contribution_of(int rank) {
   mine.blob.resize(bytes.size());
   std::memcpy(mine.blob.data(), bytes.data(), bytes.size());
   mine.memory = memory_with(1000 + rank);
-  mine.announce = [rank] {
+  mine.announce = [rank](const Secret&) {
     return std::vector<std::byte>(10 + static_cast<std::size_t>(rank), std::byte{0x5A});
   };
   return mine;

@@ -24,7 +24,7 @@ std::string complaint_over(const Nodes& nodes, const Roster& roster, int rank) {
   for (const Member& member : roster.members) {
     const Contribution expected = contribution_of(member.rank);
     const bool here = node_of(member.rank) == node_of(rank);
-    if (member.announced != expected.announce()) return text("wrong words of ", member.rank);
+    if (member.announced != expected.announce({})) return text("wrong words of ", member.rank);
     if ((member.box == roster.members[static_cast<std::size_t>(rank)].box) != here)
       return text("wrong box of ", member.rank);
     if (member.blob != (here ? expected.blob : std::vector<std::byte>()))
@@ -39,8 +39,8 @@ std::string complaint_over(const Nodes& nodes, const Roster& roster, int rank) {
 // Ranks that have joined and wait, each on its node, until the test says what to do.
 class SeveralNodes : public testing::Test {
  protected:
-  enum Stage { kJoined = 1, kTold };
-  enum Order { kRaise = 1, kLeave };
+  enum Stage : int { joined = 1, told_of_it };
+  enum Order : int { raise_fault = 1, leave };
 
   void start(const Nodes& nodes, const std::vector<int>& order) {
     size_ = static_cast<int>(nodes.size());
@@ -53,7 +53,7 @@ class SeveralNodes : public testing::Test {
                        [=, this](Report& report) { take_part(report, nodes, rank); });
     }
     for (int rank = 0; rank < size_; ++rank) {
-      EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage >= kJoined; }))
+      EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage >= joined; }))
           << "rank " << rank << ": " << processes_.text(rank);
       EXPECT_EQ(processes_.text(rank), "") << "rank " << rank;
     }
@@ -61,10 +61,10 @@ class SeveralNodes : public testing::Test {
   void order(int rank, Order what) { orders_[rank] = what; }
   // What a rank has been told, once it has.
   std::string told(int rank) {
-    EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == kTold; })) << rank;
+    EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == told_of_it; })) << rank;
     return processes_.text(rank);
   }
-  bool is_told(int rank) { return processes_.report(rank).stage == kTold; }
+  bool is_told(int rank) { return processes_.report(rank).stage == told_of_it; }
   Processes& processes() { return processes_; }
   [[nodiscard]] int size() const { return size_; }
 
@@ -75,17 +75,17 @@ class SeveralNodes : public testing::Test {
     std::string wrong = ending.text;
     if (ending.code == hcclSuccess) wrong = complaint_over(nodes, ending.roster, rank);
     write_report(report, ending.code, wrong);
-    report.stage = kJoined;
+    report.stage = joined;
     if (!wrong.empty()) return;
     auto link = std::make_unique<ControlLink>(std::move(ending.roster.link),
                                               [&](hcclResult_t code, const std::string& what) {
                                                 write_report(report, code, what);
-                                                report.stage = kTold;
+                                                report.stage = told_of_it;
                                               });
     static_cast<void>(wait_until([&] { return orders_[rank] != 0; }));
-    if (orders_[rank] == kRaise) {
+    if (orders_[rank] == raise_fault) {
       link->raise(hcclInvalidUsage, "a wrong sum");
-      static_cast<void>(wait_until([&] { return orders_[rank] == kLeave; }));
+      static_cast<void>(wait_until([&] { return orders_[rank] == leave; }));
     }
     link.reset();
     if (rank == 0) retire_unique_id(id);
@@ -100,7 +100,7 @@ class SeveralNodes : public testing::Test {
 
 TEST_F(SeveralNodes, EachGetsWhatIsOfItsNodeAndWordsOfAll) {
   start({"b", "a", "c", "b", "c", "c", "b", "c"}, {5, 0, 7, 3, 1, 2, 6, 4});
-  for (int rank = 0; rank < size(); ++rank) order(rank, kLeave);
+  for (int rank = 0; rank < size(); ++rank) order(rank, leave);
   for (int rank = 0; rank < size(); ++rank) {
     EXPECT_TRUE(processes().finished(rank)) << rank;
     EXPECT_FALSE(is_told(rank)) << rank << ": " << processes().text(rank);
@@ -109,7 +109,7 @@ TEST_F(SeveralNodes, EachGetsWhatIsOfItsNodeAndWordsOfAll) {
 
 TEST_F(SeveralNodes, AFaultOfOneReachesAll) {
   start({"a", "a", "b", "c"}, {0, 1, 2, 3});
-  order(2, kRaise);
+  order(2, raise_fault);
   for (const int rank : {0, 1, 3}) EXPECT_EQ(told(rank), "a wrong sum");
 }
 
@@ -136,7 +136,7 @@ TEST_F(SeveralNodes, TheEndOfTheServersProcessIsToldToAll) {
 TEST_F(SeveralNodes, WhoLeavesIsNoFault) {
   start({"a", "b", "b"}, {0, 1, 2});
   for (const int rank : {0, 1}) {
-    order(rank, kLeave);
+    order(rank, leave);
     EXPECT_TRUE(processes().finished(rank));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -149,7 +149,7 @@ TEST_F(SeveralNodes, WhoIsStoppedIsNoFault) {
   std::this_thread::sleep_for(std::chrono::seconds(1));
   EXPECT_FALSE(is_told(0)) << processes().text(0);
   kill(processes().pid(1), SIGCONT);
-  for (const int rank : {0, 1}) order(rank, kLeave);
+  for (const int rank : {0, 1}) order(rank, leave);
   for (const int rank : {0, 1}) EXPECT_TRUE(processes().finished(rank));
 }
 

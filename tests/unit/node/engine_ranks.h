@@ -28,7 +28,8 @@ class EngineRanks {
           device::base_address(static_cast<std::uint32_t>(rank)), 256ull << 20));
     }
     std::vector<Peer> peers;
-    for (const auto& arena : arenas_) peers.push_back({arena->view(), 0, true, "here"});
+    for (const auto& arena : arenas_)
+      peers.push_back({static_cast<int>(peers.size()), arena->view(), 0, true, "here"});
     options.cores = {2, false};
     options.cache_bytes = 256 << 10;  // so that tests store past the cache, and not, too
     for (int rank = 0; rank < ranks; ++rank) {

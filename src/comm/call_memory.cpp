@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/call_memory.h"
+
+#include <algorithm>
+
+namespace hccl::comm {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{64} << 10;
+
+alignas(4096) const std::byte kZeros[kPiece]{};
+
+}  // namespace
+
+std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_t most) {
+  const std::uint64_t at = begin_ + offset;
+  if (!view_.populated(at, most)) {
+    most = std::min(most, kPiece);
+    // Where data and holes meet, what is a hole becomes a page of zeros.
+    if (view_.content(at, most) == device::Content::hole) return {kZeros, most};
+    view_.populate(at, most, false);
+  }
+  return {view_.at(at), most};
+}
+
+std::span<std::byte> DeviceMemory::destination(std::uint64_t offset, std::size_t most) {
+  const std::uint64_t at = begin_ + offset;
+  if (!view_.populated(at, most)) view_.populate(at, most, true);
+  return {view_.at(at), most};
+}
+
+CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {
+  if (device::is_device_address(address)) {
+    memory_ = std::make_unique<DeviceMemory>(arena, address);
+  } else {
+    // An address that the program passed as a number.
+    memory_ = std::make_unique<executor::PlainMemory>(
+        reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)));
+  }
+}
+
+}  // namespace hccl::comm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call's buffers as the executor moves them: on the device, or the program's own.
+#pragma once
+
+#include "device/arena.h"
+#include "executor/flow.h"
+
+#include <memory>
+
+namespace hccl::comm {
+
+// Of this rank's device. Holes are read without allocating them; pages are there before anything is
+// stored, so that a lack of memory is an error and no signal.
+class DeviceMemory final : public executor::Memory {
+ public:
+  DeviceMemory(device::Arena& arena, device::DeviceAddress address)
+      : view_(*arena.view()), begin_(arena.file_offset(address)) {}
+
+  std::span<const std::byte> source(std::uint64_t offset, std::size_t most) override;
+  std::span<std::byte> destination(std::uint64_t offset, std::size_t most) override;
+  std::uint64_t address(std::uint64_t offset) const override { return begin_ + offset; }
+
+ private:
+  device::ArenaView& view_;
+  const std::uint64_t begin_;
+};
+
+// Of an address as a program passes it.
+class CallMemory {
+ public:
+  CallMemory(device::Arena& arena, std::uint64_t address);
+
+  [[nodiscard]] executor::Memory& get() const { return *memory_; }
+
+ private:
+  std::unique_ptr<executor::Memory> memory_;
+};
+
+}  // namespace hccl::comm

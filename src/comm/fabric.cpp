@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing a transport for each peer: the first in the list that reaches it.
+#include "comm/fabric.h"
+
+#include "base/error.h"
+#include "base/fields.h"
+#include "base/interfaces.h"
+#include "base/text.h"
+#include "comm/fabric_lane.h"
+#include "comm/fabric_messages.h"
+#include "planner/planner.h"
+
+#include <algorithm>
+
+namespace hccl::comm {
+namespace {
+
+std::string transport_names() {
+  std::string names;
+  for (const auto& factory : transport::transport_factories())
+    names += text(names.empty() ? "" : ", ", factory.name);
+  return names;
+}
+
+}  // namespace
+
+Fabric::Fabric(FabricOptions options)
+    : options_(std::move(options)), messages_(std::make_unique<FabricMessages>(*this)) {
+  planner::check_algorithm(options_.algorithm);
+  const auto named = [&](const auto& factory) { return factory.name == options_.transport; };
+  if (!options_.transport.empty() &&
+      std::ranges::none_of(transport::transport_factories(), named)) {
+    throw Error(hcclInvalidArgument,
+                text("HCCL_TRANSPORT='", options_.transport, "' is no transport; set it to one of ",
+                     transport_names()));
+  }
+}
+
+Fabric::~Fabric() = default;
+
+std::vector<std::byte> Fabric::announce(const Secret& secret) {
+  transport::Settings settings;
+  settings.membership = {secret, 0, options_.rank, options_.size};
+  settings.box = options_.box;
+  settings.interfaces = local_interfaces();
+  settings.interface_names = options_.interfaces;
+  WireWriter writer;
+  for (const auto& factory : transport::transport_factories()) {
+    if (!options_.transport.empty() && options_.transport != factory.name) continue;
+    transports_.push_back(factory.make(settings));
+    const Bytes& address = transports_.back()->address();
+    writer.put_text(factory.name);
+    writer.put_u16(static_cast<std::uint16_t>(address.size()));
+    writer.put_bytes(address);
+  }
+  return writer.take();
+}
+
+void Fabric::connect(const std::vector<std::vector<std::byte>>& announced,
+                     topology::Topology topology, std::vector<std::string> rank_texts) {
+  topology_ = std::move(topology);
+  rank_texts_ = std::move(rank_texts);
+  for (int peer = 0; peer < options_.size; ++peer) {
+    if (peer == options_.rank) {
+      ways_.emplace_back();
+    } else {
+      ways_.push_back(choose_way(peer, announced[static_cast<std::size_t>(peer)]));
+    }
+  }
+}
+
+Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) const {
+  constexpr std::size_t kLongestName = 32;
+  WireReader reader(announced);
+  std::map<std::string, Bytes> offered;
+  while (reader.ok() && !reader.complete()) {
+    std::string name = reader.text(kLongestName);
+    const std::size_t length = reader.u16();
+    if (reader.ok()) offered[std::move(name)] = reader.bytes(length);
+  }
+  std::string reasons;
+  for (const auto& transport : transports_) {
+    const auto found = offered.find(transport->name());
+    if (found == offered.end()) {
+      reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": it does not offer that");
+      continue;
+    }
+    const transport::Reach reach = transport->reach(found->second);
+    if (reach.possible) return {transport.get(), found->second};
+    reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": ", reach.why_not);
+  }
+  throw Error(hcclInvalidUsage,
+              text("no transport leads from ", rank_text(options_.rank), " to ", rank_text(peer),
+                   " (", reasons, "); see HCCL_TRANSPORT and HCCL_SOCKET_IFNAME on both"));
+}
+
+void Fabric::attach(node::Fault& fault, const node::CoreCount& cores) {
+  fault_ = &fault;
+  ladder_ = cores.exclusive ? WaitLadder::spinning() : WaitLadder::yielding();
+}
+
+FabricLane& Fabric::lane(std::uint32_t ordinal) {
+  const std::lock_guard lock(lanes_mutex_);
+  auto& lane = lanes_[ordinal];
+  if (!lane) lane = std::make_unique<FabricLane>(*this, ordinal);
+  return *lane;
+}
+
+FabricLane& Fabric::message_lane(std::uint64_t stream) {
+  constexpr std::uint32_t kNone = 0xffffffff;
+  const std::lock_guard lock(lanes_mutex_);
+  auto& lane = message_lanes_[stream];
+  if (!lane) lane = std::make_unique<FabricLane>(*this, kNone);
+  return *lane;
+}
+
+void Fabric::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {
+  const std::lock_guard lock(lanes_mutex_);
+  message_lanes_.erase(stream);
+  if (ordinal) lanes_.erase(*ordinal);
+}
+
+void Fabric::wake() {
+  const std::lock_guard lock(lanes_mutex_);
+  for (const auto& [ordinal, lane] : lanes_) lane->wake();
+  for (const auto& [stream, lane] : message_lanes_) lane->wake();
+}
+
+std::unique_ptr<transport::Endpoint> Fabric::open(int peer, transport::Channel channel) {
+  const Way& way = ways_[static_cast<std::size_t>(peer)];
+  return way.transport->open(peer, channel, way.address);
+}
+
+const char* Fabric::transport_to(int rank) const {
+  const transport::Transport* const transport = ways_[static_cast<std::size_t>(rank)].transport;
+  return transport == nullptr ? "itself" : transport->name();
+}
+
+}  // namespace hccl::comm

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways between the ranks of a communicator that do not all map each other's memory: transports,
+// their addresses, and for each stream the endpoints that its calls use.
+#pragma once
+
+#include "base/secret.h"
+#include "base/waiter.h"
+#include "node/cores.h"
+#include "node/fault.h"
+#include "topology/topology.h"
+#include "transport/registry.h"
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hccl::comm {
+
+class FabricLane;
+class FabricMessages;
+
+struct FabricOptions {
+  int rank = 0;
+  int size = 1;
+  std::string box;
+  std::string algorithm;  // forced, or empty
+  std::string transport;
+  std::string interfaces;                          // HCCL_SOCKET_IFNAME
+  std::chrono::milliseconds operation_timeout{0};  // 0: never
+  std::chrono::milliseconds hang_report{0};        // 0: never
+};
+
+class Fabric {
+ public:
+  // Throws Error(hcclInvalidArgument) for an algorithm or transport that there is not.
+  explicit Fabric(FabricOptions options);
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // Opens the transports; what the other ranks need to know of them. Throws Error.
+  [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
+  // What all have announced, by rank, and where they are. Throws Error naming a rank that no
+  // transport reaches, and why.
+  void connect(const std::vector<std::vector<std::byte>>& announced, topology::Topology topology,
+               std::vector<std::string> rank_texts);
+  // Before anything runs: whom to ask for faults, and how to wait.
+  void attach(node::Fault& fault, const node::CoreCount& cores);
+
+  // The lane with that number, made at the first call.
+  [[nodiscard]] FabricLane& lane(std::uint32_t ordinal);
+  // That of a stream's sends and receives.
+  [[nodiscard]] FabricLane& message_lane(std::uint64_t stream);
+  // The stream, and its lane if it has one, are used no more.
+  void forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal);
+  [[nodiscard]] FabricMessages& messages() { return *messages_; }
+  // Wakes whoever waits in a lane, to look for a fault. Any thread.
+  void wake();
+
+  [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer, transport::Channel channel);
+  [[nodiscard]] const FabricOptions& options() const { return options_; }
+  [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
+  [[nodiscard]] node::Fault& fault() const { return *fault_; }
+  [[nodiscard]] WaitLadder ladder() const { return ladder_; }
+  // "rank 3 (pid 41, host a)"
+  [[nodiscard]] const std::string& rank_text(int rank) const {
+    return rank_texts_[static_cast<std::size_t>(rank)];
+  }
+  // The transport to a rank.
+  [[nodiscard]] const char* transport_to(int rank) const;
+  // True once in the life of the communicator.
+  [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
+
+ private:
+  struct Way {
+    transport::Transport* transport = nullptr;
+    std::vector<std::byte> address;
+  };
+  [[nodiscard]] Way choose_way(int peer, std::span<const std::byte> announced) const;
+
+  const FabricOptions options_;
+  std::vector<std::unique_ptr<transport::Transport>> transports_;
+  std::vector<Way> ways_;  // by rank
+  std::optional<topology::Topology> topology_;
+  std::vector<std::string> rank_texts_;
+  node::Fault* fault_ = nullptr;
+  WaitLadder ladder_ = WaitLadder::yielding();
+  std::atomic<bool> hang_reported_{false};
+  std::mutex lanes_mutex_;
+  std::map<std::uint32_t, std::unique_ptr<FabricLane>> lanes_;
+  std::map<std::uint64_t, std::unique_ptr<FabricLane>> message_lanes_;  // by stream
+  std::unique_ptr<FabricMessages> messages_;
+};
+
+}  // namespace hccl::comm

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stream's part of a fabric: the endpoints that its calls use, which no other stream's do, and
+// the calls themselves.
+#pragma once
+
+#include "comm/fabric.h"
+#include "device/arena.h"
+#include "executor/drive.h"
+#include "node/collective_call.h"
+#include "node/point_to_point.h"
+#include "planner/planner.h"
+#include "planner/schedule_cache.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace hccl::comm {
+
+// Its calls run one at a time, on the stream's turn.
+class FabricLane {
+ public:
+  FabricLane(Fabric& fabric, std::uint32_t ordinal) : fabric_(fabric), ordinal_(ordinal) {}
+  FabricLane(const FabricLane&) = delete;
+  FabricLane& operator=(const FabricLane&) = delete;
+
+  // To its end. `send` and `recv` are the call's buffers. Throws Error: the communicator's fault, a
+  // lost peer, a call that does not match, the deadline.
+  void run(const node::CollectiveCall& call, executor::Memory& send, executor::Memory& recv);
+  // The same of sends and receives that progress together, each of which has its number.
+  void exchange(std::span<const node::PointToPoint> calls, device::Arena& arena);
+  // Ends a wait. Any thread.
+  void wake() noexcept { wait_set_.ring(); }
+
+ private:
+  class ChannelStreams;
+  struct Part;
+
+  void run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
+                    executor::Memory& send, executor::Memory& recv);
+  void average(const node::CollectiveCall& call, executor::Memory& recv) const;
+  [[nodiscard]] executor::PlainMemory scratch(std::uint32_t channel, std::uint64_t bytes);
+
+  Fabric& fabric_;
+  const std::uint32_t ordinal_;
+  std::uint64_t calls_ = 0;
+  transport::WaitSet wait_set_;
+  planner::ScheduleCache schedules_;
+  std::map<std::pair<std::uint32_t, int>, std::unique_ptr<transport::Endpoint>> endpoints_;
+  struct Scratch {
+    std::unique_ptr<std::byte[]> bytes;
+    std::uint64_t size = 0;
+  };
+  std::map<std::uint32_t, Scratch> scratch_;  // by channel
+};
+
+}  // namespace hccl::comm

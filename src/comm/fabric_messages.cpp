@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message is a header, which says what is sent, and its bytes.
+#include "comm/fabric_messages.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/call_memory.h"
+#include "comm/fabric_lane.h"
+#include "comm/fabric_watch.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hccl::comm {
+namespace {
+
+using executor::CallHeader;
+using node::Direction;
+using node::PointToPoint;
+
+constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream's
+constexpr std::size_t kPiece = std::size_t{256} << 10;
+
+CallHeader header_of(const PointToPoint& call) {
+  CallHeader header;
+  header.collective = static_cast<std::uint8_t>(schedule::Collective::point_to_point);
+  header.type = call.type;
+  header.number = call.number;
+  header.count = call.count;
+  return header;
+}
+
+// A message on its way.
+class Item {
+ public:
+  Item(const PointToPoint& call, FabricMessages& messages, device::Arena& arena)
+      : call_(call), messages_(messages), memory_(arena, call.address), header_(header_of(call)) {}
+
+  [[nodiscard]] bool complete() const { return complete_; }
+  [[nodiscard]] bool has_turn() const {
+    return messages_.way(call_).turn.load(std::memory_order_acquire) == call_.number;
+  }
+  [[nodiscard]] const PointToPoint& call() const { return call_; }
+  [[nodiscard]] transport::WaitSet::Entry interest() const {
+    const bool sends = call_.direction == Direction::send;
+    return {&messages_.endpoint(call_), {.readable = !sends, .writable = sends}};
+  }
+
+  // Returns whether anything moved.
+  bool advance(int own_rank) {
+    if (complete_ || !has_turn()) return false;
+    transport::Endpoint& endpoint = messages_.endpoint(call_);
+    const bool moved =
+        call_.direction == Direction::send ? send(endpoint) : receive(endpoint, own_rank);
+    if (header_moved_ < sizeof(CallHeader) || moved_ < call_.bytes()) return moved;
+    if (call_.direction == Direction::send && !endpoint.flushed()) return moved;
+    complete_ = true;
+    messages_.way(call_).turn.store(call_.number + 1, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  [[nodiscard]] std::size_t left() const {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(call_.bytes() - moved_, kPiece));
+  }
+
+  bool send(transport::Endpoint& endpoint) {
+    const std::span<const std::byte> rest = header_.bytes().subspan(header_moved_);
+    std::span<const std::byte> piece;
+    if (left() != 0) piece = memory_.get().source(moved_, left());
+    const std::array<std::span<const std::byte>, 2> parts{rest, piece};
+    const std::size_t taken = endpoint.try_send_parts(parts);
+    const std::size_t of_header = std::min(taken, rest.size());
+    header_moved_ += of_header;
+    moved_ += taken - of_header;
+    return taken > 0;
+  }
+
+  bool receive(transport::Endpoint& endpoint, int own_rank) {
+    if (header_moved_ == 0) {
+      const auto heard = endpoint.try_receive(sizeof(CallHeader));
+      if (heard.size() < sizeof(CallHeader)) return false;
+      check(CallHeader::from(heard), own_rank);
+      endpoint.release(sizeof(CallHeader));
+      header_moved_ = sizeof(CallHeader);
+    }
+    if (left() == 0) return true;
+    const std::size_t count = endpoint.try_receive_into(memory_.get().destination(moved_, left()));
+    moved_ += count;
+    return count > 0;
+  }
+
+  void check(const CallHeader& theirs, int own_rank) const {
+    if (theirs == header_) return;
+    PointToPoint sent = call_;
+    sent.direction = Direction::send;
+    sent.peer = own_rank;
+    sent.count = theirs.count;
+    sent.type = theirs.type;
+    throw Error(hcclInvalidUsage,
+                text("message ", call_.number, ": rank ", call_.peer, ' ', node::describe(sent),
+                     " but rank ", own_rank, ' ', node::describe(call_),
+                     "; both must pass the same count and type"));
+  }
+
+  const PointToPoint& call_;
+  FabricMessages& messages_;
+  CallMemory memory_;
+  const CallHeader header_;
+  std::size_t header_moved_ = 0;
+  std::uint64_t moved_ = 0;
+  bool complete_ = false;
+};
+
+using Items = std::deque<Item>;
+
+const Item* first_open(const Items& items) {
+  const auto found = std::ranges::find(items, false, &Item::complete);
+  return found == items.end() ? nullptr : &*found;
+}
+
+// Until one of the items whose turn it is can go on; if another stream has the turn, not for long.
+void sleep(const Items& items, transport::WaitSet& wait_set) {
+  constexpr std::chrono::milliseconds kTurnPatience{1};
+  std::vector<transport::WaitSet::Entry> entries;
+  bool all_have_turns = true;
+  for (const Item& item : items) {
+    if (item.complete()) continue;
+    if (item.has_turn()) {
+      entries.push_back(item.interest());
+    } else {
+      const auto before = [&](const Item& other) {
+        return !other.complete() && other.has_turn() &&
+               other.call().direction == item.call().direction &&
+               other.call().peer == item.call().peer;
+      };
+      all_have_turns = all_have_turns && std::ranges::any_of(items, before);
+    }
+  }
+  const auto limit = all_have_turns ? executor::kLook : kTurnPatience;
+  static_cast<void>(wait_set.wait(entries, Deadline::after(limit)));
+}
+
+}  // namespace
+
+void FabricMessages::prepare() {
+  const auto size = static_cast<std::size_t>(fabric_.options().size);
+  while (sends_.size() < size) {
+    sends_.emplace_back();
+    receives_.emplace_back();
+  }
+}
+
+FabricMessages::Way& FabricMessages::way(const PointToPoint& call) {
+  std::call_once(prepared_, [this] { prepare(); });
+  const auto peer = static_cast<std::size_t>(call.peer);
+  return call.direction == Direction::send ? sends_[peer] : receives_[peer];
+}
+
+void FabricMessages::number(PointToPoint& call) { call.number = way(call).numbered++; }
+
+// Channel 0 leads from the smaller rank to the larger, 1 back.
+transport::Endpoint& FabricMessages::endpoint(const PointToPoint& call) {
+  Way& chosen = way(call);
+  if (!chosen.endpoint) {
+    const bool upwards =
+        (call.direction == Direction::send) == (fabric_.options().rank < call.peer);
+    chosen.endpoint = fabric_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
+  }
+  return *chosen.endpoint;
+}
+
+void FabricLane::exchange(std::span<const PointToPoint> calls, device::Arena& arena) {
+  if (fabric_.fault().raised()) fabric_.fault().throw_error();
+  Items items;
+  for (const PointToPoint& call : calls) items.emplace_back(call, fabric_.messages(), arena);
+  const auto doing = [&] { return node::describe(first_open(items)->call()); };
+  const auto awaited = [&] {
+    std::vector<int> ranks;
+    for (const Item& item : items) {
+      if (!item.complete()) ranks.push_back(item.call().peer);
+    }
+    return ranks;
+  };
+  FabricWatch watch(fabric_, doing, awaited);
+  naming_the_lost(fabric_, doing, [&] {
+    Waiter waiter(fabric_.ladder());
+    while (first_open(items) != nullptr) {
+      bool moved = false;
+      for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
+      watch.look();
+      if (moved) {
+        waiter = Waiter(fabric_.ladder());
+      } else if (!waiter.poll_again()) {
+        sleep(items, wait_set_);
+      }
+    }
+  });
+}
+
+}  // namespace hccl::comm

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building a communicator: the rendezvous, the engine of this node's ranks, the fabric to the
+// others, and who is watched.
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "comm/communicator.h"
+#include "comm/fabric.h"
+#include "node/cache_size.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hccl::comm {
+namespace {
+
+// What ranks tell each other of themselves, besides what bootstrap knows.
+struct RankBlob {
+  static constexpr std::uint32_t kLayout = 1;
+  std::uint32_t layout = kLayout;
+  std::uint32_t module = 0;
+  node::CpuAllowance cpus;
+};
+
+std::vector<std::byte> encode(const RankBlob& blob) {
+  std::vector<std::byte> bytes(sizeof blob);
+  std::memcpy(bytes.data(), &blob, sizeof blob);
+  return bytes;
+}
+
+RankBlob decode(const bootstrap::Member& member) {
+  RankBlob blob;
+  if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
+  if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
+    throw Error(hcclInvalidUsage,
+                text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host,
+                     ") runs another version of hccl; install the same on all ranks"));
+  }
+  return blob;
+}
+
+std::string text_of(const bootstrap::Member& member) {
+  return text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host, ')');
+}
+
+topology::Topology topology_of(const bootstrap::Roster& roster) {
+  std::vector<std::string> boxes;
+  for (const bootstrap::Member& member : roster.members) boxes.push_back(member.box);
+  return topology::Topology(boxes);
+}
+
+FabricOptions fabric_options(const Config& settings, int rank, int size) {
+  FabricOptions options;
+  options.rank = rank;
+  options.size = size;
+  options.box = box_identity();
+  options.algorithm = settings.algorithm;
+  options.transport = settings.transport;
+  options.interfaces = settings.socket_interfaces;
+  options.operation_timeout = settings.operation_timeout;
+  options.hang_report = settings.hang_report;
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int size, int rank,
+                                                   std::shared_ptr<device::Device> device) {
+  if (size < 1 || size > kMostRanks)
+    throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", kMostRanks));
+  if (rank < 0 || rank >= size) {
+    throw Error(hcclInvalidArgument,
+                text("rank is ", rank, " of ", size, "; pass 0 to ", size - 1));
+  }
+  const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
+  std::shared_ptr<Communicator> communicator(
+      new Communicator(resolved, size, rank, std::move(device)));
+  if (size > 1) communicator->connect();
+  return communicator;
+}
+
+void Communicator::connect() {
+  const auto settings = config();
+  RankBlob blob;
+  blob.module = device_->module();
+  blob.cpus = node::CpuAllowance::of_this_thread();
+  auto fabric = std::make_unique<Fabric>(fabric_options(*settings, rank_, size_));
+  bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate(),
+                               [&](const Secret& secret) { return fabric->announce(secret); },
+                               !settings->algorithm.empty() || !settings->transport.empty()};
+  const bool always = mine.announces_always;
+  const auto make_control = [](int ranks) {
+    if (ranks <= node::kMostRanks) return node::ControlBlock::create(ranks);
+    throw Error(hcclInvalidArgument,
+                text(ranks, " ranks on one node; start at most ", node::kMostRanks, " on each"));
+  };
+  bootstrap::Roster roster = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
+                                             Deadline::after(settings->init_timeout));
+  make_engine(roster, *settings);
+  topology::Topology topology = topology_of(roster);
+  if (!topology.is_one_node() || always) {
+    std::vector<std::vector<std::byte>> announced;
+    std::vector<std::string> texts;
+    for (bootstrap::Member& member : roster.members) {
+      announced.push_back(std::move(member.announced));
+      texts.push_back(text_of(member));
+    }
+    fabric->connect(announced, std::move(topology), std::move(texts));
+    fabric->attach(engine_->fault(), engine_->cores());
+    fabric_ = std::move(fabric);
+  }
+  if (roster.link.socket.valid()) {
+    link_ = std::make_unique<bootstrap::ControlLink>(
+        std::move(roster.link), [this](hcclResult_t code, const std::string& what) {
+          if (!failed()) engine_->fault().raise(code, what);
+          fabric_->wake();
+        });
+  }
+  watch_mates(roster);
+  log_summary(roster);
+}
+
+// Of the ranks of this node, numbered as they come.
+void Communicator::make_engine(const bootstrap::Roster& roster, const Config& settings) {
+  const std::string& box = roster.members[static_cast<std::size_t>(rank_)].box;
+  std::vector<node::Peer> peers;
+  std::vector<node::CpuAllowance> allowances;
+  node::EngineOptions options;
+  for (const bootstrap::Member& member : roster.members) {
+    if (member.box != box) continue;
+    if (member.rank == rank_) options.rank = static_cast<int>(peers.size());
+    allowances.push_back(decode(member).cpus);
+    peers.push_back({member.rank, device::ArenaView::open(member.memory), member.pid,
+                     member.shares_pids, member.host});
+  }
+  options.cores = node::count_cores(allowances);
+  options.cache_bytes = node::last_level_cache_bytes(allowances);
+  options.operation_timeout = settings.operation_timeout;
+  options.hang_report = settings.hang_report;
+  engine_ = std::make_unique<node::Engine>(SharedSegment::map(roster.control), std::move(peers),
+                                           device_->arena(), options);
+}
+
+void Communicator::watch_mates(const bootstrap::Roster& roster) {
+  int local = 0;
+  const std::string& box = roster.members[static_cast<std::size_t>(rank_)].box;
+  for (const bootstrap::Member& member : roster.members) {
+    if (member.box != box) continue;
+    const int mate = local++;
+    if (!member.process.valid()) continue;  // of this very process
+    watches_.emplace_back(member.process.duplicate(), [this, mate] {
+      engine_->rank_died(mate);
+      tell_others();
+    });
+  }
+}
+
+void Communicator::log_summary(const bootstrap::Roster& roster) const {
+  if (!log_enabled(LogLevel::info)) return;
+  const auto& cores = engine_->cores();
+  const topology::Topology topology = topology_of(roster);
+  const auto strangers = std::ranges::count_if(roster.members, [](const auto& member) {
+    return member.process.valid() && !member.shares_pids;
+  });
+  const std::string namespaces =
+      strangers == 0 ? "" : text(", ", strangers, " ranks in other pid namespaces");
+  std::string hosts;
+  for (const auto& ranks : topology.nodes()) {
+    const auto& host = roster.members[static_cast<std::size_t>(ranks.front())].host;
+    hosts += text(hosts.empty() ? "" : ", ", host);
+  }
+  log(LogLevel::info, "comm", "rank ", rank_, " of ", size_, " on ", topology.nodes().size(),
+      topology.is_one_node() ? " node (" : " nodes (", hosts, "), module ", device_->module(),
+      ", engine ", fabric_ ? "schedules" : "node", ", ", cores.cores, " cores, waits by ",
+      cores.exclusive ? "spinning" : "yielding", ", memory shared by memfd", namespaces);
+}
+
+}  // namespace hccl::comm

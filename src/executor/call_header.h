@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes before a call's data on every stream that it uses: which call it is. The receiver
+// compares it with its own before it takes any data.
+#pragma once
+
+#include "schedule/shape.h"
+
+#include <hccl_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace hccl::executor {
+
+// Sent as it lies in memory: all ranks run on machines of one byte order, which `format` checks.
+struct CallHeader {
+  static constexpr std::uint32_t kFormat = 0x48434c31;
+
+  std::uint32_t format = kFormat;
+  std::uint8_t collective = 0;
+  std::uint8_t type = 0;       // hcclDataType_t
+  std::uint8_t operation = 0;  // hcclRedOp_t
+  std::uint8_t algorithm = 0;  // its place in the catalogue
+  std::uint64_t number = 0;    // of the call in its lane
+  std::uint64_t count = 0;
+  std::int32_t root = 0;
+  std::uint16_t channels = 1;
+  std::uint16_t pipeline = 1;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(this, 1));
+  }
+  [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
+
+  friend bool operator==(const CallHeader&, const CallHeader&) = default;
+};
+static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
+static_assert(std::has_unique_object_representations_v<CallHeader>);
+
+// "all_reduce(1025, float, sum)"
+[[nodiscard]] std::string describe(const CallHeader& call);
+
+// Why the two are no one call: names both ranks, both calls and what to do.
+[[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
+                                     const CallHeader& theirs);
+
+}  // namespace hccl::executor

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs executions to their end on the caller's thread: polls, then yields, then sleeps.
+#pragma once
+
+#include "base/waiter.h"
+#include "executor/execution.h"
+
+#include <chrono>
+#include <span>
+
+namespace hccl::executor {
+
+// What a caller looks after while it waits.
+class Watch {
+ public:
+  Watch() = default;
+  virtual ~Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Before every wait, and at least every `kLook` during one. Throws to end it.
+  virtual void look() = 0;
+};
+inline constexpr std::chrono::milliseconds kLook{100};
+
+// All channels of a call. Throws what they and the watch throw.
+void drive(std::span<Execution* const> executions, transport::WaitSet& wait_set, WaitLadder ladder,
+           Watch& watch);
+
+}  // namespace hccl::executor

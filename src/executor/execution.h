@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the schedule of one rank in one channel over endpoints. Never blocks.
+#pragma once
+
+#include "executor/call_header.h"
+#include "executor/flow.h"
+#include "transport/wait_set.h"
+
+#include <deque>
+#include <vector>
+
+namespace hccl::executor {
+
+// The streams of one channel of one lane.
+class Streams {
+ public:
+  Streams() = default;
+  virtual ~Streams() = default;
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  // To a rank as the schedule numbers them; opened at the first use. Throws Error.
+  [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
+  // The rank as the program numbers them, for texts.
+  [[nodiscard]] virtual int number_of(int rank) const = 0;
+};
+
+class Execution {
+ public:
+  // All outlive it. `rank`: this one, as the schedule numbers them.
+  Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
+            const Operands& operands, const CallHeader& header, int rank, Streams& streams);
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // Moves what can be moved now; returns whether anything was. Throws PeerLost, and
+  // Error(hcclInvalidUsage) where a peer makes another call: nothing of that peer has been taken.
+  bool advance();
+  [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
+  // Adds what it waits for.
+  void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
+  // The peers it waits for, as the program numbers them.
+  [[nodiscard]] std::vector<int> awaited() const;
+
+ private:
+  void begin_step();
+  [[nodiscard]] bool step_over();
+  [[nodiscard]] Link& link_to(int peer);
+  [[nodiscard]] bool move_flows();
+  [[nodiscard]] bool take_header(Link& link);
+  void hold_receive_behind(Flow& flow, const Flow& earlier) const;
+  // Whether they are of the same memory.
+  [[nodiscard]] bool touch(const schedule::Span& a, const schedule::Span& b) const;
+  [[nodiscard]] static bool wants_header(const Flow& flow) {
+    return flow.link != nullptr && !flow.link->header_received;
+  }
+
+  const schedule::Schedule& schedule_;
+  const Layout layout_;
+  const CallHeader header_;
+  const int rank_;
+  Streams& streams_;
+  std::size_t step_ = 0;
+  std::deque<Link> links_;  // where they are they stay
+  std::vector<Flow> sends_, receives_;
+};
+
+}  // namespace hccl::executor

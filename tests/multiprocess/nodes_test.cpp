@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks on several rehearsed nodes: every collective, type, reduction and placement by the plan
+// that the planner makes and by each algorithm that can be forced, against the plan's own bits.
+#include "matrix.h"
+
+#include <cstdlib>
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+struct Case {
+  Collective collective = Collective::all_reduce;
+  std::string layout;  // a letter for the node of each rank
+  std::string algorithm{};
+  std::string transport{};
+};
+
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << name_of(value.collective) << " on " << value.layout << ' ' << value.algorithm << ' '
+       << value.transport;
+}
+
+class OnNodes : public testing::TestWithParam<Case> {};
+
+TEST_P(OnNodes, GetTheBitsOfThePlan) {
+  const Case& of = GetParam();
+  Nodes nodes;
+  for (const char letter : of.layout) nodes.of_rank.emplace_back(1, letter);
+  nodes.algorithm = of.algorithm;
+  RankOptions options;
+  options.seconds = 150;
+  options.comm_id = true;
+  options.environment = {{"HCCL_SOCKET_IFNAME", "lo"}};
+  if (!of.algorithm.empty()) options.environment.emplace_back("HCCL_ALGO", of.algorithm);
+  if (!of.transport.empty()) options.environment.emplace_back("HCCL_TRANSPORT", of.transport);
+  const auto matrix = [&](World& world) {
+    setenv("HCCL_NODE_ID", nodes.of_rank[static_cast<std::size_t>(world.rank)].c_str(), 1);
+    run_matrix(world, of.collective, nodes);
+  };
+  EXPECT_EQ(failures(run_ranks(static_cast<int>(of.layout.size()), matrix, options)), "");
+}
+
+constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
+                                  Collective::all_gather, Collective::reduce_scatter,
+                                  Collective::reduce,     Collective::all_to_all};
+
+// Two nodes of four, four of two, eight of one, two and one, and one, three and four in disorder.
+std::vector<Case> layouts() {
+  std::vector<Case> cases;
+  for (const char* layout : {"aaaabbbb", "aabbccdd", "abcdefgh", "aab", "bacbccbc"}) {
+    for (const Collective collective : kCollectives) cases.push_back({collective, layout});
+  }
+  return cases;
+}
+
+std::vector<Case> forced() {
+  std::vector<Case> cases;
+  for (const char* algorithm :
+       {"ring", "tree", "halving_doubling", "direct", "one_shot", "chain"}) {
+    for (const Collective collective : kCollectives) {
+      if (!reduces(collective)) continue;
+      cases.push_back({collective, "aabb", algorithm});
+    }
+  }
+  for (const char* transport : {"shm", "tcp"}) {
+    for (const char* algorithm : {"ring", "tree"})
+      cases.push_back({Collective::all_reduce, "aaaa", algorithm, transport});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, OnNodes, testing::ValuesIn(layouts()));
+INSTANTIATE_TEST_SUITE_P(Forced, OnNodes, testing::ValuesIn(forced()));
+
+}  // namespace
+}  // namespace hccl::test
