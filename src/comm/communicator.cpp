@@ -27,13 +27,24 @@ Communicator::Communicator(const hcclUniqueId& id, int size, int rank,
 
 Communicator::~Communicator() {
   watches_.clear();
-  link_.reset();
+  cut_link();
+}
+
+// A stream's thread may be telling others of a fault.
+void Communicator::cut_link() {
+  std::shared_ptr<bootstrap::ControlLink> link;
+  const std::lock_guard lock(link_mutex_);
+  link.swap(link_);
 }
 
 // Of the fault, those who do not see this node's memory.
 void Communicator::tell_others() {
   if (!failed()) return;
-  if (link_) link_->raise(engine_->fault().code(), engine_->fault().text());
+  const auto link = [this] {
+    const std::lock_guard lock(link_mutex_);
+    return link_;
+  }();
+  if (link) link->raise(engine_->fault().code(), engine_->fault().text());
   if (fabric_) fabric_->wake();
 }
 
@@ -167,7 +178,7 @@ void Communicator::throw_if_failed() const {
 
 void Communicator::leave() {
   if (engine_) engine_->depart();
-  link_.reset();
+  cut_link();
   bootstrap::retire_unique_id(id_);
   watches_.clear();
 }

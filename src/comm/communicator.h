@@ -106,6 +106,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void make_engine(const bootstrap::Roster& roster, const Config& settings);
   void watch_mates(const bootstrap::Roster& roster);
   void tell_others();
+  void cut_link();
   void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;
   StreamLane& lane_of(device::Stream& stream);
@@ -125,7 +126,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::once_flag error_text_once_;
   std::string error_text_;
   // Destroyed first: their callbacks use the engine.
-  std::unique_ptr<bootstrap::ControlLink> link_;  // null where all ranks are on one node
+  std::mutex link_mutex_;
+  std::shared_ptr<bootstrap::ControlLink> link_;  // null where all ranks are on one node
   std::vector<bootstrap::ProcessWatch> watches_;
 };
 

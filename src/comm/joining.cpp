@@ -111,7 +111,7 @@ void Communicator::connect() {
     fabric_ = std::move(fabric);
   }
   if (roster.link.socket.valid()) {
-    link_ = std::make_unique<bootstrap::ControlLink>(
+    link_ = std::make_shared<bootstrap::ControlLink>(
         std::move(roster.link), [this](hcclResult_t code, const std::string& what) {
           if (!failed()) engine_->fault().raise(code, what);
           fabric_->wake();
