@@ -36,7 +36,8 @@ struct Counters {
   std::uint64_t receives = 0;
 };
 
-// What an endpoint is waited for: bytes beyond those that its owner has seen, or room for more.
+// What an endpoint is waited for: bytes beyond those that it has lent or moved, so its owner sleeps
+// only after a call that gave less than it wanted; or room for more.
 struct Interest {
   bool readable = false;
   bool writable = false;

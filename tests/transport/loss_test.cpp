@@ -196,6 +196,14 @@ TEST_P(Loss, AWaitEndsWhenRungOrByItsDeadline) {
     });
     require(outcome_within(Deadline::never()) == WaitSet::Outcome::rung, "rung meanwhile");
     other.join();
+    // It is heard also where an endpoint is always ready.
+    world.board->barrier(0, 2);
+    require_equal(endpoint->try_send(pattern(1, 0)), 1U, "what is sent");
+    while (wait_set.wait({entries.data(), 1}, Deadline::never()) != WaitSet::Outcome::ready) {
+    }
+    wait_set.ring();
+    require(wait_set.wait(entries, Deadline::never()) == WaitSet::Outcome::rung, "rung and ready");
+    require(wait_set.wait(entries, Deadline::never()) == WaitSet::Outcome::ready, "ready alone");
     world.board->barrier(0, 2);
   });
   EXPECT_EQ(failures(outcomes), "");

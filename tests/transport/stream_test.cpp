@@ -235,13 +235,14 @@ TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
     const auto endpoint = member.open(1 - world.rank);
     connect(*endpoint);
     const std::size_t element = endpoint->view_limit();
+    const std::size_t step = element - 4001;  // each view begins within the one before
     Mover mover;
     if (world.rank == 0) {
       mover.run({{endpoint.get(), 0, 3}}, {});
       mover.run({{endpoint.get(), 0, 3 + 10 * element, 30'001, 3}}, {});
       return;
     }
-    mover.run({}, {{endpoint.get(), 0, 3}});  // elements begin at odd addresses
+    mover.run({}, {{endpoint.get(), 0, 3}});  // and at odd addresses
     WaitSet wait_set;
     for (std::size_t i = 0; i < 10; ++i) {
       std::span<const std::byte> view;
@@ -251,8 +252,37 @@ TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
                     WaitSet::Outcome::ready,
                 "the element becomes whole");
       }
-      check_pattern(view, 0, 3 + i * element);
-      endpoint->release(element);
+      check_pattern(view, 0, 3 + i * step);
+      endpoint->release(step);
+    }
+  });
+}
+
+TEST_P(Stream, WhatIsLentStaysWhenMoreComes) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const auto endpoint = member.open(1 - world.rank);
+    connect(*endpoint);
+    Mover mover;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      const std::uint64_t begin = 16 * i;
+      if (world.rank == 0) {
+        mover.run({{endpoint.get(), 0, begin + 8, 0, begin}}, {});
+        world.board->barrier(0, 2);  // the other has seen the first half
+        mover.run({{endpoint.get(), 0, begin + 16, 0, begin + 8}}, {});
+        world.board->barrier(0, 2);
+        world.board->barrier(0, 2);
+        continue;
+      }
+      std::span<const std::byte> view;
+      while (view.size() < 8) view = endpoint->try_receive(8);
+      world.board->barrier(0, 2);
+      world.board->barrier(0, 2);  // the second half has been sent
+      check_pattern(view, 0, begin);
+      while (view.size() < 16) view = endpoint->try_receive(16);
+      check_pattern(view, 0, begin);
+      endpoint->release(16);
+      world.board->barrier(0, 2);
     }
   });
 }

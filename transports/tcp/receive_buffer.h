@@ -31,26 +31,18 @@ class ReceiveBuffer {
   // What has been lent moves only here.
   void release(std::size_t count) {
     begin_ += std::min(count, end_ - begin_);
-    seen_ = std::max(seen_, begin_);
     if (begin_ == end_) {
-      begin_ = end_ = seen_ = 0;
+      begin_ = end_ = 0;
     } else if (kCapacity - begin_ < kViewLimit) {
       std::memmove(bytes_.get(), bytes_.get() + begin_, end_ - begin_);
       end_ -= begin_;
-      seen_ -= begin_;
       begin_ = 0;
     }
   }
 
-  // The first `count` unreleased bytes have been lent; whether there are others.
-  void mark_seen(std::size_t count) { seen_ = begin_ + count; }
-  [[nodiscard]] bool has_unseen() const { return end_ > seen_; }
-  [[nodiscard]] std::size_t seen() const { return seen_ - begin_; }
-
  private:
   std::unique_ptr<std::byte[]> bytes_;
   std::size_t begin_ = 0;
-  std::size_t seen_ = 0;
   std::size_t end_ = 0;
 };
 

@@ -133,15 +133,12 @@ std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
 
 std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
-  const std::size_t known = buffer_.seen();
-  if (buffer_.filled().size() < most) {
-    const std::size_t count = read_into(buffer_.room(most - buffer_.filled().size()));
-    buffer_.add(count_received(count));
+  const std::size_t lent = buffer_.filled().size();  // all of it, by earlier calls
+  if (lent < most) {
+    buffer_.add(count_received(read_into(buffer_.room(most - lent))));
+    if (buffer_.filled().size() == lent) throw_if_lost();
   }
-  const auto view = buffer_.filled().first(std::min(most, buffer_.filled().size()));
-  if (view.size() <= known && view.size() < most) throw_if_lost();
-  buffer_.mark_seen(view.size());
-  return view;
+  return buffer_.filled().first(std::min(most, buffer_.filled().size()));
 }
 
 std::size_t TcpEndpoint::try_receive_into(std::span<std::byte> destination) {
@@ -161,7 +158,6 @@ bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
     connecting_->plan_sleep(plan);
     return true;
   }
-  if (interest.readable && buffer_.has_unseen()) return false;
   const int events = (interest.readable ? POLLIN : 0) | (interest.writable ? POLLOUT : 0);
   plan.descriptors.push_back({socket_.get(), static_cast<short>(events), 0});
   plan.at_most = std::min<Deadline::Duration>(plan.at_most, kLongestSleep);
