@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace hccl::test {
@@ -69,6 +70,31 @@ TEST_P(Loss, AKilledPeerIsLostToWhoOnlyPolls) {
   });
 }
 
+// TCP cannot know: there the connection lives on, and bootstrap tells of the process.
+TEST(LossInSharedMemory, AKilledProcessWhoseChildHoldsItsSocketsIsLost) {
+  RankOptions options;
+  options.victim = 1;
+  const auto outcomes = run_ranks(
+      2,
+      [](World& world) {
+        Member member(world, {"shm", "shm"});
+        const auto endpoint = member.open(1 - world.rank);
+        connect(*endpoint);
+        world.board->barrier(0, 2);
+        if (world.rank == 0) {
+          const std::string loss = loss_of(*endpoint);
+          return require(contains(loss, "the process has ended"), loss);
+        }
+        if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raise(SIGKILL);  // no fork handlers
+        char byte = 0;
+        while (read(world.lifeline, &byte, 1) > 0) {
+        }
+        _exit(0);
+      },
+      options);
+  EXPECT_EQ(failures(outcomes, 1), "");
+}
+
 TEST_P(Loss, AKilledPeerIsLostToASenderWithoutRoom) {
   run_until_killed([](World&, Endpoint& endpoint) {
     Mover mover;
@@ -104,6 +130,7 @@ TEST_P(Loss, WhatWasSentBeforeTheEndArrives) {
       Mover().run({{endpoint.get(), 5, kTotal}}, {});
       endpoint.reset();
       world.board->counter(0) = 1;
+      world.board->barrier(0, 2);  // the process lives on
       return;
     }
     connect(*endpoint);
@@ -115,7 +142,8 @@ TEST_P(Loss, WhatWasSentBeforeTheEndArrives) {
     endpoint->release(view.size());
     Mover().run({}, {{endpoint.get(), 5, kTotal, 7000, Taking::mixed, view.size()}});
     const std::string loss = loss_of(*endpoint);
-    require(contains(loss, "closed") || contains(loss, "ended"), loss);
+    require(contains(loss, "closed"), loss);
+    world.board->barrier(0, 2);
   });
   EXPECT_EQ(failures(outcomes), "");
 }

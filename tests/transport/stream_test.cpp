@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace hccl::test {
 namespace {
@@ -76,6 +77,7 @@ TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
     if (world.rank == 1) {
       connect(*endpoint);
       world.board->await(0, 1);
+      usleep(50'000);  // the sender sleeps
       Mover().run({}, {{endpoint.get(), 0, kTotal}});
       return;
     }
@@ -91,7 +93,7 @@ TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
              WaitSet::Outcome::ready);
     require(sending.done > 0 && sending.done < kTotal, "the sender is held back");
     world.board->counter(0) = 1;
-    mover.run({sending}, {});
+    mover.eager_to_sleep().run({sending}, {});
   });
 }
 
