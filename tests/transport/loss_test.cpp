@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that die, close or stop, and waits that others end.
 #include "base/address.h"
-#include "harness.h"
+#include "every_way.h"
 
 #include <filesystem>
 #include <thread>
 
-#include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -16,14 +15,7 @@
 namespace hccl::test {
 namespace {
 
-class Loss : public testing::TestWithParam<Way> {
- protected:
-  void SetUp() override {
-    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
-  }
-};
-
-std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
+class Loss : public EveryWay {};
 
 INSTANTIATE_TEST_SUITE_P(All, Loss, testing::ValuesIn(all_ways()), name_of);
 

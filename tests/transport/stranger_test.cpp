@@ -2,24 +2,19 @@
 // Connections that are no rank's, and ranks that claim what is not theirs: refused and logged, and
 // the streams of the ranks go on.
 #include "base/address.h"
-#include "harness.h"
+#include "every_way.h"
 #include "shm/unix_socket.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"
 
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace hccl::test {
 namespace {
 
-class Strangers : public testing::TestWithParam<Way> {
+class Strangers : public EveryWay {
  protected:
-  void SetUp() override {
-    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
-  }
-
   // Rank 1 accepts; what it writes to stderr is returned. Rank 0 first does `mischief`, then opens
   // its stream, or does so with the stream open.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
@@ -48,8 +43,6 @@ class Strangers : public testing::TestWithParam<Way> {
     return outcomes[1].stderr_text;
   }
 };
-
-std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(All, Strangers, testing::ValuesIn(all_ways()), name_of);
 

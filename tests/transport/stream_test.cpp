@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every transport promises of its streams, between processes.
-#include "harness.h"
+#include "every_way.h"
 
-#include <exception>
-#include <thread>
-
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 namespace hccl::test {
 namespace {
 
-class Stream : public testing::TestWithParam<Way> {
- protected:
-  void SetUp() override {
-    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
-  }
-  static void run(int ranks, const RankFunction& function) {
-    RankOptions options;
-    options.seconds = 120;
-    EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
-  }
-};
-
-std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
+class Stream : public EveryWay {};
 
 INSTANTIATE_TEST_SUITE_P(All, Stream, testing::ValuesIn(all_ways()), name_of);
 
@@ -133,102 +117,6 @@ TEST_P(Stream, ChannelsAndLanesAreApart) {
     }
     Mover().run(sends, receives);
   });
-}
-
-TEST_P(Stream, ManyRanksConnectAtTheSameTime) {
-  run(8, [](World& world) {
-    Member member(world, GetParam());
-    std::vector<std::unique_ptr<Endpoint>> endpoints;
-    std::vector<Sending> sends;
-    std::vector<Receiving> receives;
-    const auto add = [&](int peer, std::uint32_t channel) {
-      const auto stream = [&](int from, int to) {
-        return static_cast<std::uint64_t>((from * world.size + to) * 2) + channel;
-      };
-      endpoints.push_back(member.open(peer, {0, channel}));
-      sends.push_back({endpoints.back().get(), stream(world.rank, peer), 50'000});
-      receives.push_back({endpoints.back().get(), stream(peer, world.rank), 50'000});
-    };
-    for (int peer = 0; peer < world.size; ++peer) {
-      if (peer == world.rank) continue;
-      add(peer, 0);
-      add(peer, 1);
-    }
-    Mover().run(sends, receives);
-    world.board->barrier(0, world.size);
-  });
-}
-
-// Both ways on a lane of its own; returns what failed.
-std::string exchange_on_lane(const World& world, Member& member, std::size_t lane) {
-  try {
-    const auto endpoint = member.open(1 - world.rank, {static_cast<std::uint32_t>(lane), 0});
-    const std::uint64_t stream = 2 * lane;
-    const auto own = static_cast<std::uint64_t>(world.rank);
-    Mover mover;
-    mover.eager_to_sleep().run({{endpoint.get(), stream + own, 100'000}},
-                               {{endpoint.get(), stream + 1 - own, 100'000}});
-    return {};
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
-
-TEST_P(Stream, ThreadsOfARankShareItsListener) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    std::vector<std::string> failures(6);
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < failures.size(); ++i)
-      threads.emplace_back([&, i] { failures[i] = exchange_on_lane(world, member, i); });
-    for (std::thread& thread : threads) thread.join();
-    for (const std::string& failure : failures) require_equal(failure, "", "the failure");
-    world.board->barrier(0, 2);
-  });
-}
-
-TEST_P(Stream, RanksMayBeThreadsOfOneProcess) {
-  const auto outcomes = run_ranks_as_threads(4, [](World& world) {
-    Member member(world, GetParam());
-    std::vector<std::unique_ptr<Endpoint>> endpoints;
-    std::vector<Sending> sends;
-    std::vector<Receiving> receives;
-    for (int peer = 0; peer < world.size; ++peer) {
-      if (peer == world.rank) continue;
-      endpoints.push_back(member.open(peer));
-      sends.push_back({endpoints.back().get(), static_cast<std::uint64_t>(world.rank), 500'000});
-      receives.push_back({endpoints.back().get(), static_cast<std::uint64_t>(peer), 500'000});
-    }
-    Mover().run(sends, receives);
-    world.board->barrier(0, world.size);
-  });
-  EXPECT_EQ(failures(outcomes), "");
-}
-
-TEST_P(Stream, WhatCannotBeOpenedIsSaid) {
-  const auto transport = make_transport(GetParam(), settings_for(1, 2, GetParam()));
-  const Bytes own = transport->address();
-  EXPECT_TRUE(transport->reach(own).possible);
-  const auto first = transport->open(0, {}, own);
-  EXPECT_THROW(static_cast<void>(transport->open(0, {}, own)), Error);
-  EXPECT_THROW(static_cast<void>(transport->open(1, {}, own)), Error);
-  EXPECT_THROW(static_cast<void>(transport->open(2, {}, own)), Error);
-  const Bytes malformed(own.begin(), own.end() - 1);
-  EXPECT_FALSE(transport->reach(malformed).possible);
-  EXPECT_TRUE(contains(transport->reach(malformed).why_not, "malformed"));
-  const auto connector = make_transport(GetParam(), settings_for(0, 2, GetParam()));
-  EXPECT_THROW(static_cast<void>(connector->open(1, {}, malformed)), Error);
-}
-
-TEST(Reach, SharedMemoryEndsAtTheBox) {
-  const Way way{"shm", "shm"};
-  transport::Settings settings = settings_for(1, 2, way);
-  const auto here = make_transport(way, settings);
-  settings.box += " elsewhere";
-  const auto there = make_transport(way, settings);
-  EXPECT_FALSE(here->reach(there->address()).possible);
-  EXPECT_FALSE(there->reach(here->address()).possible);
-  EXPECT_TRUE(contains(here->reach(there->address()).why_not, "another box"));
 }
 
 TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {

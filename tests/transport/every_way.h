@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A suite that runs over every transport, and TCP over both families of addresses.
+#pragma once
+
+#include "harness.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+
+class EveryWay : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+  }
+  // Ranks as processes, which must all finish.
+  static void run(int ranks, const RankFunction& function) {
+    RankOptions options;
+    options.seconds = 120;
+    EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
+  }
+};
+
+inline std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
+
+}  // namespace hccl::test
