@@ -33,4 +33,9 @@ class Deadline {
   Clock::time_point at_;
 };
 
+// For texts.
+[[nodiscard]] inline double seconds(Deadline::Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 }  // namespace hccl

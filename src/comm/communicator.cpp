@@ -15,6 +15,7 @@
 #include <optional>
 
 namespace hccl::comm {
+
 HandleTable<Communicator>& communicators() {
   static auto* table =  // outlives static destructors
       new HandleTable<Communicator>(HandleKind::communicator);
@@ -77,18 +78,17 @@ const Stage* Communicator::stage_of(StreamLane& lane, bool needed) const {
 
 void Communicator::forget_stream(std::uint64_t stream_id) {
   std::unique_ptr<StreamLane> forgotten;
-  const std::lock_guard lock(lanes_lock_);
-  for (auto& lane : lanes_) {
-    if (lane->stream_id != stream_id) continue;
-    forgotten = std::move(lane);
-    if (fabric_) {
-      const auto ordinal =
-          forgotten->lane ? std::optional(forgotten->lane->ordinal()) : std::nullopt;
-      fabric_->forget(stream_id, ordinal);
-    }
-    std::erase(lanes_, nullptr);
-    return;
+  {
+    const std::lock_guard lock(lanes_lock_);
+    const auto found =
+        std::ranges::find(lanes_, stream_id, [](const auto& lane) { return lane->stream_id; });
+    if (found == lanes_.end()) return;
+    forgotten = std::move(*found);
+    lanes_.erase(found);
   }
+  if (!fabric_) return;
+  const auto& lane = forgotten->lane;
+  fabric_->forget(stream_id, lane ? std::optional(lane->ordinal()) : std::nullopt);
 }
 
 void Communicator::check_usable(const device::Stream& stream) const {
@@ -123,16 +123,16 @@ void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoin
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get(),
-                                lane.stream_id};
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      std::ranges::any_of(calls, [](const auto& call) { return uses_host_memory(call); }) ||
+      (!fabric_ &&
+       std::ranges::any_of(calls, [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
   const Stage* const stage = stage_of(lane, staged);
-  lane.last_ticket = stream.enqueue_at_once(
-      PointToPointTask(shared_from_this(), place, std::move(calls), std::move(copies), stage));
+  lane.last_ticket = stream.enqueue_at_once(PointToPointTask(
+      shared_from_this(), stream.id(), place, std::move(calls), std::move(copies), stage));
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
@@ -149,7 +149,7 @@ void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall&
 
 void Communicator::exchange_on_fabric(std::uint64_t stream,
                                       std::span<const node::PointToPoint> calls) {
-  fabric_->message_lane(stream).exchange(calls, device_->arena());
+  fabric_->messages().exchange(stream, calls, device_->arena());
 }
 
 void Communicator::finalize() {

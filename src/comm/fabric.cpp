@@ -106,34 +106,21 @@ FabricLane& Fabric::lane(std::uint32_t ordinal) {
   return *lane;
 }
 
-FabricLane& Fabric::message_lane(std::uint64_t stream) {
-  constexpr std::uint32_t kNone = 0xffffffff;
-  const std::lock_guard lock(lanes_mutex_);
-  auto& lane = message_lanes_[stream];
-  if (!lane) lane = std::make_unique<FabricLane>(*this, kNone);
-  return *lane;
-}
-
 void Fabric::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {
+  messages_->forget(stream);
   const std::lock_guard lock(lanes_mutex_);
-  message_lanes_.erase(stream);
   if (ordinal) lanes_.erase(*ordinal);
 }
 
 void Fabric::wake() {
+  messages_->wake();
   const std::lock_guard lock(lanes_mutex_);
   for (const auto& [ordinal, lane] : lanes_) lane->wake();
-  for (const auto& [stream, lane] : message_lanes_) lane->wake();
 }
 
 std::unique_ptr<transport::Endpoint> Fabric::open(int peer, transport::Channel channel) {
   const Way& way = ways_[static_cast<std::size_t>(peer)];
   return way.transport->open(peer, channel, way.address);
-}
-
-const char* Fabric::transport_to(int rank) const {
-  const transport::Transport* const transport = ways_[static_cast<std::size_t>(rank)].transport;
-  return transport == nullptr ? "itself" : transport->name();
 }
 
 }  // namespace hccl::comm

@@ -55,12 +55,10 @@ class Fabric {
 
   // The lane with that number, made at the first call.
   [[nodiscard]] FabricLane& lane(std::uint32_t ordinal);
-  // That of a stream's sends and receives.
-  [[nodiscard]] FabricLane& message_lane(std::uint64_t stream);
   // The stream, and its lane if it has one, are used no more.
   void forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal);
   [[nodiscard]] FabricMessages& messages() { return *messages_; }
-  // Wakes whoever waits in a lane, to look for a fault. Any thread.
+  // Wakes whoever waits in a call, to look for a fault. Any thread.
   void wake();
 
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer, transport::Channel channel);
@@ -72,8 +70,6 @@ class Fabric {
   [[nodiscard]] const std::string& rank_text(int rank) const {
     return rank_texts_[static_cast<std::size_t>(rank)];
   }
-  // The transport to a rank.
-  [[nodiscard]] const char* transport_to(int rank) const;
   // True once in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
@@ -94,7 +90,6 @@ class Fabric {
   std::atomic<bool> hang_reported_{false};
   std::mutex lanes_mutex_;
   std::map<std::uint32_t, std::unique_ptr<FabricLane>> lanes_;
-  std::map<std::uint64_t, std::unique_ptr<FabricLane>> message_lanes_;  // by stream
   std::unique_ptr<FabricMessages> messages_;
 };
 

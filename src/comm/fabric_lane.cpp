@@ -105,7 +105,8 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
       planner::make_plan(collective_of(call.collective), node::chunk_bytes(call, options.size),
                          options.size, options.algorithm);
   naming_the_lost(
-      fabric_, [&] { return node::describe(call); }, [&] { run_channels(call, plan, send, recv); });
+      fabric_, wait_set_, [&] { return node::describe(call); },
+      [&] { run_channels(call, plan, send, recv); });
   if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
   ++calls_;
 }

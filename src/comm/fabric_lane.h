@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stream's part of a fabric: the endpoints that its calls use, which no other stream's do, and
-// the calls themselves.
+// One stream's part of a fabric: the endpoints that its collectives use, which no other stream's
+// do, and the collectives themselves.
 #pragma once
 
 #include "comm/fabric.h"
-#include "device/arena.h"
 #include "executor/drive.h"
 #include "node/collective_call.h"
-#include "node/point_to_point.h"
 #include "planner/planner.h"
 #include "planner/schedule_cache.h"
 
@@ -27,8 +25,6 @@ class FabricLane {
   // To its end. `send` and `recv` are the call's buffers. Throws Error: the communicator's fault, a
   // lost peer, a call that does not match, the deadline.
   void run(const node::CollectiveCall& call, executor::Memory& send, executor::Memory& recv);
-  // The same of sends and receives that progress together, each of which has its number.
-  void exchange(std::span<const node::PointToPoint> calls, device::Arena& arena);
   // Ends a wait. Any thread.
   void wake() noexcept { wait_set_.ring(); }
 

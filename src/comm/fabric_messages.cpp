@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/call_memory.h"
-#include "comm/fabric_lane.h"
 #include "comm/fabric_watch.h"
+#include "executor/call_header.h"
 
 #include <algorithm>
 #include <array>
@@ -170,10 +170,27 @@ transport::Endpoint& FabricMessages::endpoint(const PointToPoint& call) {
   return *chosen.endpoint;
 }
 
-void FabricLane::exchange(std::span<const PointToPoint> calls, device::Arena& arena) {
+void FabricMessages::forget(std::uint64_t stream) {
+  const std::lock_guard lock(waits_mutex_);
+  waits_.erase(stream);
+}
+
+void FabricMessages::wake() {
+  const std::lock_guard lock(waits_mutex_);
+  for (auto& [stream, wait_set] : waits_) wait_set.ring();
+}
+
+transport::WaitSet& FabricMessages::wait_set_of(std::uint64_t stream) {
+  const std::lock_guard lock(waits_mutex_);
+  return waits_[stream];
+}
+
+void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint> calls,
+                              device::Arena& arena) {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
+  transport::WaitSet& wait_set = wait_set_of(stream);
   Items items;
-  for (const PointToPoint& call : calls) items.emplace_back(call, fabric_.messages(), arena);
+  for (const PointToPoint& call : calls) items.emplace_back(call, *this, arena);
   const auto doing = [&] { return node::describe(first_open(items)->call()); };
   const auto awaited = [&] {
     std::vector<int> ranks;
@@ -183,7 +200,7 @@ void FabricLane::exchange(std::span<const PointToPoint> calls, device::Arena& ar
     return ranks;
   };
   FabricWatch watch(fabric_, doing, awaited);
-  naming_the_lost(fabric_, doing, [&] {
+  naming_the_lost(fabric_, wait_set, doing, [&] {
     Waiter waiter(fabric_.ladder());
     while (first_open(items) != nullptr) {
       bool moved = false;
@@ -192,7 +209,7 @@ void FabricLane::exchange(std::span<const PointToPoint> calls, device::Arena& ar
       if (moved) {
         waiter = Waiter(fabric_.ladder());
       } else if (!waiter.poll_again()) {
-        sleep(items, wait_set_);
+        sleep(items, wait_set);
       }
     }
   });

@@ -4,14 +4,17 @@
 // itself.
 #pragma once
 
+#include "device/arena.h"
 #include "node/point_to_point.h"
-#include "transport/endpoint.h"
+#include "transport/wait_set.h"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 
 namespace hccl::comm {
 
@@ -25,6 +28,15 @@ class FabricMessages {
 
   // By one thread at a time, in the order of the program's calls.
   void number(node::PointToPoint& call);
+  // Runs sends and receives that have their numbers, all at once, to their end, on the turn of the
+  // stream. Throws Error: the communicator's fault, a lost peer, a message that does not match, the
+  // deadline.
+  void exchange(std::uint64_t stream, std::span<const node::PointToPoint> calls,
+                device::Arena& arena);
+  // The stream is used no more.
+  void forget(std::uint64_t stream);
+  // Ends every wait. Any thread.
+  void wake();
 
   // One direction between this rank and a peer.
   struct Way {
@@ -38,10 +50,13 @@ class FabricMessages {
 
  private:
   void prepare();
+  [[nodiscard]] transport::WaitSet& wait_set_of(std::uint64_t stream);
 
   Fabric& fabric_;
   std::once_flag prepared_;
   std::deque<Way> sends_, receives_;  // by peer
+  std::mutex waits_mutex_;
+  std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream
 };
 
 }  // namespace hccl::comm

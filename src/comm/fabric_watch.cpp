@@ -6,16 +6,12 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <thread>
 
 namespace hccl::comm {
 namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
-
-double seconds(std::chrono::milliseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
+constexpr std::chrono::milliseconds kMatesPause{20};
 
 }  // namespace
 
@@ -51,10 +47,12 @@ std::string FabricWatch::awaited_text() const {
   return list.empty() ? "nobody" : list;
 }
 
-void throw_lost(const Fabric& fabric, const std::string& doing, const transport::PeerLost& lost) {
+void throw_lost(const Fabric& fabric, transport::WaitSet& wait_set, const std::string& doing,
+                const transport::PeerLost& lost) {
+  // A mate of this node may raise it without ringing.
   const Deadline patience = Deadline::after(kVerdictPatience);
   while (!fabric.fault().raised() && !patience.expired())
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    static_cast<void>(wait_set.wait({}, Deadline::after(patience.remaining(kMatesPause))));
   if (fabric.fault().raised()) fabric.fault().throw_error();
   throw Error(hcclSystemError,
               text(doing, ": ", fabric.rank_text(lost.peer()), " is gone or out of reach (",

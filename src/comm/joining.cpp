@@ -29,19 +29,19 @@ std::vector<std::byte> encode(const RankBlob& blob) {
   return bytes;
 }
 
+std::string text_of(const bootstrap::Member& member) {
+  return text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host, ')');
+}
+
 RankBlob decode(const bootstrap::Member& member) {
   RankBlob blob;
   if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
   if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
-    throw Error(hcclInvalidUsage,
-                text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host,
-                     ") runs another version of hccl; install the same on all ranks"));
+    throw Error(
+        hcclInvalidUsage,
+        text(text_of(member), " runs another version of hccl; install the same on all ranks"));
   }
   return blob;
-}
-
-std::string text_of(const bootstrap::Member& member) {
-  return text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host, ')');
 }
 
 topology::Topology topology_of(const bootstrap::Roster& roster) {

@@ -34,8 +34,7 @@ device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcep
     for (const SelfCopy& copy : copies_)
       copy_anywhere(communicator_->device().arena(), stage_, copy.to, copy.from, copy.bytes);
     if (calls_.empty()) return;
-    if (communicator_->has_fabric())
-      return communicator_->exchange_on_fabric(place_.stream, calls_);
+    if (communicator_->has_fabric()) return communicator_->exchange_on_fabric(stream_, calls_);
     NextOfCommunicator ahead(upcoming, *communicator_);
     communicator_->engine().exchange(place_, calls_, ahead,
                                      stage_ != nullptr ? stage_->address() : 0);

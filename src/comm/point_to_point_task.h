@@ -12,11 +12,13 @@ namespace hccl::comm {
 
 class PointToPointTask {
  public:
-  PointToPointTask(std::shared_ptr<Communicator> communicator, const node::StreamPlace& place,
-                   std::vector<node::PointToPoint> calls, std::vector<SelfCopy> copies,
-                   const Stage* stage)
+  // `stream`: the id of the one that the task is on.
+  PointToPointTask(std::shared_ptr<Communicator> communicator, std::uint64_t stream,
+                   const node::StreamPlace& place, std::vector<node::PointToPoint> calls,
+                   std::vector<SelfCopy> copies, const Stage* stage)
       : communicator_(std::move(communicator)),
         stage_(stage),
+        stream_(stream),
         place_(place),
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
@@ -29,6 +31,7 @@ class PointToPointTask {
 
   std::shared_ptr<Communicator> communicator_;
   const Stage* stage_;  // null if all is device memory
+  std::uint64_t stream_;
   node::StreamPlace place_;
   std::vector<node::PointToPoint> calls_;
   std::vector<SelfCopy> copies_;

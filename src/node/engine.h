@@ -46,7 +46,6 @@ struct EngineOptions {
 struct StreamPlace {
   std::uint32_t ordinal = 0;   // of the lane that the stream has, or would get now
   const Lane* lane = nullptr;  // null if no collective has been queued on the stream
-  std::uint64_t stream = 0;    // its id
 };
 
 class Engine {

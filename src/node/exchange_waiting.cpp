@@ -15,10 +15,6 @@ namespace {
 constexpr std::chrono::seconds kCertainty{1};
 constexpr std::uint64_t kMostPackedCount = 0xFFFFFFFF;
 
-double seconds(std::chrono::milliseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
 
 std::uint64_t pack(const PointToPoint& call) {

@@ -12,13 +12,6 @@
 #include <chrono>
 
 namespace hccl::node {
-namespace {
-
-double seconds(std::chrono::milliseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-}  // namespace
 
 std::vector<int> Engine::missing_ranks(const Lane& lane) const {
   std::vector<int> missing;
