@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only emulated devices offer: kernels that are functions of the program, and device memory
- * seen from the host. A program that is to run on real devices too launches its recipes there
- * (synLaunch) and keeps its calls of this header in one place. C99 and C++. */
+/* What only emulated devices offer: kernels that are functions of the program, device memory seen
+ * from the host, and what a communicator's calls have moved. A program that is to run on real
+ * devices too launches its recipes there (synLaunch) and keeps its calls of this header in one
+ * place. C99 and C++. */
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -30,6 +31,41 @@ hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* argum
 // Does not block. Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if
 // it cannot be mapped.
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view);
+
+// How this rank's calls on a communicator run, and what the completed ones have moved over
+// transports since it was made.
+typedef struct {
+  // Of the last call: "node" where all ranks share one node's memory, else its algorithm's name.
+  char algorithm[32];
+  // "memory" in the first case, else the transport to the peer; to all: each once, as "shm+tcp".
+  char transport[32];
+  uint64_t bytes_sent;  // payload, and 32 bytes for each call and stream that it uses
+  uint64_t bytes_received;
+  uint64_t sends;  // calls of the transport that moved at least one byte
+  uint64_t receives;
+} hcclEmulationTraffic_t;
+
+// Writes to `*traffic` what has been exchanged with rank `peer`; with all other ranks if it is -1.
+// Does not block; calls in progress are not counted yet. Errors: hcclInvalidArgument for an unknown
+// communicator, a peer that is not another of its ranks, a null pointer.
+hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffic_t* traffic);
+
+typedef struct {
+  const char* collective;  // "all_reduce", "broadcast", "all_gather", "reduce_scatter", "reduce",
+                           // "all_to_all" or "barrier"
+  uint64_t bytes;          // of the message, or of one rank's block of those that have blocks
+  int root;                // of a broadcast or reduce
+  int in_place;            // 1: the buffers are the same memory
+  int json;                // 1: one JSON object, on one line; 0: text, a line for each step
+} hcclEmulationPlanRequest_t;
+
+// Writes to `buffer` how this rank would run the call on the communicator now: algorithm,
+// transports, and its steps in every channel. At most `size` bytes, a closing zero among them;
+// `*length` becomes the length of the whole, without it, and more than `size` - 1 if it did not fit
+// (`buffer` may be null if `size` is 0). Sends nothing, does not block. Errors: hcclInvalidArgument
+// for an unknown communicator or collective, a root that is none of its ranks, a null pointer.
+hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
+                               char* buffer, uint64_t size, uint64_t* length);
 
 #pragma GCC visibility pop
 

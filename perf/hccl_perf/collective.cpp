@@ -164,6 +164,4 @@ const char* Call::function() const {
   return "hcclBarrier";
 }
 
-const char* algorithm_name() { return "node"; }
-
 }  // namespace hccl_perf

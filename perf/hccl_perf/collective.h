@@ -69,7 +69,4 @@ struct Call {
   [[nodiscard]] const char* function() const;
 };
 
-// The algorithm the library runs for a call. It has one engine, and no function yet that tells.
-[[nodiscard]] const char* algorithm_name();
-
 }  // namespace hccl_perf

@@ -28,6 +28,21 @@ Json check_json(const CellResult& cell) {
   return cell.rounded > 0 ? "within rounding" : "bitwise";
 }
 
+Json traffic_json(const CellResult& cell) {
+  const auto each = [&](std::uint64_t sum) {
+    return rounded(static_cast<double>(sum) / static_cast<double>(cell.iterations));
+  };
+  Json by_rank = Json::array();
+  for (const Traffic& traffic : cell.traffic) {
+    by_rank.push_back({{"bytes_sent", each(traffic.bytes_sent)},
+                       {"bytes_received", each(traffic.bytes_received)},
+                       {"sends", each(traffic.sends)},
+                       {"receives", each(traffic.receives)},
+                       {"peers", traffic.peers}});
+  }
+  return by_rank;
+}
+
 Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
   const Bandwidth rate = bandwidth(row, cell, averaging);
   const AcrossRanks& time = cell.nanoseconds;
@@ -43,7 +58,8 @@ Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
             {"busbw_gb_per_s", rate.bus},
             {"samples_ns", Json::array()},
             {"wrong", cell.wrong ? Json(*cell.wrong) : Json()},
-            {"check", check_json(cell)}};
+            {"check", check_json(cell)},
+            {"traffic_per_call_by_rank", traffic_json(cell)}};
   for (const double sample : cell.samples(averaging)) json["samples_ns"].push_back(rounded(sample));
   if (cell.latency) json["latency_ns"] = latency_json(*cell.latency);
   return json;
@@ -55,7 +71,8 @@ Json row_json(const Row& row, Averaging averaging) {
           {"type", row.type.name},
           {"redop", row.reduction.name},
           {"root", row.root},
-          {"algorithm", row.algorithm},
+          {"algorithm", row.out_of_place.how().algorithm},
+          {"transport", row.out_of_place.how().transport},
           {"out_of_place", cell_json(row, row.out_of_place, averaging)},
           {"in_place", row.in_place ? cell_json(row, *row.in_place, averaging) : Json()}};
 }

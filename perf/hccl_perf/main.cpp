@@ -96,7 +96,7 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
 // -g: children of this process.
 int run_here(const Options& options) {
   const int ranks = options.processes * options.threads;
-  require_root(options, ranks);
+  require_ranks(options, ranks);
   require_memory(options, ranks, ranks, true);
   const std::optional<Baseline> baseline = prepare_results(options, ranks);
   Board board(ranks, shared_expected_bytes(options));
@@ -117,7 +117,7 @@ void require_launchable(const Options& options, const LaunchEnvironment& launch)
         " already has; leave -g out, use -t for several ranks per process, or give --standalone"));
   }
   require_communicator(launch, options.threads);
-  require_root(options, launch.size * options.threads);
+  require_ranks(options, launch.size * options.threads);
 }
 
 // One of a launcher's processes.

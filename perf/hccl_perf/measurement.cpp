@@ -43,7 +43,8 @@ Measurement::Measurement(const Options& options, Session& session, RankExchange&
       session_(session),
       exchange_(exchange),
       verification_(verification),
-      announce_(std::move(announce)) {}
+      announce_(std::move(announce)),
+      meter_(session.traffic_meter()) {}
 
 void Measurement::add_pass(const Cell& cell, CellResult& result) {
   announce_(Phase::filling);
@@ -56,6 +57,7 @@ void Measurement::complete(const Cell& cell, CellResult& result) {
   check(cell, result);
   warm_up(cell);
   time_cell(cell, result);
+  result.traffic = exchange_.gather(meter_.total());
   result.nanoseconds = result.passes[median_position(result.samples(options_.averaging))];
   if (options_.wants_latency()) {
     announce_(Phase::latency);
@@ -85,10 +87,11 @@ void Measurement::check(const Cell& cell, CellResult& result) {
   result.rounded = all.rounded;
 }
 
-// Nanoseconds that `iterations` calls take on this rank. Barriers between them do not count: ours
-// go through the communicator and would cost as much as a call.
+// Nanoseconds that `iterations` calls take on this rank. Barriers between them do not count, nor
+// what they send: ours go through the communicator and would cost as much as a call.
 double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
   double nanoseconds = 0;
+  meter_.start();
   Clock::time_point start = Clock::now();
   for (std::uint64_t i = 0; i < iterations; ++i) {
     session_.enqueue(cell.call);
@@ -96,11 +99,15 @@ double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
     session_.synchronize();
     if (!options_.barrier_between_calls()) continue;
     nanoseconds += nanoseconds_since(start);
+    meter_.pause();
     exchange_.barrier();
+    meter_.resume();
     start = Clock::now();
   }
   session_.synchronize();
-  return nanoseconds + nanoseconds_since(start);
+  nanoseconds += nanoseconds_since(start);
+  if (!options_.barrier_between_calls()) meter_.pause();
+  return nanoseconds;
 }
 
 AcrossRanks Measurement::time_iterations(const Cell& cell, std::uint64_t iterations) {

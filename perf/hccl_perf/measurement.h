@@ -30,11 +30,14 @@ struct CellResult {
   std::uint64_t iterations = 0;     // of the last timed pass
   std::vector<AcrossRanks> passes;  // nanoseconds per iteration of each timed pass
   AcrossRanks nanoseconds{};        // those of the median pass
+  std::vector<Traffic> traffic;     // of the last timed pass, by rank
   std::optional<Latency> latency;
   std::optional<std::uint64_t>
       wrong;                  // elements on all ranks and checked runs; none if nothing was checked
   std::uint64_t rounded = 0;  // likewise, those that are right but not bit by bit
 
+  // How its calls ran; nothing was measured yet: two empty names.
+  [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }
   // Nanoseconds per iteration of each timed pass.
   [[nodiscard]] std::vector<double> samples(Averaging averaging) const;
 };
@@ -66,6 +69,7 @@ class Measurement {
   RankExchange& exchange_;
   Verification& verification_;
   std::function<void(Phase)> announce_;
+  TrafficMeter meter_;
   std::uint64_t run_ = 0;  // numbers the checked runs, so that no two have the same data
   std::uint64_t own_wrong_ = 0;
 };

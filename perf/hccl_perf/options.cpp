@@ -73,6 +73,7 @@ void check_ranks(const Options& options) {
 }
 
 void choose_sizes(Options& options, const Written& written) {
+  if (options.plan_rank && !written.max_given) options.max_bytes = options.min_bytes;
   // A bound given alone takes the other along instead of making an empty sweep.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
   if (!written.max_given) options.max_bytes = std::max(options.min_bytes, options.max_bytes);
@@ -154,6 +155,8 @@ void finish(Options& options, const Written& written) {
   options.timeout = parse_seconds(written.timeout);
   choose_repeats(options, written);
   check_results(options);
+  if (options.plan_rank && options.collective->kind == CollectiveKind::send_receive)
+    throw UsageError("--plan: sendrecv is one step, to the next rank; give a collective");
 }
 
 }  // namespace

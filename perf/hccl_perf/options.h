@@ -8,6 +8,7 @@
 #include "statistics.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,7 +61,9 @@ struct Options {
   std::string plot_path;
   std::string baseline_path;      // a JSON file of an earlier run, to compare with
   double compare_threshold = 10;  // percent that a time must change to count
-  bool standalone = false;        // ignore the launcher's variables
+  std::optional<int> plan_rank;   // whose steps to print instead of measuring
+  bool plan_json = false;
+  bool standalone = false;  // ignore the launcher's variables
 
   [[nodiscard]] bool wants_latency() const { return latency || !json_path.empty(); }
   // What is known only at the end of the run is asked for.

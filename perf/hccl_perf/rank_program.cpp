@@ -4,6 +4,7 @@
 
 #include "host_facts.h"
 #include "measurement.h"
+#include "plan.h"
 #include "quantities.h"
 #include "reporter.h"
 #include "text.h"
@@ -40,11 +41,13 @@ class Sweep {
         workload_(session, *options.collective, options.max_bytes, options.types),
         measurement_(options, session, exchange_, verification_,
                      [this](Phase phase) { announce(phase); }) {
+    if (options.plan_rank) return;
     const std::vector<RankFacts> ranks = exchange_.gather(facts_of(session));
     if (place.rank == 0) reporter_.emplace(options, place.baseline, ranks);
   }
 
   void run() {
+    if (options_.plan_rank) return print_plan();
     for (std::uint64_t cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle)
       run_cycle();
     line_.phase = Phase::ending;
@@ -57,6 +60,15 @@ class Sweep {
   }
 
  private:
+  void print_plan() {
+    if (*options_.plan_rank == place_.rank) {
+      std::fputs(plans(options_, session_).c_str(), stdout);
+      std::fflush(stdout);
+    }
+    line_.phase = Phase::ending;
+    exchange_.barrier();
+  }
+
   // Timed passes of the same cell are as far apart as the sweep is long, so that what disturbs the
   // machine for a moment does not disturb all of them. A row is shown when its last pass is done.
   void run_cycle() {
@@ -85,7 +97,6 @@ class Sweep {
     row.type = each.type;
     row.reduction = each.reduction;
     row.root = each.root;
-    row.algorithm = algorithm_name();
     if (options_.collective->can_be_in_place()) row.in_place.emplace();
     return row;
   }
@@ -142,11 +153,14 @@ std::uint64_t shared_expected_bytes(const Options& options) {
   return shared ? options.max_bytes : 0;
 }
 
-void require_root(const Options& options, int ranks) {
-  if (options.collective->has_root && options.root >= ranks) {
-    throw UsageError(text("-r ", options.root, ": there ",
+void require_ranks(const Options& options, int ranks) {
+  const auto require = [&](const char* option, int rank) {
+    if (rank < ranks) return;
+    throw UsageError(text(option, ' ', rank, ": there ",
                           ranks == 1 ? "is only rank 0" : text("are only ranks 0 to ", ranks - 1)));
-  }
+  };
+  if (options.collective->has_root) require("-r", options.root);
+  if (options.plan_rank) require("--plan", *options.plan_rank);
 }
 
 void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all) {

@@ -30,7 +30,7 @@ struct RankOutcome {
                                    const Session::GetId& get_id);
 
 // Refuses a root that does not exist. Throws UsageError.
-void require_root(const Options& options, int ranks);
+void require_ranks(const Options& options, int ranks);
 
 // Refuses sizes for which `local_ranks` ranks have no memory on this machine. Throws UsageError.
 void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);

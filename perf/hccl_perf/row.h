@@ -27,7 +27,6 @@ struct Row {
   DataType type{};
   Reduction reduction{};
   int root = -1;
-  std::string algorithm;
   CellResult out_of_place;
   std::optional<CellResult> in_place;  // none for what cannot be in place
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collective.h"
+#include "traffic.h"
 
 #include <hccl.h>
 #include <synapse_api.h>
@@ -49,9 +50,13 @@ class Session {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] synDeviceId device() const { return device_; }
+  [[nodiscard]] hcclComm_t communicator() const { return communicator_; }
   [[nodiscard]] int module_id() const;
   [[nodiscard]] std::string device_name() const;
   [[nodiscard]] std::uint64_t free_device_memory() const;
+
+  // Counts what this rank's calls move.
+  [[nodiscard]] TrafficMeter traffic_meter() const { return {communicator_, rank_, ranks_}; }
 
   void enqueue(const Call& call);
   // Waits for all that is queued.

@@ -76,7 +76,7 @@ std::string table_header(const Options& options, int library, const std::vector<
       "", "", "", "", "");
   lines += format("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s %6s  %s\n", "size",
                   "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time",
-                  "algbw", "busbw", "#wrong", "algo");
+                  "algbw", "busbw", "#wrong", "algo  transport");
   lines += format("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %5s  %7s  %6s  %6s  %5s\n", "(B)",
                   "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)",
                   "(GB/s)", "");
@@ -91,7 +91,8 @@ std::string table_row(const Row& row, const Options& options) {
   line += cell_columns(row, row.out_of_place, options.averaging);
   line += row.in_place ? cell_columns(row, *row.in_place, options.averaging)
                        : format("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
-  line += text("  ", row.algorithm, "\n");
+  const Traffic how = row.out_of_place.how();
+  line += text("  ", how.algorithm, "  ", how.transport, "\n");
   if (!options.latency) return line;
   line += text("#   latency out-of-place ", latency_text(*row.out_of_place.latency), "\n");
   if (row.in_place)

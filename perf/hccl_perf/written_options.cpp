@@ -2,6 +2,7 @@
 // The options of nccl-tests and our own.
 #include "written_options.h"
 
+#include "launch_environment.h"
 #include "quantities.h"
 #include "text.h"
 
@@ -150,6 +151,24 @@ void add_result_options(CLI::App& app, Options& options) {
       ->group(group);
 }
 
+void add_plan_options(CLI::App& app, Options& options) {
+  const char* group = "Run";
+  const auto add = [&](const char* name, bool json, const char* description) {
+    app.add_option_function<int>(
+           name,
+           [&options, json](const int& rank) {
+             options.plan_rank = rank;
+             options.plan_json = json;
+           },
+           description)
+        ->type_name("RANK")
+        ->check(range(0, kMostRanks - 1))
+        ->group(group);
+  };
+  add("--plan", false, "measure nothing: print the steps of this rank for each row's call");
+  add("--plan-json", true, "the same as a JSON object on a line");
+}
+
 void add_run_options(CLI::App& app, Written& written) {
   const char* group = "Run";
   app.add_option("-T,--timeout", written.timeout,
@@ -206,6 +225,7 @@ void add_options(CLI::App& app, Options& options, Written& written) {
   add_timing_options(app, options, written);
   add_check_options(app, options, written);
   add_result_options(app, options);
+  add_plan_options(app, options);
   add_run_options(app, written);
   add_neutral_options(app);
 }

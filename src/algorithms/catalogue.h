@@ -10,8 +10,6 @@
 
 namespace hccl::algorithms {
 
-using schedule::Collective;
-
 // What a bound is a function of.
 struct Scale {
   double n = 1;      // ranks

@@ -10,7 +10,6 @@
 
 using namespace hccl;
 using namespace hccl::api;
-using node::Collective;
 using node::CollectiveCall;
 
 namespace {

@@ -137,6 +137,12 @@ bool read_strict(Config& config, const std::string& value) {
   return flag.has_value();
 }
 
+bool read_explain(Config& config, const std::string& value) {
+  const auto flag = parse_flag(value);
+  config.explain = flag.value_or(false);
+  return flag.has_value();
+}
+
 bool read_double_initialize(Config& config, const std::string& value) {
   const auto flag = parse_flag(value);
   if (flag) config.refuse_double_initialize = *flag;
@@ -158,6 +164,7 @@ constexpr std::array kVariables{
     Variable{"HCCL_NODE_ID", "", "a name of at most 64 printable characters", read_node_id},
     Variable{"HCCL_ALGO", "", "the name of an algorithm, e.g. ring or tree", read_algorithm},
     Variable{"HCCL_TRANSPORT", "", "the name of a transport, e.g. tcp or shm", read_transport},
+    Variable{"HCCL_EXPLAIN", "0", "0, 1, true or false", read_explain},
     Variable{"HCCL_SECRET", "", "any text", read_secret},
     Variable{"HCCL_INIT_TIMEOUT", "120", "seconds, e.g. 120 or 0.5 (0: never)", read_init_timeout},
     Variable{"HCCL_TIMEOUT", "1800", "seconds, e.g. 1800 or 0.5 (0: never)",

@@ -19,6 +19,7 @@ struct Config {
   std::optional<std::string> node_id;  // HCCL_NODE_ID: rehearses several nodes on one machine
   std::string algorithm;  // HCCL_ALGO: forces it between ranks; empty: as the planner has it
   std::string transport;  // HCCL_TRANSPORT: the only one that is used; empty: the best
+  bool explain = false;   // HCCL_EXPLAIN
   std::string secret;     // HCCL_SECRET: proves remote ranks in HCCL_COMM_ID mode
   std::chrono::milliseconds init_timeout{
       120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: never)

@@ -21,7 +21,7 @@ namespace hccl {
 namespace {
 
 // Bridges and tunnels of containers and virtual machines: other hosts cannot reach them.
-constexpr std::array<std::string_view, 4> kVirtual{"docker", "tunl", "virbr", "veth"};
+constexpr std::array<std::string_view, 3> kVirtual{"docker", "tunl", "virbr"};
 
 using Accept = std::function<bool(const Interface&)>;
 
@@ -100,6 +100,8 @@ std::vector<Interface> local_interfaces() {
 }
 
 bool is_virtual(const Interface& candidate) {
+  // One end of a pair: joins two hosts if it has an address of their subnet, else a container.
+  if (candidate.name.starts_with("veth")) return candidate.address.is_link_local();
   return std::ranges::any_of(
       kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });
 }

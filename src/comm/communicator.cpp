@@ -4,11 +4,13 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "comm/call_memory.h"
 #include "comm/collective_task.h"
 #include "comm/fabric_lane.h"
 #include "comm/fabric_messages.h"
 #include "comm/host_staging.h"
+#include "comm/plan_text.h"
 #include "comm/point_to_point_task.h"
 
 #include <algorithm>
@@ -150,6 +152,26 @@ void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall&
 void Communicator::exchange_on_fabric(std::uint64_t stream,
                                       std::span<const node::PointToPoint> calls) {
   fabric_->messages().exchange(stream, calls, device_->arena());
+}
+
+TrafficReport Communicator::traffic(std::optional<int> peer) const {
+  if (peer && (*peer < 0 || *peer >= size_ || *peer == rank_)) {
+    throw Error(hcclInvalidArgument, text("peer is ", *peer, ", for rank ", rank_, " of ", size_,
+                                          "; pass another rank of the communicator, or -1"));
+  }
+  if (!fabric_) return {size_ > 1 ? "node" : "copy", "memory"};
+  const Traffic& traffic = fabric_->traffic();
+  const transport::Counters moved = peer ? traffic.with(*peer) : traffic.with_all();
+  return {traffic.algorithm(), peer ? fabric_->transport_to(*peer) : fabric_->transports(),
+          moved.bytes_sent,    moved.bytes_received,
+          moved.sends,         moved.receives};
+}
+
+std::string Communicator::plan_of(Collective collective, std::uint64_t bytes, int root,
+                                  bool in_place, bool json) const {
+  const planner::Request request{collective, bytes, rank_, root, in_place};
+  if (!fabric_) return node_plan_text(request, size_, json);
+  return plan_text(fabric_->planner(), request, fabric_->transports(), json);
 }
 
 void Communicator::finalize() {

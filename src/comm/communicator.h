@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/self_messages.h"
 #include "comm/stage.h"
+#include "comm/traffic_report.h"
 #include "device/device.h"
 #include "node/engine.h"
 
@@ -74,6 +75,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] node::Engine& engine() const { return *engine_; }
   // Whether calls run as schedules over endpoints, and not in the engine.
   [[nodiscard]] bool has_fabric() const { return fabric_ != nullptr; }
+  // With one other rank, or with all. Throws Error for a rank that there is not.
+  [[nodiscard]] TrafficReport traffic(std::optional<int> peer) const;
+  // How this rank would run a call of `bytes` (of the message, or of one block), as plan_text() has
+  // it.
+  [[nodiscard]] std::string plan_of(Collective collective, std::uint64_t bytes, int root,
+                                    bool in_place, bool json) const;
   // On a stream's turn. Throws Error.
   void run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call);
   void exchange_on_fabric(std::uint64_t stream, std::span<const node::PointToPoint> calls);

@@ -8,14 +8,13 @@
 #include "base/text.h"
 #include "comm/fabric_lane.h"
 #include "comm/fabric_messages.h"
-#include "planner/planner.h"
 
 #include <algorithm>
 
 namespace hccl::comm {
 namespace {
 
-std::string transport_names() {
+std::string all_transports() {
   std::string names;
   for (const auto& factory : transport::transport_factories())
     names += text(names.empty() ? "" : ", ", factory.name);
@@ -26,13 +25,13 @@ std::string transport_names() {
 
 Fabric::Fabric(FabricOptions options)
     : options_(std::move(options)), messages_(std::make_unique<FabricMessages>(*this)) {
-  planner::check_algorithm(options_.algorithm);
+  planner::Planner::check(options_.algorithm);
   const auto named = [&](const auto& factory) { return factory.name == options_.transport; };
   if (!options_.transport.empty() &&
       std::ranges::none_of(transport::transport_factories(), named)) {
     throw Error(hcclInvalidArgument,
                 text("HCCL_TRANSPORT='", options_.transport, "' is no transport; set it to one of ",
-                     transport_names()));
+                     all_transports()));
   }
 }
 
@@ -58,8 +57,9 @@ std::vector<std::byte> Fabric::announce(const Secret& secret) {
 
 void Fabric::connect(const std::vector<std::vector<std::byte>>& announced,
                      topology::Topology topology, std::vector<std::string> rank_texts) {
-  topology_ = std::move(topology);
+  planner_.emplace(std::move(topology), options_.algorithm);
   rank_texts_ = std::move(rank_texts);
+  traffic_.resize(options_.size);
   for (int peer = 0; peer < options_.size; ++peer) {
     if (peer == options_.rank) {
       ways_.emplace_back();
@@ -67,6 +67,7 @@ void Fabric::connect(const std::vector<std::vector<std::byte>>& announced,
       ways_.push_back(choose_way(peer, announced[static_cast<std::size_t>(peer)]));
     }
   }
+  if (options_.explain) explain();
 }
 
 Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) const {
@@ -86,7 +87,7 @@ Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) c
       continue;
     }
     const transport::Reach reach = transport->reach(found->second);
-    if (reach.possible) return {transport.get(), found->second};
+    if (reach.possible) return {transport.get(), found->second, reasons};
     reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": ", reach.why_not);
   }
   throw Error(hcclInvalidUsage,
@@ -121,6 +122,21 @@ void Fabric::wake() {
 std::unique_ptr<transport::Endpoint> Fabric::open(int peer, transport::Channel channel) {
   const Way& way = ways_[static_cast<std::size_t>(peer)];
   return way.transport->open(peer, channel, way.address);
+}
+
+std::string Fabric::transport_to(int rank) const {
+  const Way& way = ways_[static_cast<std::size_t>(rank)];
+  return way.transport == nullptr ? "itself" : way.transport->name();
+}
+
+std::string Fabric::transports() const {
+  std::string names;
+  for (const auto& transport : transports_) {
+    const auto leads = [&](const Way& way) { return way.transport == transport.get(); };
+    if (std::ranges::any_of(ways_, leads))
+      names += text(names.empty() ? "" : "+", transport->name());
+  }
+  return names;
 }
 
 }  // namespace hccl::comm

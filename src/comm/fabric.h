@@ -5,9 +5,10 @@
 
 #include "base/secret.h"
 #include "base/waiter.h"
+#include "comm/traffic.h"
 #include "node/cores.h"
 #include "node/fault.h"
-#include "topology/topology.h"
+#include "planner/planner.h"
 #include "transport/registry.h"
 
 #include <atomic>
@@ -32,6 +33,7 @@ struct FabricOptions {
   std::string algorithm;  // forced, or empty
   std::string transport;
   std::string interfaces;                          // HCCL_SOCKET_IFNAME
+  bool explain = false;                            // HCCL_EXPLAIN
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
@@ -63,13 +65,17 @@ class Fabric {
 
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer, transport::Channel channel);
   [[nodiscard]] const FabricOptions& options() const { return options_; }
-  [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
+  [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] node::Fault& fault() const { return *fault_; }
   [[nodiscard]] WaitLadder ladder() const { return ladder_; }
   // "rank 3 (pid 41, host a)"
   [[nodiscard]] const std::string& rank_text(int rank) const {
     return rank_texts_[static_cast<std::size_t>(rank)];
   }
+  // The name of the transport to another rank, or to all, each once: "shm+tcp".
+  [[nodiscard]] std::string transport_to(int rank) const;
+  [[nodiscard]] std::string transports() const;
+  [[nodiscard]] Traffic& traffic() { return traffic_; }
   // True once in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
@@ -77,17 +83,20 @@ class Fabric {
   struct Way {
     transport::Transport* transport = nullptr;
     std::vector<std::byte> address;
+    std::string rejected;  // transports that come before it, and why they do not lead there
   };
+  void explain() const;
   [[nodiscard]] Way choose_way(int peer, std::span<const std::byte> announced) const;
 
   const FabricOptions options_;
   std::vector<std::unique_ptr<transport::Transport>> transports_;
   std::vector<Way> ways_;  // by rank
-  std::optional<topology::Topology> topology_;
+  std::optional<planner::Planner> planner_;
   std::vector<std::string> rank_texts_;
   node::Fault* fault_ = nullptr;
   WaitLadder ladder_ = WaitLadder::yielding();
   std::atomic<bool> hang_reported_{false};
+  Traffic traffic_;
   std::mutex lanes_mutex_;
   std::map<std::uint32_t, std::unique_ptr<FabricLane>> lanes_;
   std::unique_ptr<FabricMessages> messages_;

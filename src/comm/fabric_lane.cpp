@@ -13,34 +13,31 @@
 namespace hccl::comm {
 namespace {
 
-using schedule::Collective;
-
 constexpr std::size_t kCacheLine = 64;
 
-Collective collective_of(node::Collective collective) {
-  switch (collective) {
-    case node::Collective::all_reduce:
-      return Collective::all_reduce;
-    case node::Collective::broadcast:
-      return Collective::broadcast;
-    case node::Collective::all_gather:
-      return Collective::all_gather;
-    case node::Collective::reduce_scatter:
-      return Collective::reduce_scatter;
-    case node::Collective::reduce:
-      return Collective::reduce;
-    case node::Collective::all_to_all:
-      return Collective::all_to_all;
-    case node::Collective::barrier:
-      break;
-  }
-  return Collective::barrier;
+// As the API has it: the one lies where the other has this rank's part.
+bool in_place(const node::CollectiveCall& call, int rank, int ranks) {
+  const std::uint64_t own = node::chunk_bytes(call, ranks) * static_cast<std::uint64_t>(rank);
+  const bool in_output = call.collective == Collective::all_gather;
+  const bool in_input = call.collective == Collective::reduce_scatter;
+  return call.send + (in_input ? own : 0) == call.recv + (in_output ? own : 0);
 }
 
-// Parts of the buffers belong to ranks: those are not renumbered.
-bool has_parts(node::Collective collective) {
-  return collective == node::Collective::all_gather || collective == node::Collective::all_to_all ||
-         collective == node::Collective::reduce_scatter;
+executor::CallHeader header_of(const node::CollectiveCall& call, const planner::Plan& plan,
+                               std::uint64_t number) {
+  constexpr std::uint8_t kByNodes = 0x80;
+  const auto algorithm = plan.algorithm - algorithms::catalogue().data();
+  executor::CallHeader header;
+  header.collective = static_cast<std::uint8_t>(call.collective);
+  header.type = call.type;
+  header.operation = call.operation;
+  header.algorithm = static_cast<std::uint8_t>(algorithm | (plan.by_nodes ? kByNodes : 0));
+  header.number = number;
+  header.count = call.count;
+  header.root = call.root;
+  header.channels = static_cast<std::uint16_t>(plan.shape.channels);
+  header.pipeline = static_cast<std::uint16_t>(plan.shape.pipeline);
+  return header;
 }
 
 // Of the message, or of one block.
@@ -53,23 +50,23 @@ std::uint64_t block_elements(const node::CollectiveCall& call, int ranks) {
 // The endpoints of one channel, by the numbers of the schedule.
 class FabricLane::ChannelStreams final : public executor::Streams {
  public:
-  ChannelStreams(FabricLane& lane, std::uint32_t channel, bool by_node)
-      : lane_(lane), channel_(channel), by_node_(by_node) {}
+  ChannelStreams(FabricLane& lane, const schedule::Shape& shape)
+      : lane_(lane), channel_(shape.channel), collective_(shape.collective) {}
 
   transport::Endpoint& to(int rank) override {
     const int peer = number_of(rank);
-    auto& endpoint = lane_.endpoints_[{channel_, peer}];
-    if (!endpoint) endpoint = lane_.fabric_.open(peer, {lane_.ordinal_, channel_});
-    return *endpoint;
+    Stream& stream = lane_.endpoints_[{channel_, peer}];
+    if (!stream.endpoint) stream.endpoint = lane_.fabric_.open(peer, {lane_.ordinal_, channel_});
+    return *stream.endpoint;
   }
   int number_of(int rank) const override {
-    return by_node_ ? lane_.fabric_.topology().node_order()[static_cast<std::size_t>(rank)] : rank;
+    return lane_.fabric_.planner().rank_at(collective_, rank);
   }
 
  private:
   FabricLane& lane_;
   std::uint32_t channel_;
-  bool by_node_;
+  Collective collective_;
 };
 
 // All of one channel, in the order that they need each other.
@@ -77,14 +74,14 @@ struct FabricLane::Part {
   Part(FabricLane& lane, const planner::Plan& plan, const schedule::Shape& shape,
        const node::CollectiveCall& call, const executor::CallHeader& header, executor::Memory& send,
        executor::Memory& recv)
-      : schedule(lane.schedules_.get(*plan.algorithm, shape)),
+      : schedule(lane.schedules_.get(plan, shape)),
         chunking(
             shape, schedule, block_elements(call, shape.rank_count),
             static_cast<std::uint32_t>(
                 kCacheLine / std::max<std::size_t>(reduce::element_size(call.data_type()), 1))),
         scratch(lane.scratch(shape.channel,
                              chunking.scratch_elements() * reduce::element_size(call.data_type()))),
-        streams(lane, shape.channel, !has_parts(call.collective)),
+        streams(lane, shape),
         execution(schedule, chunking,
                   {&send, &recv, &scratch, call.data_type(),
                    call.reduction() == hcclAvg ? hcclSum : call.reduction()},
@@ -102,49 +99,33 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
   const FabricOptions& options = fabric_.options();
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
   const planner::Plan plan =
-      planner::make_plan(collective_of(call.collective), node::chunk_bytes(call, options.size),
-                         options.size, options.algorithm);
+      fabric_.planner().plan({call.collective, node::chunk_bytes(call, options.size), options.rank,
+                              call.root, in_place(call, options.rank, options.size)});
   naming_the_lost(
       fabric_, wait_set_, [&] { return node::describe(call); },
       [&] { run_channels(call, plan, send, recv); });
   if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
+  count_traffic(plan);
   ++calls_;
+}
+
+void FabricLane::count_traffic(const planner::Plan& plan) {
+  Traffic& traffic = fabric_.traffic();
+  for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted);
+  traffic.note_algorithm(plan.name());
 }
 
 void FabricLane::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
                               executor::Memory& send, executor::Memory& recv) {
-  const FabricOptions& options = fabric_.options();
-  const topology::Topology& topology = fabric_.topology();
-  const bool renumbered = !has_parts(call.collective);
-  const auto number = [&](int rank) { return renumbered ? topology.place_of(rank) : rank; };
-  schedule::Shape shape;
-  shape.collective = collective_of(call.collective);
-  shape.rank = number(options.rank);
-  shape.rank_count = options.size;
-  shape.root = call.root >= 0 ? number(call.root) : 0;
-  shape.channels = plan.channels;
-  shape.pipeline = plan.pipeline;
-  executor::CallHeader header;
-  header.collective = static_cast<std::uint8_t>(shape.collective);
-  header.type = call.type;
-  header.operation = call.operation;
-  header.algorithm = static_cast<std::uint8_t>(plan.algorithm - algorithms::catalogue().data());
-  header.number = calls_;
-  header.count = call.count;
-  header.root = call.root;
-  header.channels = static_cast<std::uint16_t>(plan.channels);
-  header.pipeline = static_cast<std::uint16_t>(plan.pipeline);
-  // In place as the API has it: the one lies where the other has this rank's part.
-  const std::uint64_t own =
-      node::chunk_bytes(call, options.size) * static_cast<std::uint64_t>(options.rank);
-  const bool in_output = call.collective == node::Collective::all_gather;
-  const bool in_input = call.collective == node::Collective::reduce_scatter;
-  shape.in_place = call.send + (in_input ? own : 0) == call.recv + (in_output ? own : 0);
+  const executor::CallHeader header = header_of(call, plan, calls_);
   std::vector<std::unique_ptr<Part>> parts;
   std::vector<executor::Execution*> executions;
-  for (shape.channel = 0; shape.channel < shape.channels; ++shape.channel) {
+  schedule::Shape shape = plan.shape;
+  for (; shape.channel < shape.channels; ++shape.channel) {
     parts.push_back(std::make_unique<Part>(*this, plan, shape, call, header, send, recv));
-    executions.push_back(&parts.back()->execution);
+    executor::Execution& execution = parts.back()->execution;
+    if (plan.by_nodes && !executions.empty()) execution.follow(*executions.back());
+    executions.push_back(&execution);
   }
   const auto doing = [&] {
     return text("op ", calls_, " of stream ", ordinal_, ", ", node::describe(call));

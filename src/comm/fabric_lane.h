@@ -18,7 +18,8 @@ namespace hccl::comm {
 // Its calls run one at a time, on the stream's turn.
 class FabricLane {
  public:
-  FabricLane(Fabric& fabric, std::uint32_t ordinal) : fabric_(fabric), ordinal_(ordinal) {}
+  FabricLane(Fabric& fabric, std::uint32_t ordinal)
+      : fabric_(fabric), ordinal_(ordinal), schedules_(fabric.planner()) {}
   FabricLane(const FabricLane&) = delete;
   FabricLane& operator=(const FabricLane&) = delete;
 
@@ -35,6 +36,7 @@ class FabricLane {
   void run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
                     executor::Memory& send, executor::Memory& recv);
   void average(const node::CollectiveCall& call, executor::Memory& recv) const;
+  void count_traffic(const planner::Plan& plan);
   [[nodiscard]] executor::PlainMemory scratch(std::uint32_t channel, std::uint64_t bytes);
 
   Fabric& fabric_;
@@ -42,7 +44,11 @@ class FabricLane {
   std::uint64_t calls_ = 0;
   transport::WaitSet wait_set_;
   planner::ScheduleCache schedules_;
-  std::map<std::pair<std::uint32_t, int>, std::unique_ptr<transport::Endpoint>> endpoints_;
+  struct Stream {
+    std::unique_ptr<transport::Endpoint> endpoint;
+    transport::Counters counted;
+  };
+  std::map<std::pair<std::uint32_t, int>, Stream> endpoints_;  // by channel and peer
   struct Scratch {
     std::unique_ptr<std::byte[]> bytes;
     std::uint64_t size = 0;

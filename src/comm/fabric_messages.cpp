@@ -23,7 +23,7 @@ constexpr std::size_t kPiece = std::size_t{256} << 10;
 
 CallHeader header_of(const PointToPoint& call) {
   CallHeader header;
-  header.collective = static_cast<std::uint8_t>(schedule::Collective::point_to_point);
+  header.collective = static_cast<std::uint8_t>(Collective::point_to_point);
   header.type = call.type;
   header.number = call.number;
   header.count = call.count;
@@ -55,6 +55,7 @@ class Item {
     if (header_moved_ < sizeof(CallHeader) || moved_ < call_.bytes()) return moved;
     if (call_.direction == Direction::send && !endpoint.flushed()) return moved;
     complete_ = true;
+    messages_.count(call_);
     messages_.way(call_).turn.store(call_.number + 1, std::memory_order_release);
     return true;
   }
@@ -168,6 +169,12 @@ transport::Endpoint& FabricMessages::endpoint(const PointToPoint& call) {
     chosen.endpoint = fabric_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
   }
   return *chosen.endpoint;
+}
+
+void FabricMessages::count(const PointToPoint& call) {
+  Way& done = way(call);
+  fabric_.traffic().add(*done.endpoint, done.counted);
+  fabric_.traffic().note_algorithm("point_to_point");
 }
 
 void FabricMessages::forget(std::uint64_t stream) {

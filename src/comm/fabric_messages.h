@@ -42,11 +42,14 @@ class FabricMessages {
   struct Way {
     std::atomic<std::uint64_t> turn{0};  // of the message with this number
     std::uint64_t numbered = 0;
-    std::unique_ptr<transport::Endpoint> endpoint;  // whose turn it is opens and uses it
+    // Whose turn it is opens and uses it.
+    std::unique_ptr<transport::Endpoint> endpoint;
+    transport::Counters counted{};
   };
   [[nodiscard]] Way& way(const node::PointToPoint& call);
   // Of a call whose turn it is. Throws Error.
   [[nodiscard]] transport::Endpoint& endpoint(const node::PointToPoint& call);
+  void count(const node::PointToPoint& call);
 
  private:
   void prepare();

@@ -56,6 +56,7 @@ FabricOptions fabric_options(const Config& settings, int rank, int size) {
   options.size = size;
   options.box = box_identity();
   options.algorithm = settings.algorithm;
+  options.explain = settings.explain;
   options.transport = settings.transport;
   options.interfaces = settings.socket_interfaces;
   options.operation_timeout = settings.operation_timeout;

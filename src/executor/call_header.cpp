@@ -9,8 +9,6 @@
 
 namespace hccl::executor {
 
-using schedule::Collective;
-
 CallHeader CallHeader::from(std::span<const std::byte> bytes) {
   CallHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -21,12 +19,11 @@ std::string describe(const CallHeader& call) {
   const auto collective = static_cast<Collective>(call.collective);
   if (collective == Collective::barrier) return "barrier()";
   const auto operation = static_cast<hcclRedOp_t>(call.operation);
-  const bool reduces = collective == Collective::all_reduce || collective == Collective::reduce ||
-                       collective == Collective::reduce_scatter;
-  const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
-  return text(schedule::name_of(collective), '(', call.count, ", ",
-              reduce::type_name(static_cast<hcclDataType_t>(call.type)), reduces ? ", " : "",
-              reduces ? reduce::operation_name(operation) : "", rooted ? ", root " : "",
+  const bool folds = reduces(collective);
+  const bool rooted = has_root(collective);
+  return text(name_of(collective), '(', call.count, ", ",
+              reduce::type_name(static_cast<hcclDataType_t>(call.type)), folds ? ", " : "",
+              folds ? reduce::operation_name(operation) : "", rooted ? ", root " : "",
               rooted ? std::to_string(call.root) : "", ')');
 }
 

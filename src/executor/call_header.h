@@ -3,7 +3,7 @@
 // compares it with its own before it takes any data.
 #pragma once
 
-#include "schedule/shape.h"
+#include "base/collective.h"
 
 #include <hccl_types.h>
 

@@ -30,6 +30,7 @@ Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunkin
 }
 
 bool Execution::advance() {
+  if (held()) return false;
   bool moved = false;
   while (!complete() && (move_flows() || step_over())) moved = true;
   return moved;
@@ -128,6 +129,7 @@ bool Execution::take_header(Link& link) {
 }
 
 void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) const {
+  if (held()) return;
   const auto add = [&](const Flow& flow, bool receives) {
     if (flow.link == nullptr || flow.complete()) return;
     const bool held_up = flow.allowed() == flow.moved && !(receives && wants_header(flow));
@@ -143,6 +145,7 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
 
 std::vector<int> Execution::awaited() const {
   std::vector<int> peers;
+  if (held()) return peers;
   for (const auto* flows : {&receives_, &sends_}) {
     for (const Flow& flow : *flows) {
       if (flow.link == nullptr || flow.complete() || flow.allowed() == flow.moved) continue;

@@ -33,6 +33,10 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
+  // Begins only once `earlier`, another channel of the call, has left its first step, so that the
+  // two use different ways at a time. Before the first advance().
+  void follow(const Execution& earlier) { earlier_ = &earlier; }
+
   // Moves what can be moved now; returns whether anything was. Throws PeerLost, and
   // Error(hcclInvalidUsage) where a peer makes another call: nothing of that peer has been taken.
   bool advance();
@@ -43,6 +47,7 @@ class Execution {
   [[nodiscard]] std::vector<int> awaited() const;
 
  private:
+  [[nodiscard]] bool held() const { return earlier_ != nullptr && earlier_->step_ == 0; }
   void begin_step();
   [[nodiscard]] bool step_over();
   [[nodiscard]] Link& link_to(int peer);
@@ -60,6 +65,7 @@ class Execution {
   const CallHeader header_;
   const int rank_;
   Streams& streams_;
+  const Execution* earlier_ = nullptr;
   std::size_t step_ = 0;
   std::deque<Link> links_;  // where they are they stay
   std::vector<Flow> sends_, receives_;

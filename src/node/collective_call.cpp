@@ -22,30 +22,10 @@ std::uint64_t recv_bytes(const CollectiveCall& call, int ranks) {
   return chunk_bytes(call, ranks) * static_cast<std::uint64_t>(recv_chunks(call, ranks));
 }
 
-const char* collective_name(Collective collective) {
-  switch (collective) {
-    case Collective::barrier:
-      return "barrier";
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::all_to_all:
-      return "all_to_all";
-  }
-  return "unknown collective";
-}
-
 std::string describe(const CollectiveCall& call) {
   if (call.collective == Collective::barrier) return "barrier()";
-  std::string described = text(collective_name(call.collective), "(", call.count, ", ",
-                               reduce::type_name(call.data_type()));
+  std::string described =
+      text(name_of(call.collective), "(", call.count, ", ", reduce::type_name(call.data_type()));
   if (call.reduction() != hcclOpNone) {
     described += text(", ", reduce::operation_name(call.reduction()));
   }

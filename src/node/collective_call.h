@@ -2,22 +2,14 @@
 // A validated request for one collective, as it waits on a stream.
 #pragma once
 
+#include "base/collective.h"
+
 #include <hccl_types.h>
 
 #include <cstdint>
 #include <string>
 
 namespace hccl::node {
-
-enum class Collective : std::uint8_t {
-  barrier = 1,
-  all_reduce,
-  broadcast,
-  all_gather,
-  reduce_scatter,
-  reduce,
-  all_to_all
-};
 
 struct CollectiveCall {
   Collective collective = Collective::barrier;
@@ -74,14 +66,10 @@ class CallsAhead {
 // the whole where there are no parts.
 [[nodiscard]] std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] inline int send_chunks(const CollectiveCall& call, int ranks) {
-  const bool parts =
-      call.collective == Collective::reduce_scatter || call.collective == Collective::all_to_all;
-  return parts ? ranks : 1;
+  return has_blocks_in_input(call.collective) ? ranks : 1;
 }
 [[nodiscard]] inline int recv_chunks(const CollectiveCall& call, int ranks) {
-  const bool parts =
-      call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
-  return parts ? ranks : 1;
+  return has_blocks_in_output(call.collective) ? ranks : 1;
 }
 
 // Bytes of the buffers of a rank that sends, and of one that receives, in a call among `ranks`.
@@ -101,8 +89,6 @@ class CallsAhead {
 [[nodiscard]] inline int receivers(const CollectiveCall& call, int ranks) {
   return call.collective == Collective::reduce ? 1 : ranks;
 }
-
-[[nodiscard]] const char* collective_name(Collective collective);
 
 // "all_reduce(1025, float, sum)"
 [[nodiscard]] std::string describe(const CollectiveCall& call);

@@ -56,6 +56,7 @@ void Engine::store_eager_result(const Operation& op) {
   const std::span<const std::byte*> sources(payloads.data(), static_cast<std::size_t>(size_));
   switch (op.call.collective) {
     case Collective::barrier:
+    case Collective::point_to_point:  // exchange.h
       break;
     case Collective::all_to_all:
       for (std::size_t rank = 0; rank < sources.size(); ++rank) {

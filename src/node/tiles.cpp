@@ -127,6 +127,7 @@ void Engine::run_tile(Operation& op, std::uint32_t number) {
   };
   switch (op.call.collective) {
     case Collective::barrier:
+    case Collective::point_to_point:
     case Collective::all_to_all:
       return;
     case Collective::all_reduce:

@@ -1,74 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table, and reading what is forced.
+// The choice for a call, and reading what is forced.
 #include "planner/planner.h"
 
+#include "algorithms/hierarchical.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "planner/table.h"
 
 #include <algorithm>
-#include <limits>
-#include <string_view>
-#include <vector>
 
 namespace hccl::planner {
 namespace {
 
 using algorithms::Algorithm;
-using schedule::Collective;
 
-constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kPipelinePiece = 128 << 10;
 constexpr std::uint64_t kMostPipeline = 64;
 
-// The first row that fits counts.
-struct Row {
-  Collective collective;
-  std::uint64_t most_bytes;
-  std::string_view algorithm;
-};
+// Channels of a call by nodes follow each other through its phases.
+constexpr std::uint64_t kPhasedPiece = 1 << 20;
+constexpr std::uint64_t kMostPhasedChannels = 4;
 
-// Small messages go by few hops, large ones by as little data as can be. Where latency and data
-// weigh the same, docs/explanation/schedules.md tells.
-constexpr Row kTable[] = {
-    {Collective::all_reduce, 32 << 10, "halving_doubling"},
-    {Collective::all_reduce, kAny, "ring"},
-    {Collective::reduce_scatter, 16 << 10, "halving_doubling"},
-    {Collective::reduce_scatter, kAny, "ring"},
-    {Collective::all_gather, 16 << 10, "halving_doubling"},
-    {Collective::all_gather, kAny, "ring"},
-    {Collective::broadcast, 64 << 10, "tree"},
-    {Collective::broadcast, kAny, "chain"},
-    {Collective::reduce, 64 << 10, "tree"},
-    {Collective::reduce, kAny, "chain"},
-    {Collective::all_to_all, kAny, "pairwise"},
-    {Collective::barrier, kAny, "dissemination"},
-    {Collective::point_to_point, kAny, "point_to_point"},
-};
-
-std::string_view chosen(Collective collective, std::uint64_t bytes) {
-  for (const Row& row : kTable) {
-    if (row.collective == collective && bytes <= row.most_bytes) return row.algorithm;
-  }
-  return {};
+bool keeps_numbers(Collective collective) {
+  return has_blocks_in_input(collective) || has_blocks_in_output(collective);
 }
 
-}  // namespace
-
-Plan make_plan(Collective collective, std::uint64_t bytes, int ranks, const std::string& forced) {
-  Plan plan;
-  plan.algorithm = algorithms::find(forced, collective);
-  if (plan.algorithm == nullptr)
-    plan.algorithm = algorithms::find(chosen(collective, bytes), collective);
-  if (plan.algorithm->name != "tree") return plan;
-  // One tree for each half of the data.
-  plan.channels = ranks > 2 && bytes > kPipelinePiece ? 2 : 1;
-  plan.pipeline = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(bytes / plan.channels / kPipelinePiece, 1, kMostPipeline));
-  return plan;
+std::uint32_t pieces(std::uint64_t bytes, std::uint64_t piece, std::uint64_t most) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(bytes / piece, 1, most));
 }
 
-void check_algorithm(const std::string& name) {
-  if (name.empty()) return;
+std::vector<std::string_view> names() {
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : algorithms::catalogue()) {
     const bool general = algorithm.collective != Collective::point_to_point &&
@@ -76,11 +37,81 @@ void check_algorithm(const std::string& name) {
     if (general && std::ranges::find(names, algorithm.name) == names.end())
       names.push_back(algorithm.name);
   }
-  if (std::ranges::find(names, name) != names.end()) return;
+  names.push_back(Plan::kByNodes);
+  return names;
+}
+
+}  // namespace
+
+Planner::Planner(topology::Topology topology, std::string forced)
+    : topology_(std::move(topology)), forced_(std::move(forced)) {
+  check(forced_);
+  for (const auto& ranks : topology_.nodes())
+    node_sizes_.push_back(static_cast<std::int32_t>(ranks.size()));
+}
+
+void Planner::check(const std::string& forced) {
+  const std::vector<std::string_view> known = names();
+  if (forced.empty() || std::ranges::find(known, forced) != known.end()) return;
   std::string list;
-  for (const std::string_view one : names) list += text(list.empty() ? "" : ", ", one);
+  for (const std::string_view one : known) list += text(list.empty() ? "" : ", ", one);
   throw Error(hcclInvalidArgument,
-              text("HCCL_ALGO='", name, "' is no algorithm; set it to one of ", list));
+              text("HCCL_ALGO='", forced, "' is no algorithm; set it to one of ", list));
+}
+
+bool Planner::goes_by_nodes(const Request& request) const {
+  if (request.collective != Collective::all_reduce || topology_.is_one_node()) return false;
+  if (forced_ == Plan::kByNodes) return true;
+  const bool even = std::ranges::all_of(
+      node_sizes_, [&](std::int32_t size) { return size == node_sizes_.front(); });
+  return forced_.empty() && even && node_sizes_.front() > 1 &&
+         planner::goes_by_nodes(request.bytes, topology_.ranks());
+}
+
+Plan Planner::plan(const Request& request) const {
+  Plan plan;
+  plan.shape.collective = request.collective;
+  plan.shape.in_place = request.in_place;
+  plan.shape.rank = place_of(request.collective, request.rank);
+  plan.shape.rank_count = topology_.ranks();
+  plan.shape.root = has_root(request.collective) ? place_of(request.collective, request.root) : 0;
+  if (goes_by_nodes(request)) {
+    const auto rails = static_cast<std::uint64_t>(std::ranges::min(node_sizes_));
+    plan.by_nodes = true;
+    plan.algorithm = &algorithm_for(request.collective, request.bytes / rails,
+                                    static_cast<int>(node_sizes_.size()));
+    plan.shape.channels = pieces(request.bytes, kPhasedPiece, kMostPhasedChannels);
+    return plan;
+  }
+  plan.algorithm = algorithms::find(forced_, request.collective);
+  if (plan.algorithm == nullptr)
+    plan.algorithm = &algorithm_for(request.collective, request.bytes, topology_.ranks());
+  if (plan.algorithm->name != "tree") return plan;
+  // One tree for each half of the data.
+  plan.shape.channels = topology_.ranks() > 2 && request.bytes > kPipelinePiece ? 2 : 1;
+  plan.shape.pipeline = pieces(request.bytes / plan.shape.channels, kPipelinePiece, kMostPipeline);
+  return plan;
+}
+
+schedule::Schedule Planner::build(const Plan& plan, const schedule::Shape& shape) const {
+  if (!plan.by_nodes) return plan.algorithm->build(shape);
+  return algorithms::hierarchical_all_reduce(shape, node_sizes_, *plan.algorithm);
+}
+
+schedule::Schedule Planner::in_program_numbers(const Plan& plan,
+                                               schedule::Schedule schedule) const {
+  for (schedule::Transfer& transfer : schedule.transfers)
+    transfer.peer = rank_at(plan.shape.collective, transfer.peer);
+  return schedule;
+}
+
+int Planner::place_of(Collective collective, int rank) const {
+  return keeps_numbers(collective) ? rank : topology_.place_of(rank);
+}
+
+int Planner::rank_at(Collective collective, int place) const {
+  return keeps_numbers(collective) ? place
+                                   : topology_.node_order()[static_cast<std::size_t>(place)];
 }
 
 }  // namespace hccl::planner

@@ -1,28 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm a call between ranks runs by: from a table of sizes, or as HCCL_ALGO says. Pure;
-// the same on all ranks.
+// How a call between ranks runs: its algorithm, from a table of sizes or as HCCL_ALGO says, and the
+// shape of its schedules. Pure; the same on all ranks.
 #pragma once
 
 #include "algorithms/catalogue.h"
+#include "topology/topology.h"
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace hccl::planner {
 
-struct Plan {
-  const algorithms::Algorithm* algorithm = nullptr;
-  std::uint32_t channels = 1;
-  std::uint32_t pipeline = 1;
+struct Request {
+  Collective collective = Collective::barrier;
+  std::uint64_t bytes = 0;  // of the message, or of one block
+  int rank = 0;
+  int root = 0;
+  bool in_place = false;
 };
 
-// `bytes`: of the message, or of one block. `forced`: a name of the catalogue, which counts for the
-// collectives it offers; empty: none.
-[[nodiscard]] Plan make_plan(schedule::Collective collective, std::uint64_t bytes, int ranks,
-                             const std::string& forced);
+struct Plan {
+  const algorithms::Algorithm* algorithm = nullptr;
+  // On each node first and last; the algorithm is that across nodes.
+  bool by_nodes = false;
+  // Of the rank in the first of the shape's channels.
+  schedule::Shape shape;
 
-// Throws Error(hcclInvalidArgument) naming HCCL_ALGO and the names there are, unless `name` is one
-// or empty.
-void check_algorithm(const std::string& name);
+  [[nodiscard]] std::string_view name() const { return by_nodes ? kByNodes : algorithm->name; }
+  static constexpr std::string_view kByNodes = "hierarchical";
+};
+
+class Planner {
+ public:
+  // `forced`: an algorithm's name, which counts for the collectives that it has; or empty. Throws
+  // Error(hcclInvalidArgument) naming HCCL_ALGO and the names there are for any other.
+  Planner(topology::Topology topology, std::string forced);
+  // The same without a planner.
+  static void check(const std::string& forced);
+
+  [[nodiscard]] Plan plan(const Request& request) const;
+  // For a shape of the plan: of any rank and channel.
+  [[nodiscard]] schedule::Schedule build(const Plan& plan, const schedule::Shape& shape) const;
+
+  // Schedules of messages and roots number ranks node by node; where parts of buffers belong to
+  // ranks they keep the program's numbers.
+  [[nodiscard]] int place_of(Collective collective, int rank) const;
+  [[nodiscard]] int rank_at(Collective collective, int place) const;
+
+  // A schedule of the plan with the program's numbers for peers.
+  [[nodiscard]] schedule::Schedule in_program_numbers(const Plan& plan,
+                                                      schedule::Schedule schedule) const;
+
+  [[nodiscard]] const topology::Topology& topology() const { return topology_; }
+
+ private:
+  [[nodiscard]] bool goes_by_nodes(const Request& request) const;
+
+  const topology::Topology topology_;
+  const std::string forced_;
+  std::vector<std::int32_t> node_sizes_;
+};
 
 }  // namespace hccl::planner

@@ -3,10 +3,9 @@
 
 namespace hccl::planner {
 
-const schedule::Schedule& ScheduleCache::get(const algorithms::Algorithm& algorithm,
-                                             const schedule::Shape& shape) {
-  auto& found = schedules_[&algorithm][shape];
-  if (!found) found = std::make_unique<schedule::Schedule>(algorithm.build(shape));
+const schedule::Schedule& ScheduleCache::get(const Plan& plan, const schedule::Shape& shape) {
+  auto& found = schedules_[{plan.algorithm, plan.by_nodes}][shape];
+  if (!found) found = std::make_unique<schedule::Schedule>(planner_.build(plan, shape));
   return *found;
 }
 

@@ -3,25 +3,28 @@
 // own.
 #pragma once
 
-#include "algorithms/catalogue.h"
+#include "planner/planner.h"
 
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 namespace hccl::planner {
 
-// Of one lane; one thread at a time.
+// Of one lane; one thread at a time. The planner outlives it.
 class ScheduleCache {
  public:
-  // Good until the cache goes.
-  [[nodiscard]] const schedule::Schedule& get(const algorithms::Algorithm& algorithm,
-                                              const schedule::Shape& shape);
+  explicit ScheduleCache(const Planner& planner) : planner_(planner) {}
+
+  // Of a shape of the plan. Good until the cache goes.
+  [[nodiscard]] const schedule::Schedule& get(const Plan& plan, const schedule::Shape& shape);
 
  private:
   using ByShape = std::unordered_map<schedule::Shape, std::unique_ptr<schedule::Schedule>>;
 
-  std::map<const algorithms::Algorithm*, ByShape> schedules_;
+  const Planner& planner_;
+  std::map<std::pair<const algorithms::Algorithm*, bool>, ByShape> schedules_;
 };
 
 }  // namespace hccl::planner

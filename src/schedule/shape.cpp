@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and hashes of shapes.
+// What a shape has, and its hash.
 #include "schedule/shape.h"
 
-#include <array>
-
 namespace hccl::schedule {
-
-const char* name_of(Collective collective) {
-  constexpr std::array kNames = {"barrier",        "all_reduce", "broadcast",  "all_gather",
-                                 "reduce_scatter", "reduce",     "all_to_all", "point_to_point"};
-  return kNames.at(static_cast<std::size_t>(collective));
-}
 
 bool Shape::has_input() const {
   if (collective == Collective::barrier) return false;

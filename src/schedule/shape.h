@@ -2,25 +2,13 @@
 // All that an algorithm may look at when it makes a schedule: the key under which one is kept.
 #pragma once
 
+#include "base/collective.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 
 namespace hccl::schedule {
-
-// point_to_point: rank 0 sends its message to rank 1.
-enum class Collective : std::uint8_t {
-  barrier,
-  all_reduce,
-  broadcast,
-  all_gather,
-  reduce_scatter,
-  reduce,
-  all_to_all,
-  point_to_point
-};
-
-[[nodiscard]] const char* name_of(Collective collective);
 
 // Ranks are 0 .. rank_count - 1 whatever they are called outside. in_place: the rank's input and
 // output share memory, as the API allows for its collective; ranks of one call need not agree on
@@ -37,12 +25,10 @@ struct Shape {
 
   // The API's buffers in blocks: one for the whole message, or one for each rank.
   [[nodiscard]] std::uint32_t blocks_in_input() const {
-    const bool parts = collective == Collective::reduce_scatter;
-    return parts || collective == Collective::all_to_all ? ranks() : 1;
+    return has_blocks_in_input(collective) ? ranks() : 1;
   }
   [[nodiscard]] std::uint32_t blocks_in_output() const {
-    const bool parts = collective == Collective::all_gather;
-    return parts || collective == Collective::all_to_all ? ranks() : 1;
+    return has_blocks_in_output(collective) ? ranks() : 1;
   }
   // Whether the rank's buffers mean anything: only a broadcast's root has input, only a reduce's
   // root has output.

@@ -28,6 +28,8 @@ inline constexpr std::array kExpectedSymbols = std::to_array<std::string_view>({
     "hcclDeviceInit",
     "hcclEmulationHostView",
     "hcclEmulationLaunch",
+    "hcclEmulationPlan",
+    "hcclEmulationTraffic",
     "hcclGetErrorString",
     "hcclGetLastErrorMessage",
     "hcclGetUniqueId",

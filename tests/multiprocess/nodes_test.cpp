@@ -59,7 +59,7 @@ std::vector<Case> layouts() {
 std::vector<Case> forced() {
   std::vector<Case> cases;
   for (const char* algorithm :
-       {"ring", "tree", "halving_doubling", "direct", "one_shot", "chain"}) {
+       {"ring", "tree", "halving_doubling", "direct", "one_shot", "chain", "hierarchical"}) {
     for (const Collective collective : kCollectives) {
       if (!reduces(collective)) continue;
       cases.push_back({collective, "aabb", algorithm});
@@ -72,6 +72,40 @@ std::vector<Case> forced() {
   return cases;
 }
 
+// Messages that are cut: into channels that follow each other through their phases, trees, pieces.
+class LargeMessage : public testing::TestWithParam<const char*> {};
+
+TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
+  Operation operation;
+  operation.count = (3 << 20) / 4 + 1;
+  operation.nodes = {"a", "a", "b", "b", "c", "c"};
+  operation.algorithm = GetParam();
+  RankOptions options;
+  options.seconds = 150;
+  options.comm_id = true;
+  if (!operation.algorithm.empty()) options.environment = {{"HCCL_ALGO", operation.algorithm}};
+  const auto reduce = [&](World& world) {
+    setenv("HCCL_NODE_ID", operation.nodes[static_cast<std::size_t>(world.rank)].c_str(), 1);
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    for (const bool in_place : {false, true}) {
+      Operation own = operation;
+      own.in_place = in_place;
+      OperationRun run(session, group, own);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        succeed(run.queue(stream));
+        succeed(synStreamSynchronize(stream));
+      }
+      run.verify();
+    }
+    session.finish();
+  };
+  EXPECT_EQ(failures(run_ranks(6, reduce, options)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, LargeMessage,
+                         testing::Values("", "ring", "tree", "halving_doubling", "direct"));
 INSTANTIATE_TEST_SUITE_P(Layouts, OnNodes, testing::ValuesIn(layouts()));
 INSTANTIATE_TEST_SUITE_P(Forced, OnNodes, testing::ValuesIn(forced()));
 

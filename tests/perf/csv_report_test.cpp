@@ -50,6 +50,7 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
   EXPECT_EQ(first.at("redop"), "max");
   EXPECT_EQ(first.at("root"), "-1");
   EXPECT_EQ(first.at("algorithm"), "node");
+  EXPECT_EQ(first.at("transport"), "memory");
   EXPECT_EQ(first.at("placement"), "out_of_place");
   EXPECT_EQ(first.at("iterations"), "20");
   EXPECT_EQ(first.at("time_ns"), "2000.0");
@@ -79,9 +80,10 @@ TEST(CsvReport, LeavesOutWhatCannotBeInPlaceAndWhatWasNotChecked) {
 TEST(CsvReport, QuotesFieldsThatNeedIt) {
   const Options options = sample_options("all_reduce");
   Row row = sample_row("all_reduce", 4096, {2000});
-  row.algorithm = R"(ring, "two" trees)";
-  EXPECT_NE(csv_text(sample_results(options, {row})).find(R"(,"ring, ""two"" trees",out_of_place)"),
-            std::string::npos);
+  row.out_of_place.traffic = {sample_traffic(R"(ring, "two" trees)", "tcp")};
+  EXPECT_NE(
+      csv_text(sample_results(options, {row})).find(R"(,"ring, ""two"" trees",tcp,out_of_place)"),
+      std::string::npos);
 }
 
 TEST(CsvReport, IsTheSameInEveryLocale) {

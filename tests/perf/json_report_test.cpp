@@ -42,6 +42,7 @@ TEST(JsonReport, HoldsTheRowInNanoseconds) {
   EXPECT_EQ(found["type"], "bfloat16");
   EXPECT_EQ(found["redop"], "max");
   EXPECT_EQ(found["algorithm"], "node");
+  EXPECT_EQ(found["transport"], "memory");
   const auto& cell = found["out_of_place"];
   EXPECT_EQ(cell["iterations"], 20);
   EXPECT_EQ(cell["time_ns"], 2000.0);
@@ -67,6 +68,23 @@ TEST(JsonReport, SaysHowTheElementsAgree) {
   row.in_place->wrong = 1;
   EXPECT_TRUE(cells()["out_of_place"]["check"].is_null());
   EXPECT_TRUE(cells()["in_place"]["check"].is_null());
+}
+
+TEST(JsonReport, TellsForEachRankWhatACallMoves) {
+  const Options options = sample_options("all_reduce");
+  Row row = sample_row("all_reduce", 4096, {1000});
+  Traffic& one = row.out_of_place.traffic[2];
+  one.bytes_sent = 20 * 6144;
+  one.receives = 30;
+  one.peers = 2;
+  const auto cells =
+      nlohmann::json::parse(json_text(sample_results(options, {row})))["rows"][0]["out_of_place"];
+  const auto& by_rank = cells["traffic_per_call_by_rank"];
+  ASSERT_EQ(by_rank.size(), 4U);
+  EXPECT_EQ(by_rank[2]["bytes_sent"], 6144);
+  EXPECT_EQ(by_rank[2]["receives"], 1.5);
+  EXPECT_EQ(by_rank[2]["peers"], 2);
+  EXPECT_EQ(by_rank[3]["bytes_sent"], 0);
 }
 
 TEST(JsonReport, IsTheSameInEveryLocale) {

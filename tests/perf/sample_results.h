@@ -22,12 +22,20 @@ inline Options sample_options(const char* collective) {
   return options;
 }
 
+inline Traffic sample_traffic(const char* algorithm = "node", const char* transport = "memory") {
+  Traffic traffic;
+  std::strcpy(traffic.algorithm, algorithm);
+  std::strcpy(traffic.transport, transport);
+  return traffic;
+}
+
 // Every pass took `nanoseconds` on every rank.
 inline CellResult sample_cell(const std::vector<double>& nanoseconds) {
   CellResult cell;
   cell.iterations = 20;
   for (const double each : nanoseconds) cell.passes.push_back(across_ranks({each, each}));
   cell.nanoseconds = cell.passes[median_position(nanoseconds)];
+  cell.traffic.assign(4, sample_traffic());
   cell.wrong = 0;
   return cell;
 }
@@ -41,7 +49,6 @@ inline Row sample_row(const char* collective, std::uint64_t bytes,
   row.reduction = row.collective->reduces ? kReductions[hcclMax] : kNoReduction;
   row.root = root;
   row.counts = row.collective->counts(bytes, row.type, row.ranks);
-  row.algorithm = "node";
   row.out_of_place = sample_cell(nanoseconds);
   row.in_place = sample_cell(nanoseconds);
   return row;

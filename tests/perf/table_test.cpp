@@ -2,6 +2,8 @@
 // The table's lines, as scripts written for nccl-tests read them.
 #include "table.h"
 
+#include "sample_results.h"
+
 #include <cstring>
 #include <sstream>
 
@@ -14,6 +16,7 @@ CellResult cell(double nanoseconds, std::uint64_t wrong) {
   CellResult result;
   result.iterations = 20;
   result.nanoseconds = across_ranks({nanoseconds, nanoseconds});
+  result.traffic = {sample_traffic("ring", "shm+tcp")};
   result.wrong = wrong;
   return result;
 }
@@ -25,7 +28,6 @@ Row all_reduce_row() {
   row.type = kDataTypes[hcclFloat32];
   row.reduction = kReductions[hcclSum];
   row.counts = row.collective->counts(1 << 20, row.type, row.ranks);
-  row.algorithm = "node";
   row.out_of_place = cell(1'000'000, 0);
   row.in_place = cell(500'000, 3);
   return row;
@@ -46,11 +48,11 @@ std::vector<std::string> words(const std::string& line) {
   return found;
 }
 
-TEST(TableRow, HasTheColumnsOfNcclTestsAndTheAlgorithm) {
+TEST(TableRow, HasTheColumnsOfNcclTestsTheAlgorithmAndTheTransport) {
   EXPECT_EQ(table_row(all_reduce_row(), options()),
             "     1048576        262144     float     sum      -1"
             "   1000.0    1.05    1.84      0"
-            "    500.0    2.10    3.67      3  node\n");
+            "    500.0    2.10    3.67      3  ring  shm+tcp\n");
 }
 
 TEST(TableRow, KeepsTimesInSevenCharacters) {
@@ -67,7 +69,7 @@ TEST(TableRow, ShowsWhatWasNotCheckedOrNotRunAsNotAvailable) {
   row.out_of_place.wrong.reset();
   row.in_place.reset();
   const auto found = words(table_row(row, options()));
-  ASSERT_EQ(found.size(), 14U);
+  ASSERT_EQ(found.size(), 15U);
   EXPECT_EQ(found[8], "N/A");
   for (int column = 9; column <= 12; ++column)
     EXPECT_EQ(found[static_cast<std::size_t>(column)], "N/A");

@@ -30,10 +30,10 @@ AllRanks build_all(const schedule::Shape& shape, const Build& build, bool mixed 
 }
 
 [[nodiscard]] inline std::string describe(const schedule::Shape& shape) {
-  return std::string(schedule::name_of(shape.collective)) + " of " +
-         std::to_string(shape.rank_count) + " ranks, root " + std::to_string(shape.root) +
-         ", channel " + std::to_string(shape.channel) + " of " + std::to_string(shape.channels) +
-         ", pipeline " + std::to_string(shape.pipeline) + (shape.in_place ? ", in place" : "");
+  return std::string(name_of(shape.collective)) + " of " + std::to_string(shape.rank_count) +
+         " ranks, root " + std::to_string(shape.root) + ", channel " +
+         std::to_string(shape.channel) + " of " + std::to_string(shape.channels) + ", pipeline " +
+         std::to_string(shape.pipeline) + (shape.in_place ? ", in place" : "");
 }
 
 }  // namespace hccl::test

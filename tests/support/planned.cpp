@@ -8,10 +8,9 @@
 namespace hccl::test {
 namespace {
 
-schedule::Collective reduction_of(Collective collective) {
-  if (collective == Collective::reduce_scatter) return schedule::Collective::reduce_scatter;
-  return collective == Collective::reduce ? schedule::Collective::reduce
-                                          : schedule::Collective::all_reduce;
+hccl::Collective reduction_of(Collective collective) {
+  if (collective == Collective::reduce_scatter) return hccl::Collective::reduce_scatter;
+  return collective == Collective::reduce ? hccl::Collective::reduce : hccl::Collective::all_reduce;
 }
 
 }  // namespace
@@ -20,22 +19,20 @@ std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
     const std::function<std::uint64_t(int, std::size_t)>& input) {
   constexpr std::size_t kCacheLine = 64;
-  const topology::Topology topology(operation.nodes);
+  const planner::Planner planner(topology::Topology(operation.nodes), operation.algorithm);
   const std::size_t element = size_of(operation.type);
-  schedule::Shape shape;
-  shape.collective = reduction_of(operation.collective);
-  shape.rank_count = topology.ranks();
-  shape.in_place = operation.in_place;
-  const bool by_node = operation.collective != Collective::reduce_scatter;
-  const auto place = [&](int of) { return by_node ? topology.place_of(of) : of; };
-  shape.root = has_root(operation.collective) ? place(operation.root) : 0;
-  const planner::Plan plan = planner::make_plan(shape.collective, operation.count * element,
-                                                shape.rank_count, operation.algorithm);
-  shape.channels = plan.channels;
-  shape.pipeline = plan.pipeline;
+  planner::Request request;
+  request.collective = reduction_of(operation.collective);
+  request.bytes = operation.count * element;
+  request.root = has_root(operation.collective) ? operation.root : 0;
+  request.in_place = operation.in_place;
+  const planner::Plan plan = planner.plan(request);
+  const auto place = [&](int of) { return planner.place_of(request.collective, of); };
+  const auto build = [&](const schedule::Shape& own) { return planner.build(plan, own); };
+  schedule::Shape shape = plan.shape;
   std::vector<AllRanks> channels;
-  for (shape.channel = 0; shape.channel < shape.channels; ++shape.channel)
-    channels.push_back(build_all(shape, plan.algorithm->build));
+  for (; shape.channel < shape.channels; ++shape.channel)
+    channels.push_back(build_all(shape, build));
   Words inputs(shape.ranks());
   for (int source = 0; source < shape.rank_count; ++source) {
     auto& words = inputs[static_cast<std::size_t>(place(source))];

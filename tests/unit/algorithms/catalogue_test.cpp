@@ -25,10 +25,6 @@ constexpr bool kThorough = false;  // sanitizers see a sample of rank counts and
 constexpr bool kThorough = true;
 #endif
 
-bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce;
-}
-
 bool is_tree(const Algorithm& algorithm) { return algorithm.name == "tree"; }
 
 bool sampled(std::int32_t rank_count) {

@@ -45,8 +45,7 @@ std::set<std::string> caught(const std::function<bool(Schedule&)>& break_it,
     EXPECT_FALSE(refutation_of(algorithm, all)) << algorithm.name;
     if (all.schedules.size() <= kFaulty || !break_it(all.schedules[kFaulty])) continue;
     const auto refutation = refutation_of(algorithm, all);
-    const std::string name =
-        std::string(algorithm.name) + " " + schedule::name_of(algorithm.collective);
+    const std::string name = std::string(algorithm.name) + " " + name_of(algorithm.collective);
     EXPECT_TRUE(refutation) << name << " passes all the same";
     if (!refutation) continue;
     EXPECT_TRUE(reasons.contains(refutation->claim)) << name << ": " << refutation->text;

@@ -75,6 +75,9 @@ TEST(InterfaceChoice, ByDefaultTheFirstRealOne) {
       interface("ib0", "192.0.2.2")};
   EXPECT_EQ(chosen(all, ""), "eth1 192.0.2.1");
   EXPECT_EQ(chosen({all.begin(), all.begin() + 7}, ""), "eth0 fd00::1");
+  // A veth whose address is of a subnet joins hosts that are namespaces.
+  EXPECT_EQ(chosen({interface("lo", "127.0.0.1"), interface("veth0", "10.1.0.1")}, ""),
+            "veth0 10.1.0.1");
   // Link-local addresses need a scope that differs between hosts.
   EXPECT_EQ(chosen({all.begin(), all.begin() + 6}, ""), "lo 127.0.0.1");
 }

@@ -9,7 +9,7 @@ namespace {
 
 CallHeader all_reduce() {
   CallHeader header;
-  header.collective = static_cast<std::uint8_t>(schedule::Collective::all_reduce);
+  header.collective = static_cast<std::uint8_t>(Collective::all_reduce);
   header.type = hcclFloat32;
   header.operation = hcclSum;
   header.number = 41;
@@ -24,7 +24,7 @@ TEST(CallHeader, TravelsAsItsBytes) {
 
 TEST(CallHeader, NamesBothCallsOfAMismatch) {
   CallHeader theirs = all_reduce();
-  theirs.collective = static_cast<std::uint8_t>(schedule::Collective::broadcast);
+  theirs.collective = static_cast<std::uint8_t>(Collective::broadcast);
   theirs.root = 2;
   EXPECT_EQ(why_unlike(3, all_reduce(), 0, theirs),
             "op 41: rank 3 all_reduce(1025, float, sum) but rank 0 broadcast(1025, float, root 2); "

@@ -20,7 +20,6 @@ namespace hccl::executor {
 namespace {
 
 using algorithms::Algorithm;
-using schedule::Collective;
 using test::AllRanks;
 using test::Words;
 

@@ -80,6 +80,7 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
     const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(rank) * count;
     switch (step.collective) {
       case Collective::barrier:
+      case Collective::point_to_point:
         break;
       case Collective::all_reduce:
         std::copy_n(sum.begin(), count, result.begin());

@@ -12,63 +12,100 @@
 namespace hccl::planner {
 namespace {
 
-using schedule::Collective;
+// A letter for the node of each rank.
+Planner planner_of(const std::string& layout, const std::string& forced = "") {
+  std::vector<std::string> boxes;
+  for (const char letter : layout) boxes.emplace_back(1, letter);
+  return {topology::Topology(boxes), forced};
+}
+
+std::string_view name_of_plan(const Planner& planner, Collective collective, std::uint64_t bytes) {
+  return planner.plan({.collective = collective, .bytes = bytes}).name();
+}
 
 TEST(Plan, HasAnAlgorithmForEveryCollectiveAndSize) {
-  for (int number = 0; number <= static_cast<int>(Collective::point_to_point); ++number) {
-    const auto collective = static_cast<Collective>(number);
-    for (const std::uint64_t bytes :
-         {std::uint64_t{0}, std::uint64_t{1} << 20, ~std::uint64_t{0}}) {
-      for (const int ranks : {1, 2, 3, 4096}) {
-        const Plan plan = make_plan(collective, bytes, ranks, "");
-        ASSERT_NE(plan.algorithm, nullptr) << schedule::name_of(collective);
+  for (const char* layout : {"a", "ab", "aab", "aaaabbbb"}) {
+    const Planner planner = planner_of(layout);
+    for (int number = 1; number <= static_cast<int>(Collective::point_to_point); ++number) {
+      const auto collective = static_cast<Collective>(number);
+      for (const std::uint64_t bytes :
+           {std::uint64_t{0}, std::uint64_t{1} << 20, ~std::uint64_t{0}}) {
+        const Plan plan = planner.plan({.collective = collective, .bytes = bytes});
+        ASSERT_NE(plan.algorithm, nullptr) << name_of(collective);
         EXPECT_EQ(plan.algorithm->collective, collective);
-        EXPECT_GE(plan.pipeline, 1U);
+        EXPECT_GE(plan.shape.pipeline, 1U);
+        EXPECT_GE(plan.shape.channels, 1U);
       }
     }
   }
 }
 
 TEST(Plan, OfLargeMessagesSpendsAsLittleDataAsCanBe) {
-  EXPECT_EQ(make_plan(Collective::all_reduce, 64 << 20, 8, "").algorithm->name, "ring");
-  EXPECT_EQ(make_plan(Collective::all_reduce, 64, 8, "").algorithm->name, "halving_doubling");
+  const Planner eight = planner_of("abcdefgh");
+  EXPECT_EQ(name_of_plan(eight, Collective::all_reduce, 64 << 20), "ring");
+  EXPECT_EQ(name_of_plan(eight, Collective::all_reduce, 64), "one_shot");
+  EXPECT_EQ(name_of_plan(planner_of("abcdefghi"), Collective::all_reduce, 64), "halving_doubling");
+}
+
+TEST(Plan, GoesByEvenNodesOfSeveralRanks) {
+  const Planner even = planner_of("aaaabbbb");
+  const Plan plan = even.plan({.collective = Collective::all_reduce, .bytes = 64 << 20});
+  EXPECT_EQ(plan.name(), "hierarchical");
+  EXPECT_EQ(plan.algorithm->name, "ring");
+  EXPECT_EQ(plan.shape.channels, 4U);
+  EXPECT_EQ(name_of_plan(even, Collective::all_reduce, 64), "one_shot");
+  EXPECT_EQ(name_of_plan(even, Collective::all_gather, 64 << 20), "ring");
+  EXPECT_EQ(name_of_plan(planner_of("abbb"), Collective::all_reduce, 64 << 20), "ring");
+  EXPECT_EQ(name_of_plan(planner_of("aaaa"), Collective::all_reduce, 64 << 20), "ring");
 }
 
 TEST(Plan, CanBeForcedWhereTheAlgorithmHasTheCollective) {
-  const Plan tree = make_plan(Collective::all_reduce, 16 << 20, 8, "tree");
-  EXPECT_EQ(tree.algorithm->name, "tree");
-  EXPECT_EQ(tree.channels, 2U);
-  EXPECT_EQ(tree.pipeline, 64U);
-  EXPECT_EQ(make_plan(Collective::all_to_all, 64, 8, "tree").algorithm->name, "pairwise");
+  const Planner planner = planner_of("aaaabbbb", "tree");
+  const Plan tree = planner.plan({.collective = Collective::all_reduce, .bytes = 16 << 20});
+  EXPECT_EQ(tree.name(), "tree");
+  EXPECT_EQ(tree.shape.channels, 2U);
+  EXPECT_EQ(tree.shape.pipeline, 64U);
+  EXPECT_EQ(name_of_plan(planner, Collective::all_to_all, 64), "pairwise");
+  EXPECT_EQ(name_of_plan(planner_of("abbb", "hierarchical"), Collective::all_reduce, 64),
+            "hierarchical");
+}
+
+TEST(Plan, NumbersRanksNodeByNodeUnlessTheyOwnBlocks) {
+  const Planner planner = planner_of("abab");
+  const Plan reduce = planner.plan({.collective = Collective::reduce, .rank = 2, .root = 1});
+  EXPECT_EQ(reduce.shape.rank, 1);
+  EXPECT_EQ(reduce.shape.root, 2);
+  EXPECT_EQ(planner.rank_at(Collective::reduce, 1), 2);
+  const Plan gather = planner.plan({.collective = Collective::all_gather, .rank = 2});
+  EXPECT_EQ(gather.shape.rank, 2);
 }
 
 TEST(Plan, RefusesANameThatThereIsNotAndNamesThoseThereAre) {
-  EXPECT_NO_THROW(check_algorithm(""));
-  EXPECT_NO_THROW(check_algorithm("ring"));
+  EXPECT_NO_THROW(Planner::check(""));
+  EXPECT_NO_THROW(Planner::check("ring"));
   try {
-    check_algorithm("rign");
+    Planner::check("rign");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), hcclInvalidArgument);
     EXPECT_STREQ(error.what(),
                  "HCCL_ALGO='rign' is no algorithm; set it to one of ring, tree, chain, "
-                 "halving_doubling, direct, one_shot, pairwise");
+                 "halving_doubling, direct, one_shot, pairwise, hierarchical");
   }
 }
 
 TEST(ScheduleCache, KeepsASchedulePerAlgorithmAndShape) {
-  ScheduleCache cache;
-  schedule::Shape shape;
-  shape.collective = Collective::all_reduce;
-  shape.rank_count = 5;
-  const auto& ring = *algorithms::find("ring", Collective::all_reduce);
-  const auto& direct = *algorithms::find("direct", Collective::all_reduce);
-  const schedule::Schedule& first = cache.get(ring, shape);
-  EXPECT_EQ(first, ring.build(shape));
-  EXPECT_EQ(&cache.get(ring, shape), &first);
-  EXPECT_NE(&cache.get(direct, shape), &first);
+  const Planner planner = planner_of("aaaabbbb");
+  ScheduleCache cache(planner);
+  const Plan small = planner.plan({.collective = Collective::all_reduce, .bytes = 8});
+  const Plan large = planner.plan({.collective = Collective::all_reduce, .bytes = 1 << 20});
+  const schedule::Schedule& first = cache.get(small, small.shape);
+  EXPECT_EQ(first, planner.build(small, small.shape));
+  EXPECT_EQ(&cache.get(small, small.shape), &first);
+  EXPECT_NE(&cache.get(large, large.shape), &first);
+  schedule::Shape shape = small.shape;
   shape.rank = 1;
-  EXPECT_EQ(cache.get(ring, shape), ring.build(shape));
+  EXPECT_EQ(cache.get(small, shape), planner.build(small, shape));
 }
 
 }  // namespace

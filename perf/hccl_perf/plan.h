@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// --plan: how a rank would run each row's call, instead of running it.
+#pragma once
+
+#include "options.h"
+#include "session.h"
+
+#include <string>
+
+namespace hccl_perf {
+
+// Of the session's rank, row by row. Throws RunError if the library does not tell.
+[[nodiscard]] std::string plans(const Options& options, const Session& session);
+
+}  // namespace hccl_perf

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traffic.h"
+
+#include <cstring>
+
+#include <hccl_emulation.h>
+
+// The library of real devices has no such function.
+#pragma weak hcclEmulationTraffic
+
+namespace hccl_perf {
+namespace {
+
+constexpr int kAll = -1;
+
+void add_difference(Traffic& sum, const Traffic& now, const Traffic& before) {
+  sum.bytes_sent += now.bytes_sent - before.bytes_sent;
+  sum.bytes_received += now.bytes_received - before.bytes_received;
+  sum.sends += now.sends - before.sends;
+  sum.receives += now.receives - before.receives;
+}
+
+}  // namespace
+
+void TrafficMeter::start() {
+  counted_.assign(static_cast<std::size_t>(ranks_), {});
+  resume();
+}
+
+void TrafficMeter::resume() {
+  before_.clear();
+  for (int peer = 0; peer < ranks_; ++peer) before_.push_back(with(peer));
+}
+
+void TrafficMeter::pause() {
+  last_ = with(kAll);
+  for (int peer = 0; peer < ranks_; ++peer) {
+    const auto place = static_cast<std::size_t>(peer);
+    add_difference(counted_[place], with(peer), before_[place]);
+  }
+}
+
+Traffic TrafficMeter::total() const {
+  Traffic sum;
+  std::memcpy(sum.algorithm, last_.algorithm, sizeof sum.algorithm);
+  std::memcpy(sum.transport, last_.transport, sizeof sum.transport);
+  for (const Traffic& one : counted_) {
+    add_difference(sum, one, {});
+    sum.peers += one.sends + one.receives > 0 ? 1 : 0;
+  }
+  return sum;
+}
+
+Traffic TrafficMeter::with(int peer) const {
+  Traffic traffic{"unknown", "unknown"};
+  hcclEmulationTraffic_t told{};
+  auto* const ask = &hcclEmulationTraffic;
+  if (peer == rank_ || ask == nullptr || ask(communicator_, peer, &told) != hcclSuccess)
+    return traffic;
+  static_assert(sizeof traffic.algorithm == sizeof told.algorithm);
+  static_assert(sizeof traffic.transport == sizeof told.transport);
+  std::memcpy(traffic.algorithm, told.algorithm, sizeof traffic.algorithm);
+  std::memcpy(traffic.transport, told.transport, sizeof traffic.transport);
+  traffic.bytes_sent = told.bytes_sent;
+  traffic.bytes_received = told.bytes_received;
+  traffic.sends = told.sends;
+  traffic.receives = told.receives;
+  return traffic;
+}
+
+}  // namespace hccl_perf

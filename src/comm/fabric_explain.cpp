@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// HCCL_EXPLAIN: by which ways this rank reaches the others, and why not by better ones.
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/rank_list.h"
+#include "comm/fabric.h"
+
+#include <map>
+#include <vector>
+
+namespace hccl::comm {
+
+// Ranks of one node see the same: the first of them tells it for all.
+void Fabric::explain() const {
+  const topology::Topology& topology = planner_->topology();
+  if (topology.local_rank(options_.rank) != 0) return;
+  const auto say = [&](const std::string& what) {
+    log_line(LogLevel::info, "explain", text(rank_text(options_.rank), ": ", what));
+  };
+  for (const auto& transport : transports_) {
+    for (const std::string& remark : transport->remarks())
+      say(text(transport->name(), ": ", remark));
+  }
+  std::map<std::string, std::vector<int>> by_way;
+  for (int peer = 0; peer < options_.size; ++peer) {
+    const Way& way = ways_[static_cast<std::size_t>(peer)];
+    if (way.transport == nullptr) continue;
+    const std::string rejected = way.rejected.empty() ? "" : text(" (", way.rejected, ')');
+    by_way[text(way.transport->name(), rejected)].push_back(peer);
+  }
+  for (const auto& [way, ranks] : by_way)
+    say(text("reaches ", bootstrap::rank_list(ranks), " by ", way));
+}
+
+}  // namespace hccl::comm

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/table.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace hccl::planner {
+namespace {
+
+using algorithms::Algorithm;
+
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+constexpr int kAnyRanks = std::numeric_limits<int>::max();
+
+// What every rank sends to all others at once.
+constexpr std::uint64_t kOneShotBytes = 16 << 10;
+constexpr int kOneShotRanks = 8;
+
+struct Row {
+  Collective collective;
+  std::uint64_t most_bytes;
+  int most_ranks;
+  const Algorithm* algorithm;
+};
+
+Row row(Collective collective, std::uint64_t most_bytes, std::string_view algorithm,
+        int most_ranks = kAnyRanks) {
+  return {collective, most_bytes, most_ranks, algorithms::find(algorithm, collective)};
+}
+
+// Small messages go by few hops, large ones by as little data as can be. Where latency and data
+// weigh the same, docs/explanation/schedules.md tells. The first row that fits counts.
+std::span<const Row> table() {
+  static const std::array kTable = {
+      row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),
+      row(Collective::all_reduce, 32 << 10, "halving_doubling"),
+      row(Collective::all_reduce, kAny, "ring"),
+      row(Collective::reduce_scatter, 16 << 10, "halving_doubling"),
+      row(Collective::reduce_scatter, kAny, "ring"),
+      row(Collective::all_gather, 16 << 10, "halving_doubling"),
+      row(Collective::all_gather, kAny, "ring"),
+      row(Collective::broadcast, 64 << 10, "tree"),
+      row(Collective::broadcast, kAny, "chain"),
+      row(Collective::reduce, 64 << 10, "tree"),
+      row(Collective::reduce, kAny, "chain"),
+      row(Collective::all_to_all, kAny, "pairwise"),
+      row(Collective::barrier, kAny, "dissemination"),
+      row(Collective::point_to_point, kAny, "point_to_point")};
+  return kTable;
+}
+
+}  // namespace
+
+const Algorithm& algorithm_for(Collective collective, std::uint64_t bytes, int ranks) {
+  const auto fits = [&](const Row& row) {
+    return row.collective == collective && bytes <= row.most_bytes && ranks <= row.most_ranks;
+  };
+  return *std::ranges::find_if(table(), fits)->algorithm;
+}
+
+bool goes_by_nodes(std::uint64_t bytes, int ranks) {
+  return bytes > kOneShotBytes || ranks > kOneShotRanks;
+}
+
+}  // namespace hccl::planner

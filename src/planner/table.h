@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which algorithm a call runs by if nobody forces one: data, not code.
+#pragma once
+
+#include "algorithms/catalogue.h"
+
+#include <cstdint>
+
+namespace hccl::planner {
+
+// From the table, for `ranks` that all reach each other alike. `bytes`: of the message, or of one
+// block.
+[[nodiscard]] const algorithms::Algorithm& algorithm_for(Collective collective, std::uint64_t bytes,
+                                                         int ranks);
+
+// Whether an all-reduce between even nodes of several ranks goes by phases, on the nodes and across
+// them.
+[[nodiscard]] bool goes_by_nodes(std::uint64_t bytes, int ranks);
+
+}  // namespace hccl::planner
