@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests whose ranks are on hosts of a network of their own.
+#pragma once
+
+#include "host_network.h"
+#include "ranks.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+
+class Hosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why_not = HostNetwork::why_not();
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+  }
+};
+
+// Ranks find each other at the host of rank 0, and choose their interfaces themselves.
+inline RankOptions on_hosts(int host_of_rank_0) {
+  RankOptions options;
+  options.seconds = 150;
+  options.environment = {{"HCCL_COMM_ID", HostNetwork::address(host_of_rank_0) + ":29400"},
+                         {"HCCL_SOCKET_IFNAME", ""}};
+  return options;
+}
+
+// To be called first by a rank.
+inline void move_to(const HostNetwork& network, int host) {
+  unsetenv("HCCL_NODE_ID");
+  network.enter(host);
+}
+
+}  // namespace hccl::test

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that mpirun starts on several hosts, knowing of each other only what it tells them.
+#include "host_test.h"
+#include "trainer_runs.h"
+
+#include <fstream>
+
+#include <sys/stat.h>
+
+namespace ddp_trainer {
+namespace {
+
+using hccl::test::HostNetwork;
+using hccl_perf::table_rows;
+
+// Starts words on `hosts` hosts, `each` on every one. What would be ssh enters the namespace.
+class UnderMpirun : public hccl::test::Hosts {
+ protected:
+  void SetUp() override {
+    Hosts::SetUp();
+    if (!hccl_perf::installed("mpirun")) GTEST_SKIP() << "needs mpirun (package openmpi-bin)";
+  }
+
+  [[nodiscard]] Outcome run_on_hosts(int hosts, int each, const Words& program) const {
+    const HostNetwork network(hosts);
+    const std::string agent = folder_.file("agent");
+    std::ofstream(agent) << "#!/bin/sh\nhost=$1\nshift\nname=" << network.name(0)
+                         << "\nexec ip netns exec ${name%0}$((${host##*.} - 1)) sh -c \"$*\"\n";
+    chmod(agent.c_str(), 0755);
+    std::ofstream list(folder_.file("hosts"));
+    for (int host = 0; host < hosts; ++host)
+      list << HostNetwork::address(host) << " slots=" << each << '\n';
+    list.close();
+    Words words{"ip",
+                "netns",
+                "exec",
+                network.name(0),
+                "mpirun",
+                "--allow-run-as-root",
+                "--mca",
+                "plm_rsh_agent",
+                agent,
+                "--hostfile",
+                folder_.file("hosts"),
+                "--bind-to",
+                "none",
+                "-np",
+                std::to_string(hosts * each)};
+    words.insert(words.end(), program.begin(), program.end());
+    return Program(words).wait();
+  }
+
+  const Folder folder_;
+};
+
+TEST_F(UnderMpirun, PerfRunsAndSaysHow) {
+  const Outcome outcome = run_on_hosts(
+      2, 4, {hccl_perf::program_path(), "all_reduce", "-b", "8", "-e", "1M", "-f", "8", "-n", "3"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto rows = table_rows(outcome.out);
+  ASSERT_EQ(rows.size(), 6U) << outcome.out << outcome.err;
+  for (const auto& row : rows) {
+    ASSERT_EQ(row.size(), 15U) << outcome.out;
+    EXPECT_EQ(row[8], "0");
+    EXPECT_EQ(row[12], "0");
+    EXPECT_EQ(row[14], "shm+tcp");
+  }
+}
+
+TEST_F(UnderMpirun, TrainingIsTheSameAsAlone) {
+  const Words few{"--epochs", "3"};
+  Words words = command(few);
+  for (const std::string& more : Words{"--json", folder_.file("run.json")}) words.push_back(more);
+  const Outcome outcome = run_on_hosts(2, 4, words);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(curve_in(folder_.file("run.json")), train(few));
+}
+
+}  // namespace
+}  // namespace ddp_trainer

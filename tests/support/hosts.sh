@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Hosts to test on: network namespaces with addresses of their own, each joined by a veth pair to a bridge in one
+# more. Nothing of it is seen from the machine's own network. Needs root and iproute2.
+#   hosts.sh up TAG HOSTS      hosts are 0 to HOSTS-1: namespace hccl-TAG-N, eth0, 10.213.0.N+1
+#   hosts.sh down TAG          ends what runs there, too
+#   hosts.sh cut TAG N         nothing comes through to or from host N
+#   hosts.sh mend TAG N
+#   hosts.sh limit TAG RATE    what a host sends, by a token bucket: 1gbit
+#   hosts.sh allowed           status 0 if there can be any, else 1 and why not on standard output
+set -euo pipefail
+
+namespace() { printf 'hccl-%s-%s' "$1" "$2"; }
+hosts_of() { ip netns list | awk -v prefix="hccl-$1-" 'index($1, prefix) == 1 { print $1 }'; }
+
+up() {
+  local tag=$1 hosts=$2 bridge host
+  bridge=$(namespace "$tag" bridge)
+  ip netns add "$bridge"
+  ip -n "$bridge" link add bridge type bridge forward_delay 0
+  ip -n "$bridge" link set bridge up
+  for ((host = 0; host < hosts; ++host)); do
+    local name
+    name=$(namespace "$tag" "$host")
+    ip netns add "$name"
+    ip -n "$bridge" link add "host$host" type veth peer name eth0 netns "$name"
+    ip -n "$bridge" link set "host$host" master bridge up
+    ip -n "$name" link set lo up
+    ip -n "$name" address add "10.213.0.$((host + 1))/24" dev eth0
+    ip -n "$name" address add "fd00:213::$((host + 1))/64" dev eth0 nodad
+    ip -n "$name" link set eth0 up
+  done
+}
+
+down() {
+  local name
+  for name in $(hosts_of "$1"); do
+    ip netns pids "$name" | xargs -r kill -KILL 2>/dev/null || true
+    ip netns del "$name"
+  done
+}
+
+limit() {
+  local name
+  for name in $(hosts_of "$1"); do
+    [[ $name == *-bridge ]] || ip netns exec "$name" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms
+  done
+}
+
+allowed() {
+  local trial="hccl-trial-$$" why
+  command -v ip >/dev/null || { echo "no iproute2 (ip) on this machine"; return 1; }
+  if ! why=$(ip netns add "$trial" 2>&1 && ip -n "$trial" link add trial0 type veth peer name trial1 2>&1); then
+    ip netns del "$trial" 2>/dev/null || true
+    echo "no network namespaces with veth here: ${why//$'\n'/; }"
+    return 1
+  fi
+  ip netns del "$trial"
+}
+
+case ${1:-} in
+  up) up "$2" "$3" || { down "$2"; exit 1; } ;;
+  down) down "$2" ;;
+  cut) ip -n "$(namespace "$2" bridge)" link set "host$3" down ;;
+  mend) ip -n "$(namespace "$2" bridge)" link set "host$3" up ;;
+  limit) limit "$2" "$3" ;;
+  allowed) allowed ;;
+  *) sed -n '3,12p' "$0" >&2; exit 2 ;;
+esac
