@@ -59,10 +59,10 @@ def run(text, folder, prefix):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH"))}
     environment.update(PREFIX=str(prefix), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", LC_ALL="C.UTF-8")
-    shell = subprocess.Popen(["bash", "-s"], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    shell = subprocess.Popen(["bash", "-c", text], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
-        output, _ = shell.communicate(text, timeout=TIME_LIMIT)
+        output, _ = shell.communicate(timeout=TIME_LIMIT)
     except subprocess.TimeoutExpired:
         os.killpg(shell.pid, signal.SIGKILL)
         output, _ = shell.communicate()
