@@ -24,6 +24,8 @@ NEEDS = {
     r"(\d+) GiB": lambda size: memory_gib() >= int(size),
     r"namespaces": lambda: subprocess.run(["unshare", "--pid", "--mount", "--fork", "true"], check=False,
                                           capture_output=True).returncode == 0,
+    r"network namespaces": lambda: subprocess.run(["tests/support/hosts.sh", "allowed"], check=False,
+                                                  capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",

@@ -82,15 +82,36 @@ using MakeControl = std::function<FileDescriptor(int ranks)>;
 [[nodiscard]] Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                           const MakeControl& make_control, Deadline deadline);
 
+// A call of a rank: one that waits, or one of the last that are done.
+struct Waiting {
+  std::string place;         // "op 3 of stream 0"; empty for messages, which have none
+  std::string call;          // as people read it; empty if it is in none
+  std::vector<int> awaited;  // ascending
+  bool done = false;
+
+  [[nodiscard]] std::string doing() const { return place.empty() ? call : place + ", " + call; }
+};
+
 // What the ranks of several nodes hear of each other after initialisation: faults, departures, and
 // the loss of a rank or of its node, which ends the connection or leaves its keep-alives
 // unanswered.
+enum class FrameType : std::uint8_t;
+
 class ControlLink {
  public:
-  // The communicator has failed elsewhere. From the control thread, at most once.
-  using OnFault = std::function<void(hcclResult_t code, const std::string& text)>;
+  // All from the control thread.
+  struct Callbacks {
+    // The communicator has failed elsewhere. At most once.
+    std::function<void(hcclResult_t code, const std::string& text)> fault;
+    // A rank has left the communicator.
+    std::function<void(int rank)> departed = nullptr;
+    // A rank has waited for long: answer() is to tell what this one does, in each of its calls.
+    std::function<void()> inquiry = nullptr;
+    // What this rank asked for: who holds it up in the end, as a clause.
+    std::function<void(const std::string& culprits)> verdict = nullptr;
+  };
 
-  ControlLink(LinkSocket socket, OnFault on_fault);
+  ControlLink(LinkSocket socket, Callbacks callbacks);
   // Says that this rank leaves, and waits for a callback in progress. The process may end after
   // that: nobody takes it for a fault.
   ~ControlLink();
@@ -99,9 +120,16 @@ class ControlLink {
 
   // Tells the other nodes; from any thread.
   void raise(hcclResult_t code, const std::string& text) noexcept;
+  // This rank waits for long: all are asked what they wait for, and the verdict follows within half
+  // a second if the server can be reached. From any thread.
+  void ask_who_is_missing(const Waiting& waiting) noexcept;
+  // From any thread.
+  void answer(const Waiting& waiting) noexcept;
 
  private:
   struct State;
+  void send(FrameType type, std::vector<std::byte> payload) noexcept;
+
   std::shared_ptr<State> state_;
 };
 

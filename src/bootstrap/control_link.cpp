@@ -20,11 +20,11 @@ constexpr std::chrono::seconds kFarewell{1};
 }  // namespace
 
 struct ControlLink::State final : std::enable_shared_from_this<State>, Session::Owner {
-  State(const LinkSocket& link, OnFault callback)
+  State(const LinkSocket& link, Callbacks given)
       : rank(link.rank),
         server_rank(link.server_rank),
         server(link.server),
-        on_fault(std::move(callback)) {}
+        callbacks(std::move(given)) {}
 
   // On the control thread from here on.
   void start(LinkSocket link) {
@@ -41,6 +41,13 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       const auto departed = parse_rank(frame.payload);
       server_departed = server_departed || departed == server_rank;
       if (leaving && departed == rank) leave();
+      if (departed && departed != rank && callbacks.departed)
+        call([&] { callbacks.departed(*departed); });
+    } else if (frame.type == FrameType::inquiry) {
+      if (callbacks.inquiry) call(callbacks.inquiry);
+    } else if (frame.type == FrameType::verdict) {
+      const auto verdict = parse_failure(frame.payload);
+      if (verdict && callbacks.verdict) call([&] { callbacks.verdict(verdict->text); });
     } else if (frame.type == FrameType::fault) {
       if (const auto fault = parse_failure(frame.payload)) tell(fault->code, fault->text);
     }
@@ -55,12 +62,17 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   }
 
   void tell(hcclResult_t code, const std::string& what) {
+    call([&] { callbacks.fault(code, what); });
+  }
+
+  template <class Callback>
+  void call(const Callback& callback) {
     {
       const std::lock_guard lock(mutex);
       if (cancelled) return;
       running = true;
     }
-    on_fault(code, what);
+    callback();
     const std::lock_guard lock(mutex);
     running = false;
     finished.notify_all();
@@ -89,7 +101,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   const int rank;
   const int server_rank;
   const std::string server;
-  OnFault on_fault;
+  const Callbacks callbacks;
   std::shared_ptr<Session> session;
   bool server_departed = false;
   bool leaving = false;
@@ -101,8 +113,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   bool running = false;
 };
 
-ControlLink::ControlLink(LinkSocket socket, OnFault on_fault)
-    : state_(std::make_shared<State>(socket, std::move(on_fault))) {
+ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
+    : state_(std::make_shared<State>(socket, std::move(callbacks))) {
   ControlThread::instance().start();
   ControlThread::instance().post(
       [state = state_, link = std::make_shared<LinkSocket>(std::move(socket))] {
@@ -121,10 +133,22 @@ ControlLink::~ControlLink() {
   if (!ControlThread::instance().is_current()) left.wait_for(kFarewell);
 }
 
-void ControlLink::raise(hcclResult_t code, const std::string& text) noexcept {
-  ControlThread::instance().post([state = state_, failure = Failure{code, text}] {
-    if (state->session) state->session->send(FrameType::fault, serialize(failure));
+void ControlLink::send(FrameType type, Bytes payload) noexcept {
+  ControlThread::instance().post([state = state_, type, payload = std::move(payload)] {
+    if (state->session) state->session->send(type, payload);
   });
+}
+
+void ControlLink::raise(hcclResult_t code, const std::string& text) noexcept {
+  send(FrameType::fault, serialize(Failure{code, text}));
+}
+
+void ControlLink::ask_who_is_missing(const Waiting& waiting) noexcept {
+  send(FrameType::stuck, serialize(waiting));
+}
+
+void ControlLink::answer(const Waiting& waiting) noexcept {
+  send(FrameType::waiting, serialize(waiting));
 }
 
 }  // namespace hccl::bootstrap

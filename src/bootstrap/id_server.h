@@ -8,11 +8,13 @@
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
 #include "bootstrap/unique_id.h"
+#include "bootstrap/waiting_ranks.h"
 
 #include <chrono>
 #include <future>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,6 +82,10 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void report_lost();
   void spread(const Failure& failure);
 
+  // id_server_inquiry.cpp: ranks that have waited for long ask who is missing
+  void on_stuck(const Session& session, Waiting waiting);
+  void judge();
+
   UniqueId id_;
   Bytes key_;
   std::chrono::milliseconds hello_limit_;
@@ -102,6 +108,9 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   std::vector<int> lost_;  // ranks whose end is about to be told
   std::string why_lost_;
   bool fault_spread_ = false;
+  std::set<int> departed_;
+  std::set<int> askers_;  // while there is one, answers are collected
+  WaitingRanks waiting_;
   bool warned_unproven_ = false;
 };
 

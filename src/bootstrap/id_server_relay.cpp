@@ -20,7 +20,16 @@ bool IdServer::relays() const {
 void IdServer::relay(Session& session, const Frame& frame) {
   if (frame.type == FrameType::departed) {
     session.departed = true;
+    departed_.insert(session.rank);
     broadcast(FrameType::departed, serialize_rank(session.rank));
+    return;
+  }
+  if (frame.type == FrameType::stuck || frame.type == FrameType::waiting) {
+    auto waiting = parse_waiting(frame.payload);
+    const auto exists = [this](int rank) { return rank < rendezvous_.size(); };
+    if (!waiting || !std::ranges::all_of(waiting->awaited, exists)) return;
+    if (frame.type == FrameType::stuck) return on_stuck(session, std::move(*waiting));
+    if (!askers_.empty()) waiting_.add(session.rank, std::move(*waiting));
     return;
   }
   const auto fault = frame.type == FrameType::fault ? parse_failure(frame.payload) : std::nullopt;

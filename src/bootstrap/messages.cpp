@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kLongestHost = 256;
 constexpr std::size_t kLongestBox = 512;
 constexpr std::size_t kLongestFailure = 4096;
+constexpr std::size_t kLongestCall = 1024;
+constexpr std::size_t kMostAwaited = 64;  // of a thousand the first say enough
 constexpr std::string_view kRankSays = "hccl rank";
 constexpr std::string_view kServerSays = "hccl server";
 
@@ -103,6 +105,17 @@ Bytes serialize(const Failure& message) {
   WireWriter writer;
   writer.put_i32(message.code);
   writer.put_text(message.text);
+  return writer.take();
+}
+
+Bytes serialize(const Waiting& message) {
+  const std::size_t count = std::min(message.awaited.size(), kMostAwaited);
+  WireWriter writer;
+  writer.put_u8(message.done ? 1 : 0);
+  writer.put_text(message.place);
+  writer.put_text(message.call);
+  writer.put_u16(static_cast<std::uint16_t>(count));
+  for (std::size_t i = 0; i < count; ++i) writer.put_i32(message.awaited[i]);
   return writer.take();
 }
 
@@ -199,6 +212,19 @@ std::optional<Failure> parse_failure(std::span<const std::byte> bytes) {
   std::string explanation = reader.text(kLongestFailure);
   if (!reader.complete() || !valid_code(code)) return std::nullopt;
   return Failure{static_cast<hcclResult_t>(code), std::move(explanation)};
+}
+
+std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  Waiting waiting;
+  waiting.done = reader.u8() != 0;
+  waiting.place = reader.text(kLongestCall);
+  waiting.call = reader.text(kLongestCall);
+  const std::size_t count = reader.u16();
+  if (!reader.ok() || count > kMostAwaited) return std::nullopt;
+  for (std::size_t i = 0; i < count; ++i) waiting.awaited.push_back(reader.i32());
+  if (!reader.complete() || !std::ranges::all_of(waiting.awaited, valid_rank)) return std::nullopt;
+  return waiting;
 }
 
 std::optional<GaveUp> parse_gave_up(std::span<const std::byte> bytes) {

@@ -102,6 +102,7 @@ struct EntryMessage {
                               const Secret& rank_nonce);
 [[nodiscard]] Bytes serialize(const Failure& message);
 [[nodiscard]] Bytes serialize(const GaveUp& message);
+[[nodiscard]] Bytes serialize(const Waiting& message);
 [[nodiscard]] Bytes serialize(const Table& message);
 [[nodiscard]] Bytes serialize(const ContributionMessage& message);
 [[nodiscard]] Bytes serialize(const EntryMessage& message);
@@ -113,6 +114,7 @@ struct EntryMessage {
 [[nodiscard]] std::optional<Welcome> parse_welcome(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Failure> parse_failure(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<GaveUp> parse_gave_up(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Table> parse_table(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<ContributionMessage> parse_contribution(
     std::span<const std::byte> bytes);

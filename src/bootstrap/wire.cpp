@@ -31,7 +31,7 @@ std::optional<FrameHeader> parse_header(std::span<const std::byte, kFrameHeaderS
   const std::uint16_t reserved = reader.u16();
   const std::uint32_t length = reader.u32();
   constexpr auto kFirst = static_cast<std::uint8_t>(FrameType::greeting);
-  constexpr auto kLast = static_cast<std::uint8_t>(FrameType::control_block);
+  constexpr auto kLast = static_cast<std::uint8_t>(FrameType::verdict);
   if (magic != kFrameMagic || reserved != 0 || type < kFirst || type > kLast) return std::nullopt;
   if (descriptors > kMostDescriptors || length > most) return std::nullopt;
   return FrameHeader{static_cast<FrameType>(type), descriptors, length};

@@ -31,6 +31,10 @@ enum class FrameType : std::uint8_t {
   contribution,   // member to leader: its bytes and memory
   entry,          // leader to member: what one rank contributed
   control_block,  // leader to member: the shared segment; the last frame
+  stuck,          // rank: it has waited for long, and for whom
+  inquiry,        // server: a rank has; what does this one do?
+  waiting,        // rank: that
+  verdict,        // server: whom a rank that asked waits for
 };
 
 struct Frame {

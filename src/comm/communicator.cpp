@@ -33,6 +33,11 @@ Communicator::~Communicator() {
   cut_link();
 }
 
+std::shared_ptr<bootstrap::ControlLink> Communicator::link() {
+  const std::lock_guard lock(link_mutex_);
+  return link_;
+}
+
 // A stream's thread may be telling others of a fault.
 void Communicator::cut_link() {
   std::shared_ptr<bootstrap::ControlLink> link;
@@ -43,11 +48,7 @@ void Communicator::cut_link() {
 // Of the fault, those who do not see this node's memory.
 void Communicator::tell_others() {
   if (!failed()) return;
-  const auto link = [this] {
-    const std::lock_guard lock(link_mutex_);
-    return link_;
-  }();
-  if (link) link->raise(engine_->fault().code(), engine_->fault().text());
+  if (const auto others = link()) others->raise(engine_->fault().code(), engine_->fault().text());
   if (fabric_) fabric_->wake();
 }
 

@@ -113,6 +113,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void make_engine(const bootstrap::Roster& roster, const Config& settings);
   void watch_mates(const bootstrap::Roster& roster);
   void tell_others();
+  void attach_link(bootstrap::LinkSocket socket);
+  // To the other nodes; null where there are none.
+  [[nodiscard]] std::shared_ptr<bootstrap::ControlLink> link();
   void cut_link();
   void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;

@@ -5,6 +5,7 @@
 
 #include "base/secret.h"
 #include "base/waiter.h"
+#include "comm/inquiries.h"
 #include "comm/traffic.h"
 #include "node/cores.h"
 #include "node/fault.h"
@@ -76,6 +77,7 @@ class Fabric {
   [[nodiscard]] std::string transport_to(int rank) const;
   [[nodiscard]] std::string transports() const;
   [[nodiscard]] Traffic& traffic() { return traffic_; }
+  [[nodiscard]] Inquiries& inquiries() { return inquiries_; }
   // True once in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
@@ -97,6 +99,7 @@ class Fabric {
   WaitLadder ladder_ = WaitLadder::yielding();
   std::atomic<bool> hang_reported_{false};
   Traffic traffic_;
+  Inquiries inquiries_;
   std::mutex lanes_mutex_;
   std::map<std::uint32_t, std::unique_ptr<FabricLane>> lanes_;
   std::unique_ptr<FabricMessages> messages_;

@@ -106,6 +106,7 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
       [&] { run_channels(call, plan, send, recv); });
   if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
   count_traffic(plan);
+  fabric_.inquiries().note_done(ordinal_, calls_, call);
   ++calls_;
 }
 
@@ -127,9 +128,7 @@ void FabricLane::run_channels(const node::CollectiveCall& call, const planner::P
     if (plan.by_nodes && !executions.empty()) execution.follow(*executions.back());
     executions.push_back(&execution);
   }
-  const auto doing = [&] {
-    return text("op ", calls_, " of stream ", ordinal_, ", ", node::describe(call));
-  };
+  const auto name = [&] { return node::describe(call); };
   const auto awaited = [&] {
     std::vector<int> ranks;
     for (const executor::Execution* const execution : executions) {
@@ -138,7 +137,7 @@ void FabricLane::run_channels(const node::CollectiveCall& call, const planner::P
     }
     return ranks;
   };
-  FabricWatch watch(fabric_, doing, awaited);
+  FabricWatch watch(fabric_, place_text(ordinal_, calls_), name, awaited);
   executor::drive(executions, wait_set_, fabric_.ladder(), watch);
 }
 

@@ -206,13 +206,13 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
     }
     return ranks;
   };
-  FabricWatch watch(fabric_, doing, awaited);
+  FabricWatch watch(fabric_, "", doing, awaited);
   naming_the_lost(fabric_, wait_set, doing, [&] {
     Waiter waiter(fabric_.ladder());
     while (first_open(items) != nullptr) {
       bool moved = false;
       for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
-      watch.look();
+      watch.look(moved);
       if (moved) {
         waiter = Waiter(fabric_.ladder());
       } else if (!waiter.poll_again()) {

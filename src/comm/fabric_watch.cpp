@@ -12,38 +12,109 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kMatesPause{20};
+// Whoever judges asks all ranks first.
+constexpr std::chrono::seconds kJudgement{1};
+// What a rank sent before it left may still be on its way.
+constexpr std::chrono::seconds kLastData{1};
 
 }  // namespace
 
-FabricWatch::FabricWatch(Fabric& fabric, std::function<std::string()> doing,
+FabricWatch::FabricWatch(Fabric& fabric, std::string place, std::function<std::string()> call,
                          std::function<std::vector<int>()> awaited)
     : fabric_(fabric),
-      doing_(std::move(doing)),
+      place_(std::move(place)),
+      call_(std::move(call)),
       awaited_(std::move(awaited)),
-      deadline_(Deadline::after(fabric.options().operation_timeout)),
-      report_(Deadline::after(fabric.options().hang_report)) {}
+      answered_(fabric.inquiries().asked()) {
+  fabric_.inquiries().enter();
+}
 
-void FabricWatch::look() {
+FabricWatch::~FabricWatch() {
+  Inquiries& inquiries = fabric_.inquiries();
+  inquiries.leave();
+  if (inquiries.asked() != answered_) inquiries.answer({});
+}
+
+void FabricWatch::look(bool moved) {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
-  if (deadline_.expired()) {
-    throw Error(hcclSystemError,
-                text(doing_(), ": waited ", seconds(fabric_.options().operation_timeout), " s for ",
-                     awaited_text(), "; raise HCCL_TIMEOUT if that is no fault"));
+  if (fabric_.inquiries().asked() != answered_) answer_inquiry();
+  if (moved) {
+    moving_ = true;
+    return;
   }
-  if (report_.expired() && fabric_.claim_hang_report()) {
-    log_line(
-        LogLevel::error, "hang",
-        text("rank ", fabric_.options().rank, " has waited ",
-             seconds(fabric_.options().hang_report), " s in ", doing_(), " for ", awaited_text()));
+  if (std::exchange(moving_, false)) begin_patience();
+  if (fabric_.inquiries().anybody_departed()) check_departed();
+  check_patience();
+}
+
+void FabricWatch::Patience::begin(Deadline::Duration limit) {
+  ask = Deadline::after(limit - std::min<Deadline::Duration>(kJudgement, limit / 2));
+  end = Deadline::after(limit);
+}
+
+void FabricWatch::begin_patience() {
+  patience_.begin(fabric_.options().operation_timeout);
+  report_.begin(fabric_.options().hang_report);
+  early_ask_ = Deadline::after(kJudgement);
+  departed_ = Deadline::never();
+}
+
+void FabricWatch::check_patience() {
+  for (Deadline* const ask : {&early_ask_, &patience_.ask, &report_.ask}) {
+    if (!ask->expired()) continue;
+    *ask = Deadline::never();
+    fabric_.inquiries().ask(waiting());
+  }
+  if (patience_.end.expired()) time_out();
+  if (report_.end.expired()) report_hang();
+}
+
+bootstrap::Waiting FabricWatch::waiting() const {
+  bootstrap::Waiting waiting{place_, call_(), awaited_()};
+  std::ranges::sort(waiting.awaited);
+  const auto doubles = std::ranges::unique(waiting.awaited);
+  waiting.awaited.erase(doubles.begin(), doubles.end());
+  return waiting;
+}
+
+void FabricWatch::answer_inquiry() {
+  answered_ = fabric_.inquiries().asked();
+  fabric_.inquiries().answer(waiting());
+}
+
+void FabricWatch::check_departed() {
+  const int gone = fabric_.inquiries().departed_of(waiting().awaited);
+  if (gone < 0) {
+    departed_ = Deadline::never();
+  } else if (departed_.is_never()) {
+    departed_ = Deadline::after(kLastData);
+  } else if (departed_.expired()) {
+    throw Error(hcclInvalidUsage,
+                text(waiting().doing(), ": ", fabric_.rank_text(gone),
+                     " has destroyed the communicator; every rank must make the same calls first"));
   }
 }
 
+void FabricWatch::time_out() const {
+  throw Error(hcclSystemError,
+              text(waiting().doing(), ": waited ", seconds(fabric_.options().operation_timeout),
+                   " s for ", fabric_.inquiries().culprits(awaited_text()),
+                   "; raise HCCL_TIMEOUT if that is no fault"));
+}
+
+void FabricWatch::report_hang() {
+  report_.end = Deadline::never();
+  if (!fabric_.claim_hang_report()) return;
+  log_line(
+      LogLevel::error, "hang",
+      text("rank ", fabric_.options().rank, " has waited ", seconds(fabric_.options().hang_report),
+           " s in ", waiting().doing(), " for ", fabric_.inquiries().culprits(awaited_text())));
+}
+
 std::string FabricWatch::awaited_text() const {
-  std::vector<int> ranks = awaited_();
-  std::ranges::sort(ranks);
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   std::string list;
-  for (const int rank : ranks) list += text(list.empty() ? "" : ", ", fabric_.rank_text(rank));
+  for (const int rank : waiting().awaited)
+    list += text(list.empty() ? "" : ", ", fabric_.rank_text(rank));
   return list.empty() ? "nobody" : list;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank looks after while it waits in a call across endpoints: faults, the deadline, the hang
-// report. And what it says when a peer is lost.
+// What a rank looks after while it waits in a call across endpoints: faults, questions of others,
+// the deadline, the hang report. And what it says when a peer is lost.
 #pragma once
 
 #include "base/deadline.h"
+#include "bootstrap/bootstrap.h"
 #include "comm/fabric.h"
 #include "executor/drive.h"
 
@@ -15,20 +16,41 @@ namespace hccl::comm {
 
 class FabricWatch final : public executor::Watch {
  public:
-  // For texts: what is being done, and which ranks it waits for.
-  FabricWatch(Fabric& fabric, std::function<std::string()> doing,
+  // For texts: the call's place and what it is (Waiting), and which ranks it waits for.
+  FabricWatch(Fabric& fabric, std::string place, std::function<std::string()> call,
               std::function<std::vector<int>()> awaited);
+  ~FabricWatch() override;
 
-  void look() override;
+  void look(bool moved) override;
 
  private:
+  [[nodiscard]] bootstrap::Waiting waiting() const;
+  void begin_patience();
+  void answer_inquiry();
+  void check_departed();
+  void check_patience();
+  [[noreturn]] void time_out() const;
+  void report_hang();
   [[nodiscard]] std::string awaited_text() const;
 
   Fabric& fabric_;
-  std::function<std::string()> doing_;
+  const std::string place_;
+  std::function<std::string()> call_;
   std::function<std::vector<int>()> awaited_;
-  Deadline deadline_;
-  Deadline report_;
+  std::uint64_t answered_;
+  bool moving_ = true;
+  // Since it last moved. The others are asked before the end, so that it can name whom it is about.
+  struct Patience {
+    void begin(Deadline::Duration limit);
+
+    Deadline ask = Deadline::never();
+    Deadline end = Deadline::never();
+  };
+  Patience patience_;
+  Patience report_;
+  // Calls that do not match may wait for each other; asking finds it.
+  Deadline early_ask_ = Deadline::never();
+  Deadline departed_ = Deadline::never();
 };
 
 // Throws the communicator's fault if word of one comes soon, for the peer may have gone because of

@@ -112,14 +112,37 @@ void Communicator::connect() {
     fabric_ = std::move(fabric);
   }
   if (roster.link.socket.valid()) {
-    link_ = std::make_shared<bootstrap::ControlLink>(
-        std::move(roster.link), [this](hcclResult_t code, const std::string& what) {
-          if (!failed()) engine_->fault().raise(code, what);
-          fabric_->wake();
-        });
+    attach_link(std::move(roster.link));
   }
   watch_mates(roster);
   log_summary(roster);
+}
+
+void Communicator::attach_link(bootstrap::LinkSocket socket) {
+  Inquiries& inquiries = fabric_->inquiries();
+  inquiries.attach({[this](const bootstrap::Waiting& waiting) {
+                      if (const auto others = link()) others->answer(waiting);
+                    },
+                    [this](const bootstrap::Waiting& waiting) {
+                      if (const auto others = link()) others->ask_who_is_missing(waiting);
+                    },
+                    socket.server});
+  bootstrap::ControlLink::Callbacks callbacks;
+  callbacks.fault = [this](hcclResult_t code, const std::string& what) {
+    if (!failed()) engine_->fault().raise(code, what);
+    fabric_->wake();
+  };
+  callbacks.departed = [this, &inquiries](int rank) {
+    inquiries.on_departed(rank);
+    fabric_->wake();
+  };
+  callbacks.inquiry = [this, &inquiries] {
+    inquiries.on_inquiry();
+    fabric_->wake();
+  };
+  callbacks.verdict = [&inquiries](const std::string& culprits) { inquiries.on_verdict(culprits); };
+  const std::lock_guard lock(link_mutex_);  // callbacks ask for it
+  link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
 
 // Of the ranks of this node, numbered as they come.

@@ -15,7 +15,7 @@ void drive(std::span<Execution* const> executions, transport::WaitSet& wait_set,
     for (Execution* const execution : executions) moved = execution->advance() || moved;
     const auto complete = [](const Execution* execution) { return execution->complete(); };
     if (std::ranges::all_of(executions, complete)) return;
-    watch.look();
+    watch.look(moved);
     if (moved) {
       waiter = Waiter(ladder);
     } else if (!waiter.poll_again()) {

@@ -18,8 +18,9 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Before every wait, and at least every `kLook` during one. Throws to end it.
-  virtual void look() = 0;
+  // After every try, and at least every `kLook` during a wait; whether anything has moved since the
+  // last one. Throws to end it.
+  virtual void look(bool moved) = 0;
 };
 inline constexpr std::chrono::milliseconds kLook{100};
 

@@ -42,7 +42,7 @@ class Corpus {
 
 std::uint8_t number(FrameType type) { return static_cast<std::uint8_t>(type); }
 
-ProcessIdentity process(int pid) { return {pid, 1, "host", "box"}; }
+ProcessIdentity process(int pid, const char* box = "box") { return {pid, 1, "host", box}; }
 
 Bytes blob() { return Bytes(40, std::byte{0x11}); }
 
@@ -52,8 +52,8 @@ Bytes without_proof(Bytes message) {
   return message;
 }
 
-Bytes hello_payload(int rank, int size) {
-  const Hello hello{{}, rank, size, process(100 + rank), {}};
+Bytes hello_payload(int rank, int size, const char* box = "box") {
+  const Hello hello{{}, rank, size, process(100 + rank, box), {}};
   return without_proof(serialize(hello, fuzz::fixed_key(), kNoNonce));
 }
 
@@ -127,14 +127,15 @@ void add_messages(const fs::path& root) {
   add("contribution", 6, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
   add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
   add("announcements", 8, serialize(std::vector<Bytes>{blob(), {}, blob()}));
-  add("rank", 9, serialize_rank(4095));
+  add("waiting", 9, serialize(Waiting{"op 1 of stream 0", "barrier()", {0, 3, 4095}}));
+  add("rank", 10, serialize_rank(4095));
 }
 
 void add_rendezvous(const fs::path& root) {
   const Corpus server(root, "id_server");
-  const auto hello = [](int connection, int rank, std::uint8_t cut) {
+  const auto hello = [](int connection, int rank, std::uint8_t cut, const char* box = "box") {
     const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 2);
-    return fuzz::Step{action, cut, hello_payload(rank, 3)};
+    return fuzz::Step{action, cut, hello_payload(rank, 3, box)};
   };
   const auto frame = [](int connection, FrameType type, const Bytes& payload) {
     const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 1);
@@ -144,9 +145,13 @@ void add_rendezvous(const fs::path& root) {
   std::vector<fuzz::Step> complete = joined;
   for (int rank = 0; rank < 3; ++rank) complete.push_back(frame(rank, FrameType::ready, {}));
   server.add("valid-three-ranks", complete);
-  std::vector<fuzz::Step> announced = joined;
+  std::vector<fuzz::Step> announced{hello(0, 0, 0), hello(1, 1, 5), hello(2, 2, 40, "another")};
   for (int rank = 0; rank < 3; ++rank)
     announced.push_back(frame(rank, FrameType::ready, Bytes(20, std::byte{1})));
+  for (const auto type : {FrameType::stuck, FrameType::waiting, FrameType::stuck})
+    announced.push_back(
+        frame(0, type, serialize(Waiting{"op 1 of stream 0", "barrier()", {1, 2}})));
+  announced.push_back(frame(1, FrameType::waiting, serialize(Waiting{"", "", {4095}})));
   for (const auto type : {FrameType::fault, FrameType::departed})
     announced.push_back(frame(1, type, serialize(Failure{hcclSystemError, "gone"})));
   server.add("several-announce", announced);

@@ -25,7 +25,7 @@ void try_all(std::uint8_t which, std::span<const std::byte> bytes) {
   const auto keyed = [](const auto& message) {
     return serialize(message, fuzz::fixed_key(), kNoNonce);
   };
-  switch (which % 10) {
+  switch (which % 11) {
     case 0:
       return try_message(bytes, parse_greeting, plain);
     case 1:
@@ -44,6 +44,8 @@ void try_all(std::uint8_t which, std::span<const std::byte> bytes) {
       return try_message(bytes, parse_entry, plain);
     case 8:
       return try_message(bytes, parse_announcements, plain);
+    case 9:
+      return try_message(bytes, parse_waiting, plain);
     default:
       return try_message(bytes, parse_rank, [](int rank) { return serialize_rank(rank); });
   }

@@ -16,7 +16,7 @@ class Hosts : public testing::Test {
  protected:
   void SetUp() override {
     const std::string why_not = HostNetwork::why_not();
-    if (!why_not.empty()) GTEST_SKIP() << why_not;
+    if (!why_not.empty()) GTEST_SKIP() << "needs network namespaces: " << why_not;
   }
 };
 

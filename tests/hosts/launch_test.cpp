@@ -18,6 +18,7 @@ class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {
     Hosts::SetUp();
+    if (IsSkipped()) return;
     if (!hccl_perf::installed("mpirun")) GTEST_SKIP() << "needs mpirun (package openmpi-bin)";
   }
 

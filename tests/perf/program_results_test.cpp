@@ -70,7 +70,7 @@ TEST_F(HcclPerfResults, AreWrittenAsCsvForEveryTypeReductionAndRoot) {
   const auto columns = std::count(written[0].begin(), written[0].end(), ',');
   for (const std::string& line : written)
     EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;
-  EXPECT_EQ(written[2].rfind("reduce,2,1024,1024,int8,sum,0,node,in_place,2,", 0), 0U)
+  EXPECT_EQ(written[2].rfind("reduce,2,1024,1024,int8,sum,0,node,memory,in_place,2,", 0), 0U)
       << written[2];
 }
 

@@ -24,7 +24,7 @@ void expect_all_right(const Outcome& outcome, std::size_t rows) {
   ASSERT_EQ(found.size(), rows) << outcome.out;
   const bool in_place = outcome.out.find("sendrecv_perf") == std::string::npos;
   for (const auto& row : found) {
-    ASSERT_EQ(row.size(), 14U) << outcome.out;
+    ASSERT_EQ(row.size(), 15U) << outcome.out;
     EXPECT_EQ(row[8], "0");
     EXPECT_EQ(row[12], in_place ? "0" : "N/A");
     EXPECT_FALSE(row[13].empty());

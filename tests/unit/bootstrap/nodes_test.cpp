@@ -77,11 +77,12 @@ class SeveralNodes : public testing::Test {
     write_report(report, ending.code, wrong);
     report.stage = joined;
     if (!wrong.empty()) return;
-    auto link = std::make_unique<ControlLink>(std::move(ending.roster.link),
-                                              [&](hcclResult_t code, const std::string& what) {
-                                                write_report(report, code, what);
-                                                report.stage = told_of_it;
-                                              });
+    auto link = std::make_unique<ControlLink>(
+        std::move(ending.roster.link),
+        ControlLink::Callbacks{[&](hcclResult_t code, const std::string& what) {
+          write_report(report, code, what);
+          report.stage = told_of_it;
+        }});
     static_cast<void>(wait_until([&] { return orders_[rank] != 0; }));
     if (orders_[rank] == raise_fault) {
       link->raise(hcclInvalidUsage, "a wrong sum");

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/waiting_ranks.h"
+
+#include "base/text.h"
+#include "bootstrap/rank_list.h"
+
+#include <algorithm>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::size_t kMostOfACircle = 4;
+
+bool calls(const std::vector<Waiting>& said) {
+  return std::ranges::any_of(said,
+                             [](const Waiting& one) { return !one.call.empty() && !one.done; });
+}
+
+}  // namespace
+
+void WaitingRanks::add(int rank, Waiting waiting) { said_[rank].push_back(std::move(waiting)); }
+
+std::string WaitingRanks::mismatch() const {
+  std::map<std::string, std::map<std::string, std::set<int>>> calls_at;  // a place, by call
+  for (const auto& [rank, all] : said_) {
+    for (const Waiting& one : all) {
+      if (!one.place.empty() && !one.call.empty()) calls_at[one.place][one.call].insert(rank);
+    }
+  }
+  for (const auto& [place, by_call] : calls_at) {
+    if (by_call.size() < 2) continue;
+    const auto fewer = [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    };
+    const auto usual = std::ranges::max_element(by_call, fewer);
+    const auto list = [](const std::set<int>& ranks) {
+      return rank_list({ranks.begin(), ranks.end()});
+    };
+    std::string odd;
+    for (auto one = by_call.begin(); one != by_call.end(); ++one) {
+      if (one != usual) odd += text(odd.empty() ? "" : ", ", list(one->second), ' ', one->first);
+    }
+    return text(place, ": ", odd, " but ", list(usual->second), ' ', usual->first,
+                "; all ranks must make the same calls in the same order");
+  }
+  return {};
+}
+
+std::set<int> WaitingRanks::reached_from(int asker) const {
+  std::set<int> reached{asker};
+  std::vector<int> open{asker};
+  while (!open.empty()) {
+    const auto said = said_.find(open.back());
+    open.pop_back();
+    if (said == said_.end()) continue;
+    for (const Waiting& one : said->second) {
+      for (const int rank : one.awaited) {
+        if (reached.insert(rank).second) open.push_back(rank);
+      }
+    }
+  }
+  return reached;
+}
+
+std::string WaitingRanks::culprits(
+    int asker, const std::set<int>& gone,
+    const std::function<std::string(const std::vector<int>&)>& describe) const {
+  const std::set<int> reached = reached_from(asker);
+  std::vector<int> left, silent, idle;
+  for (const int rank : reached) {
+    const auto said = said_.find(rank);
+    if (gone.contains(rank)) {
+      left.push_back(rank);
+    } else if (said == said_.end()) {
+      silent.push_back(rank);
+    } else if (!calls(said->second)) {
+      idle.push_back(rank);
+    }
+  }
+  std::string clause;
+  const auto add = [&](const std::vector<int>& ranks, const char* what) {
+    if (!ranks.empty()) clause += text(clause.empty() ? "" : ", and for ", describe(ranks), what);
+  };
+  add(left, ", gone from the communicator");
+  add(silent, ", stopped or out of reach");
+  add(idle, ", in no call of this communicator");
+  return clause.empty() ? circle(reached) : clause;
+}
+
+std::string WaitingRanks::circle(const std::set<int>& ranks) const {
+  std::string list;
+  std::size_t shown = 0;
+  for (const int rank : ranks) {
+    const auto said = said_.find(rank);
+    if (said == said_.end() || ++shown > kMostOfACircle) continue;
+    const Waiting& one = said->second.front();
+    list += text(list.empty() ? "" : "; ", "rank ", rank, " in ", one.doing(), " for ",
+                 rank_list(one.awaited));
+  }
+  return text("ranks that wait for each other (", list, ")");
+}
+
+}  // namespace hccl::bootstrap

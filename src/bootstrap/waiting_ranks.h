@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds the others up: judged from what each rank says it waits for. Pure.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+class WaitingRanks {
+ public:
+  // A rank may say it several times, once for each of its calls that wait.
+  void add(int rank, Waiting waiting);
+  [[nodiscard]] std::size_t size() const { return said_.size(); }
+
+  // Ranks that are at the same place of different calls, and both calls; empty if there are none.
+  [[nodiscard]] std::string mismatch() const;
+
+  // Whom the rank waits for in the end, as a clause: those that its chain of waiting ranks leads to
+  // and that wait for nobody. `gone`: have left the communicator. `describe`: names ranks.
+  [[nodiscard]] std::string culprits(
+      int asker, const std::set<int>& gone,
+      const std::function<std::string(const std::vector<int>&)>& describe) const;
+
+ private:
+  [[nodiscard]] std::set<int> reached_from(int asker) const;
+  [[nodiscard]] std::string circle(const std::set<int>& ranks) const;
+
+  std::map<int, std::vector<Waiting>> said_;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this rank tells and is told when a call of some rank waits for long: between its streams'
+// threads, which know what they wait for, and the control thread, which hears the questions.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+#include "node/collective_call.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hccl::comm {
+
+[[nodiscard]] std::string place_text(std::uint32_t stream, std::uint64_t number);
+
+class Inquiries {
+ public:
+  // How to reach the others: ControlLink's.
+  struct Control {
+    std::function<void(const bootstrap::Waiting&)> answer;
+    std::function<void(const bootstrap::Waiting&)> ask;
+    std::string judge;  // who gives the verdict, for texts
+  };
+  // Before any call runs.
+  void attach(Control control) { control_ = std::move(control); }
+
+  // By the thread of a call, at its begin and end.
+  void enter() { ++calls_; }
+  void leave() { --calls_; }
+  // A collective is done: the number of its call in its stream's lane.
+  void note_done(std::uint32_t stream, std::uint64_t number, const node::CollectiveCall& call);
+  // Rises with every question that calls are to answer.
+  [[nodiscard]] std::uint64_t asked() const { return asked_.load(std::memory_order_acquire); }
+  // With the calls that were done last.
+  void answer(const bootstrap::Waiting& waiting) const;
+  // As ControlLink::ask_who_is_missing(); does nothing if there is nobody to ask.
+  void ask(const bootstrap::Waiting& waiting);
+  // Whom a call waits for in the end: as it has been found since the last ask(), else `awaited`,
+  // and who should have found it.
+  [[nodiscard]] std::string culprits(const std::string& awaited) const;
+  // Of `ranks`, one that has left the communicator; -1 if none has.
+  [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;
+  [[nodiscard]] bool anybody_departed() const { return anybody_departed_; }
+
+  // By the control thread.
+  void on_inquiry();
+  void on_departed(int rank);
+  void on_verdict(const std::string& culprits);
+
+ private:
+  Control control_;
+  std::atomic<int> calls_{0};
+  std::atomic<std::uint64_t> asked_{0};
+  std::atomic<bool> anybody_departed_{false};
+  struct Done {
+    std::uint32_t stream = 0;
+    std::uint64_t number = 0;
+    node::CollectiveCall call;
+  };
+  static constexpr std::size_t kRemembered = 8;
+
+  mutable std::mutex mutex_;
+  std::array<Done, kRemembered> done_;
+  std::size_t done_count_ = 0;
+  std::set<int> departed_;
+  std::string verdict_;
+};
+
+}  // namespace hccl::comm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds the others up, from what each says it waits for.
+#include "bootstrap/waiting_ranks.h"
+
+#include "bootstrap/rank_list.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+std::string culprits(const WaitingRanks& ranks, int asker, const std::set<int>& gone = {}) {
+  return ranks.culprits(asker, gone, rank_list);
+}
+
+TEST(WaitingRanks, LeadToThoseThatDoNotAnswer) {
+  WaitingRanks ranks;
+  ranks.add(0, {"", "reduce", {3}});
+  ranks.add(3, {"", "reduce", {2, 4}});
+  ranks.add(4, {"", "reduce", {2}});
+  ranks.add(1, {"", "reduce", {5}});
+  EXPECT_EQ(culprits(ranks, 0), "rank 2, stopped or out of reach");
+  EXPECT_EQ(culprits(ranks, 1), "rank 5, stopped or out of reach");
+}
+
+TEST(WaitingRanks, LeadToThoseThatCallNothingOrHaveLeft) {
+  WaitingRanks ranks;
+  ranks.add(0, {"", "reduce", {1, 2, 3}});
+  ranks.add(1, {"", "", {}});
+  ranks.add(2, {"", "", {}});
+  EXPECT_EQ(
+      culprits(ranks, 0, {3}),
+      "rank 3, gone from the communicator, and for ranks 1,2, in no call of this communicator");
+}
+
+TEST(WaitingRanks, HaveSeveralCalls) {
+  WaitingRanks ranks;
+  ranks.add(0, {"", "reduce", {1}});
+  ranks.add(1, {"", "send", {0}});
+  ranks.add(1, {"", "receive", {2}});
+  EXPECT_EQ(culprits(ranks, 0), "rank 2, stopped or out of reach");
+}
+
+TEST(WaitingRanks, MayWaitForEachOther) {
+  WaitingRanks ranks;
+  ranks.add(0, {"", "reduce", {1}});
+  ranks.add(1, {"", "send", {0}});
+  EXPECT_EQ(
+      culprits(ranks, 0),
+      "ranks that wait for each other (rank 0 in reduce for rank 1; rank 1 in send for rank 0)");
+}
+
+TEST(WaitingRanks, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
+  WaitingRanks ranks;
+  ranks.add(0, {"op 1 of stream 0", "reduce(8, root 0)", {1}});
+  ranks.add(1, {"op 1 of stream 0", "reduce(8, root 0)", {3}});
+  ranks.add(2, {"op 2 of stream 0", "barrier()", {3}});
+  EXPECT_EQ(ranks.mismatch(), "");
+  ranks.add(3, {"op 1 of stream 0", "reduce(8, root 2)", {2}});
+  EXPECT_EQ(ranks.mismatch(),
+            "op 1 of stream 0: rank 3 reduce(8, root 2) but ranks 0,1 reduce(8, root 0); all ranks "
+            "must make the same calls in the same order");
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap
