@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our side of the comparison, on the public API alone: calls queued on a stream, one synchronise
 // for each batch, under the command protocol of command.h.
-//   hccl_collectives -g RANKS
-// The ranks are child processes; the parent only watches over them.
+//   hccl_collectives -g RANKS [--nodes NODES]
+// With several nodes, each has its share of the ranks; they meet and talk on loopback.
 #include "command.h"
+#include "processes.h"
 #include "session.h"
 #include "shape.h"
 
@@ -14,16 +15,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <sys/mman.h>
+#include <CLI/CLI.hpp>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace peers {
@@ -194,55 +192,24 @@ class HcclEngine final : public Engine {
   std::uint64_t recv_ = 0;
 };
 
-int run_rank(Shared& shared, int rank) {
-  try {
-    HcclEngine engine(shared, rank);
-    return serve(shared.board, rank, engine, "hccl, public API") == 0 ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "hccl_collectives: rank %d: %s\n", rank, error.what());
-    return 1;
-  }
+// Nodes that share a machine differ in their names alone. Nothing of the library was called yet.
+void join_node(int node) {
+  const std::string name = "hccl_collectives-" + std::to_string(getppid()) + "-" +
+                           std::to_string(node);  // two drivers may run at the same time
+  setenv("HCCL_NODE_ID", name.c_str(), 1);
+  setenv("HCCL_SOCKET_IFNAME", "lo", 1);
 }
 
-// Waits for all ranks; the first that fails takes the others with it.
-int watch(const std::vector<pid_t>& children) {
-  int failed = 0;
-  for (std::size_t left = children.size(); left > 0; --left) {
-    int status = 0;
-    wait(&status);
-    if (status != 0 && failed == 0) {
-      failed = 1;
-      for (const pid_t child : children) {
-        kill(child, SIGKILL);
-      }
-    }
-  }
-  return failed;
-}
-
-int run_ranks(int ranks) {
-  void* memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    throw std::bad_alloc();
-  }
-  auto& shared = *new (memory) Shared();
-  initialise(shared.board, ranks);
-  const pid_t parent = getpid();
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      std::_Exit(getppid() == parent ? run_rank(shared, rank) : 1);
-    }
-    if (child < 0) {
-      std::perror("hccl_collectives: fork");
-      break;  // the children end with this process
-    }
-    children.push_back(child);
-  }
-  return children.size() == static_cast<std::size_t>(ranks) ? watch(children) : 1;
+int run_ranks(int ranks, int nodes) {
+  auto& board = shared<Shared>();
+  initialise(board.board, ranks);
+  const std::string title =
+      "hccl, public API" + (nodes > 1 ? ", " + std::to_string(nodes) + " nodes" : std::string());
+  return run_processes("hccl_collectives", ranks, [&](int rank) {
+    if (nodes > 1) join_node(rank / (ranks / nodes));
+    HcclEngine engine(board, rank);
+    return serve(board.board, rank, engine, title);
+  });
 }
 
 }  // namespace
@@ -250,14 +217,22 @@ int run_ranks(int ranks) {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int ranks = argc == 3 && std::strcmp(argv[1], "-g") == 0 ? std::atoi(argv[2]) : 0;
-  if (ranks < 1 || ranks > peers::kMaxRanks) {
-    std::fprintf(stderr,
-                 "usage: hccl_collectives -g RANKS; then one command a line on standard input\n");
+  CLI::App app("One command a line on standard input; see command.h");
+  int ranks = 0;
+  int nodes = 1;
+  app.add_option("-g", ranks, "number of ranks")
+      ->required()
+      ->check(CLI::Range(1, peers::kMaxRanks));
+  app.add_option("--nodes", nodes, "rehearsed nodes on loopback, of equally many ranks")
+      ->check(CLI::Range(1, peers::kMaxRanks));
+  CLI11_PARSE(app, argc, argv);
+  if (ranks % nodes != 0) {
+    std::fprintf(stderr, "hccl_collectives: %d ranks do not spread evenly over %d nodes\n", ranks,
+                 nodes);
     return 2;
   }
   try {
-    return peers::run_ranks(ranks);
+    return peers::run_ranks(ranks, nodes);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hccl_collectives: %s\n", error.what());
     return 1;

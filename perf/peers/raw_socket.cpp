@@ -7,6 +7,7 @@
 // kernel has it; 3-5: 1 MiB; 6-8: 4 MiB) and, within each three, the bytes of a call (64 KiB,
 // 512 KiB, all that is left).
 #include "command.h"
+#include "processes.h"
 #include "session.h"
 #include "shape.h"
 
@@ -15,10 +16,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <limits>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -30,10 +29,8 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace peers {
@@ -176,47 +173,20 @@ class SocketEngine final : public Engine {
   mutable std::vector<float> recv_;
 };
 
-int serve_rank(Board& board, std::array<int, 3> connections, int rank) {
-  try {
-    SocketEngine engine(connections, rank);
-    return serve(board, rank, engine, "raw socket, 2 processes on loopback") == 0 ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "raw_socket: %s\n", error.what());
-    return 1;
-  }
-}
-
-Board* make_board() {
-  void* const memory =
-      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  auto* const board = new (memory) Board;
-  initialise(*board, kRanks);
-  return board;
-}
-
 int run_driver() {
-  Board& board = *make_board();
-  std::array<int, 3> near{};
-  std::array<int, 3> far{};
-  for (std::size_t i = 0; i < near.size(); ++i) {
+  auto& board = shared<Board>();
+  initialise(board, kRanks);
+  std::array<std::array<int, 3>, kRanks> ends{};
+  for (std::size_t i = 0; i < kSocketBuffers.size(); ++i) {
     const int listener = listen_with(kSocketBuffers.at(i));
-    near.at(i) = connect_with(listener, kSocketBuffers.at(i));
-    far.at(i) = require(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), "accept");
+    ends[0].at(i) = connect_with(listener, kSocketBuffers.at(i));
+    ends[1].at(i) = require(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), "accept");
     close(listener);
   }
-  const pid_t child = require(fork(), "fork");
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (const int fd : near) close(fd);
-    std::_Exit(serve_rank(board, far, 1));
-  }
-  for (const int fd : far) close(fd);
-  const int status = serve_rank(board, near, 0);
-  if (status != 0) kill(child, SIGKILL);
-  int ended = 0;
-  waitpid(child, &ended, 0);
-  return status != 0 || ended != 0 ? 1 : 0;
+  return run_processes("raw_socket", kRanks, [&](int rank) {
+    SocketEngine engine(ends.at(static_cast<std::size_t>(rank)), rank);
+    return serve(board, rank, engine, "raw socket, 2 processes on loopback");
+  });
 }
 
 }  // namespace
