@@ -6,18 +6,17 @@ Prints markdown on standard output and progress on standard error. How it measur
 quarter of an hour; 3 minutes with --quick, 20 to 25 minutes with --collective all (on two idle cores)."""
 import argparse
 import contextlib
-import json
 import math
 import os
-import signal
 import sys
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from drivers import ALGORITHMS, BusyLoop, DriverError, Field, PerfProgram
+from console import end_on_signals, is_built, parse_list, parse_size, progress, warn_of_load
+from drivers import ALGORITHMS, BusyLoop, DriverError, OneNode, PerfProgram
 from measure import Budget, Cell, Race, estimate, iterations_for
 from plot import write_plot
-from report import all_facts, show_facts, show_section, show_summary
+from report import all_facts, show_facts, show_section, show_summary, write_samples
 from page import require_section, shown_arguments, write_section  # found through report.py
 
 SIZES = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20]
@@ -25,20 +24,7 @@ BUSY_SIZES = SIZES[:6]
 LATENCY_SIZES = SIZES[:1]
 OTHER_SIZES = [1 << 10, 32 << 10, 256 << 10, 4 << 20, 16 << 20]  # of --collective all, but for all_reduce
 MOST_MINUTES = 23  # of --collective all, which then makes fewer rounds; never less than one
-SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 VERIFY_UP_TO = 2 << 20
-
-
-def parse_size(text):
-    unit = SUFFIXES.get(text[-1:].upper(), 1)
-    digits = text[:-1] if unit > 1 else text
-    if not digits.isdigit() or int(digits) * unit % 4 != 0 or int(digits) == 0:
-        raise argparse.ArgumentTypeError(f"{text}: expected a multiple of 4 such as 8, 32K or 16M")
-    return int(digits) * unit
-
-
-def parse_list(convert):
-    return lambda text: [convert(part) for part in text.split(",")]
 
 
 def parse_collectives(text):
@@ -91,13 +77,6 @@ def seconds_for(options, collective):
     return options.seconds or (0.1 if brief else 0.3)
 
 
-def progress(text):
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-    else:
-        print(text, file=sys.stderr, flush=True)
-
-
 def least_size(collective, ranks):
     """Below this, collectives of parts have no element for each rank."""
     return 4 * ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 4
@@ -121,7 +100,7 @@ def race_queued(options, collective, ranks, budget):
     in_place = is_in_place(options, collective)
     seconds = seconds_for(options, collective)
     sizes = sizes_for(options, "queued", collective, ranks)
-    with Field(f"{options.build}/bin", ranks, collective, collective != "barrier") as field:
+    with OneNode(f"{options.build}/bin", ranks, collective, collective != "barrier") as field:
         races = []
         for size in sizes:
             progress(f"{collective}, {ranks} ranks, {size} bytes: choosing settings")
@@ -139,7 +118,7 @@ def race_queued(options, collective, ranks, budget):
 
 
 def race_latency(options, collective, ranks, budget):
-    with Field(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
+    with OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
         progress(f"latency, {ranks} ranks: choosing settings")
         races = [Race(field, collective, size, seconds_for(options, collective), latency=True)
                  for size in sizes_for(options, "latency", collective, ranks)]
@@ -154,7 +133,7 @@ def race_busy(options, collective, ranks, budget):
     """With a core for each rank, Open MPI spins and gets nowhere beside the loop: there we compare with ourselves."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
-    with contextlib.closing(loop), Field(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
+    with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
         sizes = sizes_for(options, "busy", collective, ranks)
         if ranks <= len(os.sched_getaffinity(0)):
             return undisturbed_rounds(field, loop, collective, sizes, seconds, budget)
@@ -215,14 +194,9 @@ def run_sections(options):
 
 def require_drivers(options):
     for program in ("hccl_collectives", "memory_floor", "mpi_collectives"):
-        path = f"{options.build}/bin/{program}"
-        if not os.access(path, os.X_OK):
+        if not is_built(options.build, program):
             reason = " (was libopenmpi-dev there when it was configured?)" if program == "mpi_collectives" else ""
-            sys.exit(f"bench: {path} is missing{reason}. Type: cmake --build {options.build} --target hccl_peers")
-
-
-def stop(number, _):
-    sys.exit(128 + number)
+            sys.exit(f"bench: {options.build}/bin/{program} is missing{reason}. Type: cmake --build {options.build} --target hccl_peers")
 
 
 def main():
@@ -230,11 +204,9 @@ def main():
     require_drivers(options)
     if options.write:
         require_section(options.write, "bench")
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
+    end_on_signals()
     facts = all_facts()
-    if facts["load"] > facts["cores"] / 4:
-        progress(f"the machine is not idle (load average {facts['load']:.1f}): expect noise")
+    warn_of_load(facts)
     start = time.monotonic()
     sections = []
     try:
@@ -250,10 +222,7 @@ def main():
     closing = [show_facts(facts, command, time.monotonic() - start), summary]
     print("\n\n".join(closing))
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"command": command, "machine": facts,
-                       "sections": [{"section": name, "cells": [cell.as_json() for cell in cells]}
-                                    for name, cells in sections]}, file, indent=1)
+        write_samples(options.json, sections, command=command, machine=facts)
     if options.plot:
         write_plot(options.plot, sections)
     if options.write:

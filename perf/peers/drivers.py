@@ -2,6 +2,7 @@
 """The processes that are measured, started once and asked in turn; and the busy loop that may run beside them."""
 import ctypes
 import json
+import math
 import os
 import select
 import signal
@@ -140,22 +141,24 @@ class BusyLoop:
 class Side:
     """A driver with one of its variants: a column of the comparison."""
 
-    def __init__(self, driver, label, variant=0):
+    def __init__(self, driver, label, variant=0, collective=None, largest=math.inf):
         self.driver = driver
         self.label = label
         self.variant = variant
+        self.collective = collective  # that it always runs, whatever it is compared with
+        self.largest = largest  # bytes that it can do
 
     def run(self, collective, size, iterations, warmup, latency=False, in_place=False):
         """Nanoseconds for each call."""
         time.sleep(SETTLE_SECONDS)
-        answer = self.driver.ask("run", collective=collective, bytes=size, iterations=iterations, warmup=warmup,
+        answer = self.driver.ask("run", collective=self.collective or collective, bytes=size, iterations=iterations, warmup=warmup,
                                  batch=1000, variant=self.variant, mode="latency" if latency else "queued",
                                  place="in" if in_place else "out")
         return answer["total_ns"] / iterations
 
     def verify(self, collective, size, in_place=False):
-        answer = self.driver.ask("verify", collective=collective, bytes=size, variant=self.variant,
-                                 place="in" if in_place else "out")
+        answer = self.driver.ask("verify", collective=self.collective or collective, bytes=size,
+                                 variant=self.variant, place="in" if in_place else "out")
         if answer["wrong"] != 0:
             raise DriverError(f"{self.driver.name} ({self.label}): {answer['wrong']} wrong elements in {collective} "
                               f"of {size} bytes")
@@ -164,34 +167,44 @@ class Side:
 class Field:
     """All sides for one number of ranks. Use as a context manager: leaving it ends every process."""
 
-    def __init__(self, binaries, ranks, collective, with_floor=True):
+    least_floor_size = 32768  # bytes from which on the floor is shown
+
+    def __init__(self, binaries, ranks):
+        self.binaries = binaries
         self.ranks = ranks
         self.drivers = []
+        self.ours = None
+        self.default = None  # one of `mpi`
+        self.mpi = []
+        self.gloo = []
+        self.floors = []
         try:
-            self.ours = Side(self.start("hccl", [f"{binaries}/hccl_collectives", "-g", str(ranks)],
-                                        our_environment()), "hccl")
-            plain = self.start_mpi(binaries, "Open MPI, default", {})
-            tuned = self.start_mpi(binaries, "Open MPI, tuned", TUNED)
-            self.default = Side(plain, "default")
-            self.mpi = [self.default, Side(tuned, "tuned")]
-            self.mpi += [Side(tuned, f"tuned, {label}", variant)
-                         for variant, label in ALGORITHMS[collective].items() if label != "two ranks" or ranks == 2]
-            self.floors = []
-            if with_floor:
-                floor = self.start("memory floor", [f"{binaries}/memory_floor", str(ranks)])
-                self.floors = [Side(floor, label, variant) for variant, label in enumerate(FLOOR_VARIANTS)]
+            self.start_sides()
         except BaseException:
             self.close()
             raise
+
+    def start_sides(self):
+        raise NotImplementedError
+
+    def start_ours(self, *more):
+        argv = [f"{self.binaries}/hccl_collectives", "-g", str(self.ranks), *more]
+        self.ours = Side(self.start("hccl", argv, our_environment()), "hccl")
 
     def start(self, name, argv, env=None):
         self.drivers.append(Driver(name, argv, env))
         return self.drivers[-1]
 
-    def start_mpi(self, binaries, name, settings):
+    def start_mpi(self, name, settings):
         more = ["--oversubscribe"] if self.ranks > len(os.sched_getaffinity(0)) else []
-        argv = ["mpirun", *more, "-np", str(self.ranks), f"{binaries}/mpi_collectives"]
+        argv = ["mpirun", *more, "-np", str(self.ranks), f"{self.binaries}/mpi_collectives"]
         return self.start(name, argv, {**mpi_environment(), **settings})
+
+    def mpi_sides(self, driver, collective, label):
+        """The driver's own choice of algorithm, then each algorithm."""
+        names = ALGORITHMS[collective].items()
+        return [Side(driver, label)] + [Side(driver, f"{label}, {name}", variant) for variant, name in names
+                                        if name != "two ranks" or self.ranks == 2]
 
     def close(self):
         for driver in self.drivers:
@@ -203,6 +216,24 @@ class Field:
 
     def __exit__(self, *_):
         self.close()
+
+
+class OneNode(Field):
+    """Ranks that share memory, and the memory floor."""
+
+    def __init__(self, binaries, ranks, collective, with_floor=True):
+        self.collective = collective
+        self.with_floor = with_floor
+        super().__init__(binaries, ranks)
+
+    def start_sides(self):
+        self.start_ours()
+        self.default = Side(self.start_mpi("Open MPI, default", {}), "default")
+        tuned = self.start_mpi("Open MPI, tuned", TUNED)
+        self.mpi = [self.default, *self.mpi_sides(tuned, self.collective, "tuned")]
+        if self.with_floor:
+            floor = self.start("memory floor", [f"{self.binaries}/memory_floor", str(self.ranks)])
+            self.floors = [Side(floor, label, variant) for variant, label in enumerate(FLOOR_VARIANTS)]
 
 
 class PerfProgram:

@@ -59,7 +59,21 @@ def latency_goals(ranks, size):
     return [("best", *bounds[ranks])] if size == 8 and ranks in bounds else []
 
 
+def nodes_goals(size):
+    """The floor: the same bytes through a raw socket."""
+    return [("best", 0.9, 0.7), ("floor", 1.15, 1.05)] if size >= 16 * MIB else []
+
+
+def nodes_latency_goals(size):
+    """The floor: half a raw ping-pong."""
+    return [("floor", 1.5, 1.2)] if size == 8 else []
+
+
 def goals_of(section, cell):
+    if section == "nodes":
+        return nodes_goals(cell.size)
+    if section == "nodes latency":
+        return nodes_latency_goals(cell.size)
     if section == "busy":
         return busy_goals(cell.ranks, cell.size)
     if section == "latency":

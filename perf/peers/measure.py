@@ -45,6 +45,7 @@ class Cell:
         self.ours = []
         self.default = []
         self.mpi = {}  # label -> samples of the settings that were raced
+        self.gloo = {}  # likewise
         self.floors = {}
         self.quiet = []  # ours without the busy loop, where the others are beside it
         self.perf = []  # what hccl-perf reports
@@ -55,7 +56,8 @@ class Cell:
 
     @property
     def best(self):
-        return self.best_of(self.mpi)
+        """Of all peers."""
+        return self.best_of({**self.mpi, **self.gloo})
 
     @property
     def floor(self):
@@ -70,14 +72,14 @@ class Cell:
     def as_json(self):
         return {"collective": self.collective, "ranks": self.ranks, "bytes": self.size,
                 "iterations": self.iterations, "ours_ns": self.ours, "mpi_default_ns": self.default,
-                "mpi_ns": self.mpi, "mpi_best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
+                "mpi_ns": self.mpi, "gloo_ns": self.gloo, "best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
                 "ours_undisturbed_ns": self.quiet, "hccl_perf_ns": self.perf}
 
     @classmethod
     def from_json(cls, row):
         cell = cls(row["collective"], row["bytes"], row["ranks"])
         cell.iterations, cell.ours, cell.default = row["iterations"], row["ours_ns"], row["mpi_default_ns"]
-        cell.mpi, cell.floors = row["mpi_ns"], row["floor_ns"]
+        cell.mpi, cell.gloo, cell.floors = row["mpi_ns"], row.get("gloo_ns", {}), row["floor_ns"]
         cell.quiet, cell.perf = row["ours_undisturbed_ns"], row["hccl_perf_ns"]
         return cell
 
@@ -118,26 +120,30 @@ class Budget:
 class Race:
     """Prepares one cell (settings, iterations), then adds one sample of every side in each round."""
 
-    def __init__(self, field, collective, size, seconds, with_default=True, latency=False, in_place=False):
+    def __init__(self, field, collective, size, seconds, with_default=True, latency=False, in_place=False, floors=None):
         self.cell = Cell(collective, size, field.ranks)
         self.in_place = in_place
         self.latency = latency
         self.seconds = seconds
         probe = seconds / 5
-        estimates = choose(field.mpi, collective, size, probe, in_place=in_place)
-        sides = list(estimates)
         ours = estimate(field.ours, collective, size, probe, latency=latency, in_place=in_place)
         self.lanes = [(field.ours, self.cell.ours)]
-        self.lanes += [(side, self.cell.mpi.setdefault(side.label, [])) for side in sides]
+        estimates = {}
+        for peers, samples in ((field.mpi, self.cell.mpi), (field.gloo, self.cell.gloo)):
+            able = [side for side in peers if size <= side.largest]
+            chosen = choose(able, collective, size, probe, in_place=in_place)
+            self.lanes += [(side, samples.setdefault(side.label, [])) for side in chosen]
+            estimates.update(chosen)
         self.cell.iterations = iterations_for(seconds, [ours, *estimates.values()])
-        if with_default:
-            if field.default in sides:
+        if with_default and field.default:
+            if field.default in estimates:
                 self.cell.default = self.cell.mpi[field.default.label]
             else:
                 self.lanes.append((field.default, self.cell.default))
         self.floor_iterations = 0
-        if field.floors and size >= 32768:
-            fastest = choose(field.floors, collective, size, probe, most=2, in_place=in_place)
+        floors = field.floors if floors is None else floors
+        if floors and size >= field.least_floor_size:
+            fastest = choose(floors, collective, size, probe, most=2, in_place=in_place)
             self.floor_iterations = iterations_for(seconds, fastest.values())
             self.lanes += [(side, self.cell.floors.setdefault(side.label, [])) for side in fastest]
 

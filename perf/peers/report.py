@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Markdown of a run: facts about the machine, one table for each section, and the goals with what was reached."""
+import json
 import os
 import statistics
 import sys
@@ -12,7 +13,18 @@ TITLES = {
     "queued": "{collective}, {ranks} ranks: calls queued back to back",
     "busy": "{collective}, {ranks} ranks, beside a busy loop pinned to one core",
     "latency": "{collective}, {ranks} ranks: call and synchronise each, against a blocking call",
+    "nodes": "{collective}, {ranks} nodes of one rank: calls queued back to back",
+    "nodes latency": "{collective}, {ranks} nodes of one rank: call and synchronise each, against a blocking call",
 }
+FLOORS = {"nodes": "raw exchange", "nodes latency": "half a raw ping-pong"}  # elsewhere it is that of memory
+
+TIMES = ("Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's (medians "
+         "of the ratios within a round).")
+
+
+def name_of(section, what):
+    """What a ratio is to, in words."""
+    return FLOORS.get(section, what) if what == "floor" else what
 
 
 def show_size(size):
@@ -63,22 +75,25 @@ def show_goals(section, cell):
     parts = []
     for what, _, must, aim, verdict in judge(section, cell):
         bounds = " / ".join("–" if bound is None else f"{bound:g}" for bound in (must, aim))
-        parts.append(f"{what} {bounds}: {verdict}")
+        parts.append(f"{name_of(section, what)} {bounds}: {verdict}")
     return "; ".join(parts)
 
 
 def table_of(section, cells):
     """Columns that are empty in every row are left out."""
     rows = []
+    floor = name_of(section, "floor")
     for cell in cells:
         ratios = ratios_of(cell)
-        label, best = cell.best
+        label, best = cell.best_of(cell.mpi)
+        gloo_label, gloo = cell.best_of(cell.gloo)
         rows.append({
             "bytes": show_size(cell.size), "calls": f"{cell.iterations:,}", "hccl": show_time(cell.ours),
             "hccl undisturbed": show_time(cell.quiet), "hccl-perf": show_time(cell.perf),
             "Open MPI best": show_time(best), "its setting": label or "", "default": show_time(cell.default),
-            "floor": show_time(cell.floor[1]), "/ best": show_ratio(ratios["best"]),
-            "/ default": show_ratio(ratios["default"]), "/ floor": show_ratio(ratios["floor"]),
+            "Gloo best": show_time(gloo), "its algorithm": gloo_label or "", floor: show_time(cell.floor[1]),
+            "/ best": show_ratio(ratios["best"]), "/ default": show_ratio(ratios["default"]),
+            f"/ {floor}": show_ratio(ratios["floor"]),
             "/ undisturbed": show_ratio(ratios["undisturbed"]), "must / aim": show_goals(section, cell)})
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
     return table(columns, [[row[name] for name in columns] for row in rows])
@@ -91,9 +106,8 @@ def all_facts():
 def show_facts(facts, command, seconds):
     return "\n".join([
         show_run(facts, command, seconds, f"{facts['mpi']}; "),
-        "Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's "
-        "(medians of the ratios within a round). Settings of Open MPI: default, or tuned = no single copy, eager limit "
-        "64 KiB, largest send 256 KiB, with coll/tuned's own choice or the algorithm named."])
+        f"{TIMES} Settings of Open MPI: default, or tuned = no single copy, eager limit 64 KiB, largest send 256 KiB, "
+        "with coll/tuned's own choice or the algorithm named."])
 
 
 def show_summary(sections, cores):
@@ -105,7 +119,7 @@ def show_summary(sections, cores):
                 counts[verdict] += 1
                 if verdict == "MISSED":
                     missed.append(f"- {cell.collective}, {cell.ranks} ranks, {show_size(cell.size)}, {section}: "
-                                  f"{ratio:.2f} of {what}, must reach {must:g}")
+                                  f"{ratio:.2f} of {name_of(section, what)}, must reach {must:g}")
     total = sum(counts.values())
     lines = [f"Goals: {total} judged; {counts['aim']} at their aim, {counts['reached']} reached, "
              f"{counts['short of aim']} without a bound short of their aim, {counts['MISSED']} missed."]
@@ -118,3 +132,10 @@ def show_section(section, cells):
     first = cells[0]
     title = TITLES[section].format(collective=first.collective, ranks=first.ranks)
     return f"### {title}\n\n{table_of(section, cells)}"
+
+
+def write_samples(path, sections, **about):
+    """JSON of all cells of [(section, cells)], beside what the run was `about`."""
+    shown = [{"section": name, "cells": [cell.as_json() for cell in cells]} for name, cells in sections]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**about, "sections": shown}, file, indent=1)

@@ -8,7 +8,6 @@ ten minutes on two idle cores, five with --quick."""
 import argparse
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
+from console import end_on_signals, is_built, progress
 from drivers import ALGORITHMS, TUNED, end_with_parent, mpi_environment, our_environment
 from measure import rotated
 from report import all_facts
@@ -49,11 +49,6 @@ def parse_arguments():
     if options.rounds < 1 or options.ranks not in (1, 2, 4, 8):
         parser.error("rounds must be positive, ranks 1, 2, 4 or 8")
     return options
-
-
-def progress(text):
-    print(f"\r\033[K{text}" if sys.stderr.isatty() else text, end="" if sys.stderr.isatty() else "\n",
-          file=sys.stderr, flush=True)
 
 
 class Side:
@@ -191,19 +186,14 @@ def run_race(options, size):
     return race
 
 
-def stop(number, _):
-    sys.exit(128 + number)
-
-
 def main():
     options = parse_arguments()
     for program in ("ddp_trainer", "mpi_trainer"):
-        if not os.access(f"{options.build}/bin/{program}", os.X_OK):
+        if not is_built(options.build, program):
             sys.exit(f"bench: {options.build}/bin/{program} is missing. Type: ./dev bench --trainer")
     if options.write:
         require_section(options.write, "trainer")
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
+    end_on_signals()
     facts = all_facts()
     start = time.monotonic()
     parts, verdicts, samples = [], [], []

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reports of ./dev bench and ./dev micro, from measurements that are made up: ratios, verdicts, plot and page."""
 import importlib.util
+import json
 import math
 import sys
 import tempfile
@@ -13,9 +14,12 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "perf"), str(ROOT / "perf/peers")]
+import drivers
 import measure
+import nodes
 import page
 import plot
+import report
 import trainers
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,7 +66,7 @@ class Page(unittest.TestCase):
             page.require_section(self.path, "bench")
 
     def test_the_documents_sections_are_there(self):
-        for name in ("bench", "micro", "trainer"):
+        for name in ("bench", "micro", "nodes", "trainer"):
             page.require_section(ROOT / "docs/performance.md", name)
 
 
@@ -90,6 +94,7 @@ class Plot(unittest.TestCase):
     def test_cells_survive_json(self):
         before = cell("reduce", 8, 1024, [10, 12], [20, 20], [5, 6])
         before.iterations, before.default, before.quiet, before.perf = 7, [30, 31], [9, 8], [11, 13]
+        before.gloo = {"ring": [14, 15]}
         self.assertEqual(measure.Cell.from_json(before.as_json()).as_json(), before.as_json())
 
 
@@ -150,6 +155,116 @@ class Trainers(unittest.TestCase):
     def test_goals_are_judged_within_rounds(self):
         self.assertEqual(self.verdicts([10, 10], [1, 2]), [True, True, True, True, True])
         self.assertEqual(self.verdicts([10.8, 10.8], [2.5, 2.5]), [False, False, True, True, False])
+
+
+class NodesReport(unittest.TestCase):
+    def cell(self, size, ours, mpi, gloo, floor):
+        made = cell("all_reduce", 2, size, ours, mpi, floor)
+        made.gloo = {"ring": gloo}
+        return made
+
+    def verdicts(self, section, made):
+        return [(what, round(ratio, 2), verdict) for what, ratio, _, _, verdict in report.judge(section, made)]
+
+    def test_the_best_is_the_faster_of_both_peers(self):
+        for mpi, gloo in (([20, 20], [10, 10]), ([10, 10], [20, 20])):
+            made = self.cell(16 << 20, [8, 8], mpi, gloo, [7, 7])
+            self.assertEqual(self.verdicts("nodes", made), [("best", 0.8, "reached"), ("floor", 1.14, "reached")])
+
+    def test_only_large_sizes_have_goals_when_queued(self):
+        for size in nodes.SIZES:
+            judged = self.verdicts("nodes", self.cell(size, [30], [10], [10], [10]))
+            self.assertEqual([verdict for _, _, verdict in judged], ["MISSED"] * 2 if size >= 16 << 20 else [])
+
+    def test_latency_is_held_against_the_ping_pong_alone(self):
+        for ours, verdict in ((12, "aim"), (14, "reached"), (16, "MISSED")):
+            made = self.cell(8, [ours], [1], [1], [10])
+            self.assertEqual(self.verdicts("nodes latency", made), [("floor", ours / 10, verdict)])
+
+    def test_tables_name_the_sides(self):
+        table = report.show_section("nodes", [self.cell(16 << 20, [9000], [10000], [11000], [8000])])
+        self.assertIn("2 nodes of one rank", table)
+        self.assertIn("| Open MPI best | its setting | Gloo best | its algorithm | raw exchange | / best | / raw exchange |",
+                      table)
+        self.assertIn("| 9 | 10 | tuned | 11 | ring | 8 | 0.90 | 1.12 | best 0.9 / 0.7: reached; raw exchange 1.15 / 1.05: "
+                      "reached |", table)
+        missed = self.cell(8, [16000], [1], [1], [10000])
+        lines, reached = report.show_summary([("nodes latency", [missed])], 2)
+        self.assertFalse(reached)
+        self.assertIn("1.60 of half a raw ping-pong, must reach 1.5", lines)
+
+    def test_a_side_that_is_missing_is_said_and_the_other_is_the_best(self):
+        made = cell("all_reduce", 2, 16 << 20, [8], [10], [8])
+        self.assertNotIn("Gloo", report.show_section("nodes", [made]))
+        self.assertEqual(self.verdicts("nodes", made)[0], ("best", 0.8, "reached"))
+        field = mock.Mock(missing={"Gloo": "there is no Gloo"}, drivers=[])
+        facts = {"revision": "r", "processor": "p", "cores": 2, "memory": "m", "kernel": "k", "load": 0.0}
+        self.assertIn("Gloo was not measured: there is no Gloo",
+                      nodes.show_sides(facts, field, "command", 60, ["there is no iperf3", [1.0, 1.0]]))
+
+    def test_the_yardstick_counts_both_directions(self):
+        def streams(name, rate):
+            return {name: {"bits_per_second": rate}}
+        end = {**streams("sum_received", 8e9), **streams("sum_received_bidir_reverse", 24e9), **streams("sum_sent", 1)}
+        rates = nodes.iperf_rates(json.dumps({"end": end}))
+        self.assertEqual(rates, [1.0, 3.0])
+        shown = nodes.show_yardstick([rates, [5.0, 5.0]])
+        self.assertIn("Before the rounds, `iperf3 --bidir` moved 1.00 and 3.00 GB/s", shown)
+        self.assertIn("16 MiB in 8.39 ms", shown)
+        self.assertEqual(nodes.show_yardstick([rates, "there is no iperf3"]), "No yardstick: there is no iperf3.")
+
+    def test_a_yardstick_that_failed_says_why(self):
+        for text, why in (('{"error": "unable to connect"}', "unable to connect"), ("", "no report"), ("{}", "no report"),
+                          ("[]", "no report")):
+            with self.assertRaisesRegex(nodes.YardstickError, why):
+                nodes.iperf_rates(text)
+
+
+class MadeUpDriver:
+    """Answers as a driver that needs `each` nanoseconds for a call, and keeps what it was asked."""
+    name = "made up"
+
+    def __init__(self, each):
+        self.each = each
+        self.asked = []
+
+    def ask(self, verb, **words):
+        self.asked.append((verb, words))
+        return {"total_ns": self.each * words["iterations"]} if verb == "run" else {"wrong": 0}
+
+
+class NodesRace(unittest.TestCase):
+    def setUp(self):
+        settle = mock.patch.object(drivers, "SETTLE_SECONDS", 0)
+        settle.start()
+        self.addCleanup(settle.stop)
+
+    def race(self, size, **more):
+        self.gloo = MadeUpDriver(2e6)
+        self.raw = MadeUpDriver(1e6)
+        field = mock.Mock(ranks=2, ours=drivers.Side(MadeUpDriver(3e6), "hccl"), default=None, mpi=[], least_floor_size=1,
+                          gloo=[drivers.Side(self.gloo, "ring"), drivers.Side(self.gloo, "polling", 1, largest=64)],
+                          floors=[drivers.Side(self.raw, "64 KiB", 0, "sendrecv")])
+        race = measure.Race(field, "all_reduce", size, 0.01, **more)
+        race.verify()
+        race.round(0)
+        return race.cell
+
+    def test_a_side_is_spared_sizes_it_cannot_do(self):
+        self.assertEqual(self.race(64).gloo, {"ring": [2e6], "polling": [2e6]})
+        self.assertEqual(self.race(128).gloo, {"ring": [2e6]})
+
+    def test_the_floor_runs_its_own_collective_at_any_size(self):
+        self.assertEqual(self.race(8).floors, {"64 KiB": [1e6]})
+        self.assertEqual({words["collective"] for _, words in self.raw.asked}, {"sendrecv"})
+        self.assertEqual({words["collective"] for _, words in self.gloo.asked}, {"all_reduce"})
+
+    def test_a_message_is_half_a_ping_pong(self):
+        ping_pong = MadeUpDriver(1e6)
+        made = self.race(8, latency=True, floors=[nodes.HalfPingPong(ping_pong, "buffers", 3, "sendrecv")])
+        self.assertEqual(made.floors, {"buffers": [0.5e6]})
+        modes = {words["mode"] for verb, words in ping_pong.asked if verb == "run"}
+        self.assertEqual(modes, {"latency"})
 
 
 if __name__ == "__main__":
