@@ -22,6 +22,7 @@ using transport::PeerLost;
 using transport::SleepPlan;
 
 constexpr std::size_t kMostParts = 16;
+constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};
 // Unanswered retransmissions or probes that make a silent peer a lost one.
 constexpr int kTellingRetries = 3;
@@ -133,10 +134,12 @@ std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
 
 std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
-  const std::size_t lent = buffer_.filled().size();  // all of it, by earlier calls
-  if (lent < most) {
-    buffer_.add(count_received(read_into(buffer_.room(most - lent))));
-    if (buffer_.filled().size() == lent) throw_if_lost();
+  const std::size_t had = buffer_.filled().size();
+  if (had < most) {
+    // What follows a header comes with it.
+    const std::size_t wanted = std::max(most - had, kReadAhead);
+    buffer_.add(count_received(read_into(buffer_.room(wanted))));
+    if (buffer_.filled().size() == had) throw_if_lost();
   }
   return buffer_.filled().first(std::min(most, buffer_.filled().size()));
 }
