@@ -19,10 +19,11 @@ constexpr std::chrono::seconds kLastData{1};
 
 }  // namespace
 
-FabricWatch::FabricWatch(Fabric& fabric, std::string place, std::function<std::string()> call,
+FabricWatch::FabricWatch(Fabric& fabric, std::optional<Place> place,
+                         std::function<std::string()> call,
                          std::function<std::vector<int>()> awaited)
     : fabric_(fabric),
-      place_(std::move(place)),
+      place_(place),
       call_(std::move(call)),
       awaited_(std::move(awaited)),
       answered_(fabric.inquiries().asked()) {
@@ -35,14 +36,13 @@ FabricWatch::~FabricWatch() {
   if (inquiries.asked() != answered_) inquiries.answer({});
 }
 
-void FabricWatch::look(bool moved) {
+void FabricWatch::glance() {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
   if (fabric_.inquiries().asked() != answered_) answer_inquiry();
-  if (moved) {
-    moving_ = true;
-    return;
-  }
-  if (std::exchange(moving_, false)) begin_patience();
+}
+
+void FabricWatch::look(bool moved) {
+  if (moved) begin_patience();
   if (fabric_.inquiries().anybody_departed()) check_departed();
   check_patience();
 }
@@ -70,7 +70,7 @@ void FabricWatch::check_patience() {
 }
 
 bootstrap::Waiting FabricWatch::waiting() const {
-  bootstrap::Waiting waiting{place_, call_(), awaited_()};
+  bootstrap::Waiting waiting{place_ ? place_->text() : "", call_(), awaited_()};
   std::ranges::sort(waiting.awaited);
   const auto doubles = std::ranges::unique(waiting.awaited);
   waiting.awaited.erase(doubles.begin(), doubles.end());

@@ -9,6 +9,7 @@
 #include "executor/drive.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,12 @@ namespace hccl::comm {
 
 class FabricWatch final : public executor::Watch {
  public:
-  // For texts: the call's place and what it is (Waiting), and which ranks it waits for.
-  FabricWatch(Fabric& fabric, std::string place, std::function<std::string()> call,
+  // For texts: the call's place, if it is a collective, what it is, and which ranks it waits for.
+  FabricWatch(Fabric& fabric, std::optional<Place> place, std::function<std::string()> call,
               std::function<std::vector<int>()> awaited);
   ~FabricWatch() override;
 
+  void glance() override;
   void look(bool moved) override;
 
  private:
@@ -34,11 +36,10 @@ class FabricWatch final : public executor::Watch {
   [[nodiscard]] std::string awaited_text() const;
 
   Fabric& fabric_;
-  const std::string place_;
+  const std::optional<Place> place_;
   std::function<std::string()> call_;
   std::function<std::vector<int>()> awaited_;
   std::uint64_t answered_;
-  bool moving_ = true;
   // Since it last moved. The others are asked before the end, so that it can name whom it is about.
   struct Patience {
     void begin(Deadline::Duration limit);

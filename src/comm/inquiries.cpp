@@ -7,14 +7,11 @@
 
 namespace hccl::comm {
 
-std::string place_text(std::uint32_t stream, std::uint64_t number) {
-  return text("op ", number, " of stream ", stream);
-}
+std::string Place::text() const { return hccl::text("op ", number, " of stream ", stream); }
 
-void Inquiries::note_done(std::uint32_t stream, std::uint64_t number,
-                          const node::CollectiveCall& call) {
+void Inquiries::note_done(const Place& place, const node::CollectiveCall& call) {
   const std::lock_guard lock(mutex_);
-  done_[done_count_++ % kRemembered] = {stream, number, call};
+  done_[done_count_++ % kRemembered] = {place, call};
 }
 
 void Inquiries::answer(const bootstrap::Waiting& waiting) const {
@@ -23,7 +20,7 @@ void Inquiries::answer(const bootstrap::Waiting& waiting) const {
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < std::min(done_count_, kRemembered); ++i) {
     const Done& one = done_[i];
-    control_.answer({place_text(one.stream, one.number), node::describe(one.call), {}, true});
+    control_.answer({one.place.text(), node::describe(one.call), {}, true});
   }
 }
 

@@ -17,7 +17,13 @@
 
 namespace hccl::comm {
 
-[[nodiscard]] std::string place_text(std::uint32_t stream, std::uint64_t number);
+// Of a collective among those of all ranks: the number of its call in its stream's lane.
+struct Place {
+  std::uint32_t stream = 0;
+  std::uint64_t number = 0;
+
+  [[nodiscard]] std::string text() const;
+};
 
 class Inquiries {
  public:
@@ -33,8 +39,8 @@ class Inquiries {
   // By the thread of a call, at its begin and end.
   void enter() { ++calls_; }
   void leave() { --calls_; }
-  // A collective is done: the number of its call in its stream's lane.
-  void note_done(std::uint32_t stream, std::uint64_t number, const node::CollectiveCall& call);
+  // A collective is done.
+  void note_done(const Place& place, const node::CollectiveCall& call);
   // Rises with every question that calls are to answer.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(std::memory_order_acquire); }
   // With the calls that were done last.
@@ -59,8 +65,7 @@ class Inquiries {
   std::atomic<std::uint64_t> asked_{0};
   std::atomic<bool> anybody_departed_{false};
   struct Done {
-    std::uint32_t stream = 0;
-    std::uint64_t number = 0;
+    Place place;
     node::CollectiveCall call;
   };
   static constexpr std::size_t kRemembered = 8;

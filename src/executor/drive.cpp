@@ -3,6 +3,7 @@
 #include "executor/drive.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hccl::executor {
 
@@ -10,15 +11,18 @@ void drive(std::span<Execution* const> executions, transport::WaitSet& wait_set,
            Watch& watch) {
   Waiter waiter(ladder);
   std::vector<transport::WaitSet::Entry> entries;
+  bool moved_since_look = true;
   for (;;) {
     bool moved = false;
     for (Execution* const execution : executions) moved = execution->advance() || moved;
     const auto complete = [](const Execution* execution) { return execution->complete(); };
     if (std::ranges::all_of(executions, complete)) return;
-    watch.look(moved);
+    watch.glance();
     if (moved) {
+      moved_since_look = true;
       waiter = Waiter(ladder);
     } else if (!waiter.poll_again()) {
+      watch.look(std::exchange(moved_since_look, false));
       entries.clear();
       for (const Execution* const execution : executions) execution->add_interests(entries);
       static_cast<void>(wait_set.wait(entries, Deadline::after(kLook)));

@@ -18,8 +18,10 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // After every try, and at least every `kLook` during a wait; whether anything has moved since the
-  // last one. Throws to end it.
+  // After every try; cheap. Throws to end it.
+  virtual void glance() = 0;
+  // Before every sleep, and so at least every `kLook` while nothing moves; whether anything has
+  // since the last look. Throws to end it.
   virtual void look(bool moved) = 0;
 };
 inline constexpr std::chrono::milliseconds kLook{100};
