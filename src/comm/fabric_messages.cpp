@@ -208,19 +208,12 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
   };
   FabricWatch watch(fabric_, std::nullopt, doing, awaited);
   naming_the_lost(fabric_, wait_set, doing, [&] {
-    Waiter waiter(fabric_.ladder());
-    bool moved_since_look = true;
-    while (first_open(items) != nullptr) {
+    executor::Rest rest(fabric_.ladder(), watch);
+    for (;;) {
       bool moved = false;
       for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
-      watch.glance();
-      if (moved) {
-        moved_since_look = true;
-        waiter = Waiter(fabric_.ladder());
-      } else if (!waiter.poll_again()) {
-        watch.look(std::exchange(moved_since_look, false));
-        sleep(items, wait_set);
-      }
+      if (first_open(items) == nullptr) return;
+      if (rest.after(moved)) sleep(items, wait_set);
     }
   });
 }

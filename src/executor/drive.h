@@ -20,11 +20,27 @@ class Watch {
 
   // After every try; cheap. Throws to end it.
   virtual void glance() = 0;
-  // Before every sleep, and so at least every `kLook` while nothing moves; whether anything has
-  // since the last look. Throws to end it.
+  // While nothing moves: now and then, before every sleep, and so at least every `kLook`; whether
+  // anything has moved since the last look. Throws to end it.
   virtual void look(bool moved) = 0;
 };
 inline constexpr std::chrono::milliseconds kLook{100};
+
+// What a thread does between its tries.
+class Rest {
+ public:
+  Rest(WaitLadder ladder, Watch& watch) : ladder_(ladder), waiter_(ladder), watch_(watch) {}
+
+  // After a try; whether to sleep now, for at most kLook.
+  [[nodiscard]] bool after(bool moved);
+
+ private:
+  const WaitLadder ladder_;
+  Waiter waiter_;
+  Watch& watch_;
+  bool moved_since_look_ = true;
+  unsigned tries_ = 0;  // since anything moved
+};
 
 // All channels of a call. Throws what they and the watch throw.
 void drive(std::span<Execution* const> executions, transport::WaitSet& wait_set, WaitLadder ladder,
