@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// That what is forced is what runs: by the library's own counters, and by those of the network that
+// the ranks have to themselves.
+#include "host_test.h"
+#include "session.h"
+
+#include <fstream>
+#include <ostream>
+#include <sstream>
+
+#include <hccl_emulation.h>
+
+namespace hccl::test {
+namespace {
+
+struct Case {
+  const char* algorithm;
+  const char* transport;
+};
+
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.algorithm << " over " << value.transport;
+}
+
+constexpr int kRanks = 4;
+constexpr std::uint64_t kBytes = 4 << 20;
+constexpr int kCalls = 5;
+
+// That have been sent over the loopback interface of the namespace this process is in.
+std::uint64_t loopback_bytes() {
+  std::ifstream devices("/proc/net/dev");
+  std::string line;
+  while (std::getline(devices, line)) {
+    const std::size_t name = line.find("lo:");
+    if (name == std::string::npos) continue;
+    std::istringstream numbers(line.substr(name + 3));
+    std::uint64_t number = 0;
+    for (int column = 0; column < 9; ++column) numbers >> number;
+    return number;
+  }
+  throw Failure("no loopback interface");
+}
+
+hcclEmulationTraffic_t traffic_of(const Group& group, int peer) {
+  hcclEmulationTraffic_t traffic{};
+  succeed(hcclEmulationTraffic(group.handle, peer, &traffic));
+  return traffic;
+}
+
+int peers_of(const Group& group) {
+  int peers = 0;
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (peer == group.rank) continue;
+    const hcclEmulationTraffic_t traffic = traffic_of(group, peer);
+    peers += traffic.sends + traffic.receives > 0 ? 1 : 0;
+  }
+  return peers;
+}
+
+void check_counters(const Group& group, const Case& of) {
+  const hcclEmulationTraffic_t all = traffic_of(group, -1);
+  require_equal(std::string(all.algorithm), std::string(of.algorithm), "algorithm");
+  require_equal(std::string(all.transport), std::string(of.transport), "transport");
+  const bool ring = std::string(of.algorithm) == "ring";
+  constexpr std::uint64_t kHeader = 32;
+  constexpr std::uint64_t kRing = 2 * (kRanks - 1) * kBytes / kRanks + kHeader;
+  if (ring) require_equal(all.bytes_sent, kCalls * kRing, "bytes sent");
+  require(peers_of(group) <= (ring ? 2 : 2 * 3), "too many peers");
+  int sent_to = 0;
+  for (int peer = 0; peer < group.size(); ++peer)
+    sent_to += peer != group.rank && traffic_of(group, peer).bytes_sent > 0 ? 1 : 0;
+  if (ring) require_equal(sent_to, 1, "ranks sent to");
+}
+
+class Forced : public Hosts, public testing::WithParamInterface<Case> {};
+
+TEST_P(Forced, IsWhatRuns) {
+  const Case of = GetParam();
+  const HostNetwork network(1);
+  RankOptions options;
+  options.comm_id = true;
+  options.environment = {{"HCCL_ALGO", of.algorithm}, {"HCCL_TRANSPORT", of.transport}};
+  const auto reduce = [&](World& world) {
+    network.enter(0);
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const DeviceMemory memory(session.device(), kBytes);
+    void* const data = device_pointer(memory.address());
+    world.board->barrier(0, world.size);
+    const std::uint64_t before = loopback_bytes();
+    world.board->barrier(1, world.size);
+    for (int call = 0; call < kCalls; ++call) {
+      succeed(hcclAllReduce(data, data, kBytes / 4, hcclFloat32, hcclSum, group.handle, stream));
+      succeed(synStreamSynchronize(stream));
+    }
+    world.board->barrier(2, world.size);
+    const std::uint64_t grown = loopback_bytes() - before;
+    check_counters(group, of);
+    // All ranks' data; packets have headers, too.
+    constexpr std::uint64_t kData = std::uint64_t{kCalls} * 2 * (kRanks - 1) * kBytes;
+    if (std::string(of.transport) == "tcp") {
+      require(grown >= kData && grown < kData + kData / 10, join("lo grew by ", grown));
+    } else {
+      require(grown < kBytes / 10, join("lo grew by ", grown));
+    }
+    session.finish();
+  };
+  EXPECT_EQ(failures(run_ranks(kRanks, reduce, options)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Choices, Forced,
+                         testing::Values(Case{"ring", "tcp"}, Case{"ring", "shm"},
+                                         Case{"tree", "tcp"}, Case{"tree", "shm"}));
+
+}  // namespace
+}  // namespace hccl::test
