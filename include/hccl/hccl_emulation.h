@@ -35,9 +35,11 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // How this rank's calls on a communicator run, and what the completed ones have moved over
 // transports since it was made.
 typedef struct {
-  // Of the last call: "node" where all ranks share one node's memory, else its algorithm's name.
+  // Of the last call: "node" where all ranks share one node's memory, "copy" with one rank, else
+  // its algorithm's name; "none" before the first.
   char algorithm[32];
-  // "memory" in the first case, else the transport to the peer; to all: each once, as "shm+tcp".
+  // "memory" in the first two cases, else the transport to the peer; to all: each once, as
+  // "shm+tcp".
   char transport[32];
   uint64_t bytes_sent;  // payload, and 32 bytes for each call and stream that it uses
   uint64_t bytes_received;

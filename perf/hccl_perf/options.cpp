@@ -155,6 +155,8 @@ void finish(Options& options, const Written& written) {
   options.timeout = parse_seconds(written.timeout);
   choose_repeats(options, written);
   check_results(options);
+  if (options.plan_rank && options.wants_results())
+    throw UsageError("--plan measures nothing, so there are no results to write or to compare");
   if (options.plan_rank && options.collective->kind == CollectiveKind::send_receive)
     throw UsageError("--plan: sendrecv is one step, to the next rank; give a collective");
 }

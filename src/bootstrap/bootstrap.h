@@ -86,6 +86,7 @@ using MakeControl = std::function<FileDescriptor(int ranks)>;
 struct Waiting {
   std::string place;         // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // as people read it; empty if it is in none
+  std::string algorithm;     // that it runs by, if it has a place
   std::vector<int> awaited;  // ascending
   bool done = false;
 
@@ -118,6 +119,9 @@ class ControlLink {
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
+  // No callback runs any more when it returns, and none will, whoever else holds the link; but from
+  // within a callback.
+  void cancel() noexcept;
   // Tells the other nodes; from any thread.
   void raise(hcclResult_t code, const std::string& text) noexcept;
   // This rank waits for long: all are asked what they wait for, and the verdict follows within half

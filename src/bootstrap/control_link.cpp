@@ -72,10 +72,18 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       if (cancelled) return;
       running = true;
     }
-    callback();
-    const std::lock_guard lock(mutex);
-    running = false;
-    finished.notify_all();
+    const auto end = [this] {
+      const std::lock_guard lock(mutex);
+      running = false;
+      finished.notify_all();
+    };
+    try {
+      callback();
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
   }
 
   // The server's own rank stays until the server has told the others.
@@ -132,6 +140,8 @@ ControlLink::~ControlLink() {
   ControlThread::instance().post([state = state_] { state->say_departed(); });
   if (!ControlThread::instance().is_current()) left.wait_for(kFarewell);
 }
+
+void ControlLink::cancel() noexcept { state_->cancel(); }
 
 void ControlLink::send(FrameType type, Bytes payload) noexcept {
   ControlThread::instance().post([state = state_, type, payload = std::move(payload)] {

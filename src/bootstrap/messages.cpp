@@ -114,6 +114,7 @@ Bytes serialize(const Waiting& message) {
   writer.put_u8(message.done ? 1 : 0);
   writer.put_text(message.place);
   writer.put_text(message.call);
+  writer.put_text(message.algorithm);
   writer.put_u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.put_i32(message.awaited[i]);
   return writer.take();
@@ -220,6 +221,7 @@ std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes) {
   waiting.done = reader.u8() != 0;
   waiting.place = reader.text(kLongestCall);
   waiting.call = reader.text(kLongestCall);
+  waiting.algorithm = reader.text(kLongestCall);
   const std::size_t count = reader.u16();
   if (!reader.ok() || count > kMostAwaited) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) waiting.awaited.push_back(reader.i32());

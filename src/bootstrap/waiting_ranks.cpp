@@ -10,6 +10,7 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kMostOfACircle = 4;
+constexpr std::size_t kMostOfARank = 64;
 
 bool calls(const std::vector<Waiting>& said) {
   return std::ranges::any_of(said,
@@ -18,30 +19,40 @@ bool calls(const std::vector<Waiting>& said) {
 
 }  // namespace
 
-void WaitingRanks::add(int rank, Waiting waiting) { said_[rank].push_back(std::move(waiting)); }
+void WaitingRanks::add(int rank, Waiting waiting) {
+  std::vector<Waiting>& said = said_[rank];
+  if (said.size() < kMostOfARank) said.push_back(std::move(waiting));
+}
 
 std::string WaitingRanks::mismatch() const {
-  std::map<std::string, std::map<std::string, std::set<int>>> calls_at;  // a place, by call
+  const std::string calls = difference([](const Waiting& one) { return one.call; });
+  if (!calls.empty()) return calls + "; all ranks must make the same calls in the same order";
+  const std::string ways =
+      difference([](const Waiting& one) { return text("runs ", one.call, " by ", one.algorithm); });
+  return ways.empty() ? "" : ways + "; set the same HCCL_* variables on all ranks";
+}
+
+std::string WaitingRanks::difference(std::string (*what)(const Waiting&)) const {
+  std::map<std::string, std::map<std::string, std::set<int>>> at;  // a place, by what it is there
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
-      if (!one.place.empty() && !one.call.empty()) calls_at[one.place][one.call].insert(rank);
+      if (!one.place.empty() && !one.call.empty()) at[one.place][what(one)].insert(rank);
     }
   }
-  for (const auto& [place, by_call] : calls_at) {
-    if (by_call.size() < 2) continue;
+  const auto list = [](const std::set<int>& ranks) {
+    return rank_list({ranks.begin(), ranks.end()});
+  };
+  for (const auto& [place, ranks_of] : at) {
+    if (ranks_of.size() < 2) continue;
     const auto fewer = [](const auto& a, const auto& b) {
       return a.second.size() < b.second.size();
     };
-    const auto usual = std::ranges::max_element(by_call, fewer);
-    const auto list = [](const std::set<int>& ranks) {
-      return rank_list({ranks.begin(), ranks.end()});
-    };
+    const auto usual = std::ranges::max_element(ranks_of, fewer);
     std::string odd;
-    for (auto one = by_call.begin(); one != by_call.end(); ++one) {
+    for (auto one = ranks_of.begin(); one != ranks_of.end(); ++one) {
       if (one != usual) odd += text(odd.empty() ? "" : ", ", list(one->second), ' ', one->first);
     }
-    return text(place, ": ", odd, " but ", list(usual->second), ' ', usual->first,
-                "; all ranks must make the same calls in the same order");
+    return text(place, ": ", odd, " but ", list(usual->second), ' ', usual->first);
   }
   return {};
 }

@@ -18,7 +18,8 @@ class WaitingRanks {
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 
-  // Ranks that are at the same place of different calls, and both calls; empty if there are none.
+  // Ranks that are at the same place of different calls, or run one by different algorithms, and
+  // both; empty if there are none.
   [[nodiscard]] std::string mismatch() const;
 
   // Whom the rank waits for in the end, as a clause: those that its chain of waiting ranks leads to
@@ -28,6 +29,8 @@ class WaitingRanks {
       const std::function<std::string(const std::vector<int>&)>& describe) const;
 
  private:
+  // The first place where ranks differ in `what`, with them and it.
+  [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   [[nodiscard]] std::string circle(const std::set<int>& ranks) const;
 

@@ -41,8 +41,12 @@ std::shared_ptr<bootstrap::ControlLink> Communicator::link() {
 // A stream's thread may be telling others of a fault.
 void Communicator::cut_link() {
   std::shared_ptr<bootstrap::ControlLink> link;
-  const std::lock_guard lock(link_mutex_);
-  link.swap(link_);
+  {
+    const std::lock_guard lock(link_mutex_);
+    link.swap(link_);
+  }
+  // A callback may hold it as well, and uses this communicator.
+  if (link) link->cancel();
 }
 
 // Of the fault, those who do not see this node's memory.

@@ -90,9 +90,10 @@ Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) c
     if (reach.possible) return {transport.get(), found->second, reasons};
     reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": ", reach.why_not);
   }
-  throw Error(hcclInvalidUsage,
-              text("no transport leads from ", rank_text(options_.rank), " to ", rank_text(peer),
-                   " (", reasons, "); see HCCL_TRANSPORT and HCCL_SOCKET_IFNAME on both"));
+  throw Error(
+      hcclInvalidUsage,
+      text("no transport leads from ", rank_text(options_.rank), " to ", rank_text(peer), " (",
+           reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
 }
 
 void Fabric::attach(node::Fault& fault, const node::CoreCount& cores) {

@@ -106,7 +106,7 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
       [&] { run_channels(call, plan, send, recv); });
   if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
   count_traffic(plan);
-  fabric_.inquiries().note_done({ordinal_, calls_}, call);
+  fabric_.inquiries().note_done({ordinal_, calls_, plan.name()}, call);
   ++calls_;
 }
 
@@ -137,7 +137,7 @@ void FabricLane::run_channels(const node::CollectiveCall& call, const planner::P
     }
     return ranks;
   };
-  FabricWatch watch(fabric_, Place{ordinal_, calls_}, name, awaited);
+  FabricWatch watch(fabric_, Place{ordinal_, calls_, plan.name()}, name, awaited);
   executor::drive(executions, wait_set_, fabric_.ladder(), watch);
 }
 

@@ -70,7 +70,8 @@ void FabricWatch::check_patience() {
 }
 
 bootstrap::Waiting FabricWatch::waiting() const {
-  bootstrap::Waiting waiting{place_ ? place_->text() : "", call_(), awaited_()};
+  bootstrap::Waiting waiting{place_ ? place_->text() : "", call_(),
+                             std::string(place_ ? place_->algorithm : ""), awaited_()};
   std::ranges::sort(waiting.awaited);
   const auto doubles = std::ranges::unique(waiting.awaited);
   waiting.awaited.erase(doubles.begin(), doubles.end());

@@ -4,8 +4,15 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <new>
 
 namespace hccl::comm {
+namespace {
+
+// The server gives the others 400 ms.
+constexpr std::chrono::milliseconds kForVerdict{600};
+
+}  // namespace
 
 std::string Place::text() const { return hccl::text("op ", number, " of stream ", stream); }
 
@@ -14,13 +21,23 @@ void Inquiries::note_done(const Place& place, const node::CollectiveCall& call) 
   done_[done_count_++ % kRemembered] = {place, call};
 }
 
-void Inquiries::answer(const bootstrap::Waiting& waiting) const {
+// Sends without the lock: whoever lets the link go waits for the callbacks, which take it.
+void Inquiries::answer(const bootstrap::Waiting& waiting) const noexcept {
   if (!control_.answer) return;
-  control_.answer(waiting);
-  const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < std::min(done_count_, kRemembered); ++i) {
-    const Done& one = done_[i];
-    control_.answer({one.place.text(), node::describe(one.call), {}, true});
+  try {
+    control_.answer(waiting);
+    std::vector<Done> done;
+    {
+      const std::lock_guard lock(mutex_);
+      done.assign(done_.begin(),
+                  done_.begin() + static_cast<std::ptrdiff_t>(std::min(done_count_, kRemembered)));
+    }
+    for (const Done& one : done) {
+      control_.answer(
+          {one.place.text(), node::describe(one.call), std::string(one.place.algorithm), {}, true});
+    }
+  } catch (const std::bad_alloc&) {
+    // Then this rank has not answered.
   }
 }
 
@@ -29,6 +46,7 @@ void Inquiries::ask(const bootstrap::Waiting& waiting) {
   {
     const std::lock_guard lock(mutex_);
     verdict_.clear();
+    verdict_due_ = Deadline::after(kForVerdict);
   }
   control_.ask(waiting);
 }
@@ -37,6 +55,7 @@ std::string Inquiries::culprits(const std::string& awaited) const {
   if (!control_.ask) return awaited;
   const std::lock_guard lock(mutex_);
   if (!verdict_.empty()) return verdict_;
+  if (!verdict_due_.expired()) return awaited;
   return text(awaited, " (", control_.judge, ", which would know more, does not answer)");
 }
 
@@ -50,7 +69,7 @@ int Inquiries::departed_of(const std::vector<int>& ranks) const {
 
 // Calls answer for themselves; where none runs there is nothing that this rank waits for.
 void Inquiries::on_inquiry() {
-  asked_.fetch_add(1, std::memory_order_acq_rel);
+  asked_.fetch_add(1);
   if (calls_ == 0) answer({});
 }
 

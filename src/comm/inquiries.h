@@ -3,6 +3,7 @@
 // threads, which know what they wait for, and the control thread, which hears the questions.
 #pragma once
 
+#include "base/deadline.h"
 #include "bootstrap/bootstrap.h"
 #include "node/collective_call.h"
 
@@ -13,14 +14,17 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hccl::comm {
 
-// Of a collective among those of all ranks: the number of its call in its stream's lane.
+// Of a collective among those of all ranks: the number of its call in its stream's lane. And how it
+// runs, for that must be alike too.
 struct Place {
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
+  std::string_view algorithm;
 
   [[nodiscard]] std::string text() const;
 };
@@ -42,9 +46,9 @@ class Inquiries {
   // A collective is done.
   void note_done(const Place& place, const node::CollectiveCall& call);
   // Rises with every question that calls are to answer.
-  [[nodiscard]] std::uint64_t asked() const { return asked_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
   // With the calls that were done last.
-  void answer(const bootstrap::Waiting& waiting) const;
+  void answer(const bootstrap::Waiting& waiting) const noexcept;
   // As ControlLink::ask_who_is_missing(); does nothing if there is nobody to ask.
   void ask(const bootstrap::Waiting& waiting);
   // Whom a call waits for in the end: as it has been found since the last ask(), else `awaited`,
@@ -75,6 +79,7 @@ class Inquiries {
   std::size_t done_count_ = 0;
   std::set<int> departed_;
   std::string verdict_;
+  Deadline verdict_due_ = Deadline::never();
 };
 
 }  // namespace hccl::comm

@@ -41,7 +41,8 @@ std::string plan_text(const planner::Planner& planner, const Request& request,
 }
 
 std::string node_plan_text(const Request& request, int ranks, bool json) {
-  const std::string written = head(request, ranks, "node", "memory", json);
+  const std::string written = head(request, ranks, ranks > 1 ? "node" : "copy", "memory", json);
+  if (ranks == 1) return json ? written + "]}\n" : written;
   return json ? written + "]}\n"
               : written +
                     "all ranks work together in the memory of the node; HCCL_ALGO or "

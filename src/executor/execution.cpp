@@ -31,8 +31,12 @@ Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunkin
 
 bool Execution::advance() {
   if (held()) return false;
+  constexpr int kMostRounds = 64;  // then whoever drives it looks after other things
   bool moved = false;
-  while (!complete() && (move_flows() || step_over())) moved = true;
+  for (int round = 0; round < kMostRounds && !complete(); ++round) {
+    if (!move_flows() && !step_over()) break;
+    moved = true;
+  }
   return moved;
 }
 

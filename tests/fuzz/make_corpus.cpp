@@ -127,7 +127,7 @@ void add_messages(const fs::path& root) {
   add("contribution", 6, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
   add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
   add("announcements", 8, serialize(std::vector<Bytes>{blob(), {}, blob()}));
-  add("waiting", 9, serialize(Waiting{"op 1 of stream 0", "barrier()", {0, 3, 4095}}));
+  add("waiting", 9, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {0, 3, 4095}}));
   add("rank", 10, serialize_rank(4095));
 }
 
@@ -150,8 +150,8 @@ void add_rendezvous(const fs::path& root) {
     announced.push_back(frame(rank, FrameType::ready, Bytes(20, std::byte{1})));
   for (const auto type : {FrameType::stuck, FrameType::waiting, FrameType::stuck})
     announced.push_back(
-        frame(0, type, serialize(Waiting{"op 1 of stream 0", "barrier()", {1, 2}})));
-  announced.push_back(frame(1, FrameType::waiting, serialize(Waiting{"", "", {4095}})));
+        frame(0, type, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {1, 2}})));
+  announced.push_back(frame(1, FrameType::waiting, serialize(Waiting{"", "", "", {4095}})));
   for (const auto type : {FrameType::fault, FrameType::departed})
     announced.push_back(frame(1, type, serialize(Failure{hcclSystemError, "gone"})));
   server.add("several-announce", announced);

@@ -138,7 +138,7 @@ std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (had < most) {
     // What follows a header comes with it.
     const std::size_t wanted = std::max(most - had, kReadAhead);
-    buffer_.add(count_received(read_into(buffer_.room(wanted))));
+    buffer_.add(read_into(buffer_.room(wanted)));
     if (buffer_.filled().size() == had) throw_if_lost();
   }
   return buffer_.filled().first(std::min(most, buffer_.filled().size()));
@@ -150,7 +150,8 @@ std::size_t TcpEndpoint::try_receive_into(std::span<std::byte> destination) {
   const std::size_t buffered = std::min(lent.size(), destination.size());
   std::copy_n(lent.begin(), buffered, destination.begin());
   buffer_.release(buffered);
-  const std::size_t read = count_received(read_into(destination.subspan(buffered)));
+  const std::size_t read = read_into(destination.subspan(buffered));
+  count_received(buffered + read);
   if (buffered + read == 0 && !destination.empty()) throw_if_lost();
   return buffered + read;
 }

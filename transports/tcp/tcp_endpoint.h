@@ -27,7 +27,10 @@ class TcpEndpoint final : public transport::Endpoint {
       std::span<const std::span<const std::byte>> parts) override;
   [[nodiscard]] bool flushed() override { return true; }
   [[nodiscard]] std::span<const std::byte> try_receive(std::size_t most) override;
-  void release(std::size_t count) override { buffer_.release(count); }
+  void release(std::size_t count) override {
+    buffer_.release(count);
+    count_received(count);
+  }
   [[nodiscard]] std::size_t view_limit() const override { return ReceiveBuffer::kViewLimit; }
   [[nodiscard]] std::size_t try_receive_into(std::span<std::byte> destination) override;
   [[nodiscard]] bool begin_sleep(transport::Interest interest, transport::SleepPlan& plan) override;

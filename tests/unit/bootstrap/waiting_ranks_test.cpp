@@ -15,19 +15,19 @@ std::string culprits(const WaitingRanks& ranks, int asker, const std::set<int>& 
 
 TEST(WaitingRanks, LeadToThoseThatDoNotAnswer) {
   WaitingRanks ranks;
-  ranks.add(0, {"", "reduce", {3}});
-  ranks.add(3, {"", "reduce", {2, 4}});
-  ranks.add(4, {"", "reduce", {2}});
-  ranks.add(1, {"", "reduce", {5}});
+  ranks.add(0, {"", "reduce", "", {3}});
+  ranks.add(3, {"", "reduce", "", {2, 4}});
+  ranks.add(4, {"", "reduce", "", {2}});
+  ranks.add(1, {"", "reduce", "", {5}});
   EXPECT_EQ(culprits(ranks, 0), "rank 2, stopped or out of reach");
   EXPECT_EQ(culprits(ranks, 1), "rank 5, stopped or out of reach");
 }
 
 TEST(WaitingRanks, LeadToThoseThatCallNothingOrHaveLeft) {
   WaitingRanks ranks;
-  ranks.add(0, {"", "reduce", {1, 2, 3}});
-  ranks.add(1, {"", "", {}});
-  ranks.add(2, {"", "", {}});
+  ranks.add(0, {"", "reduce", "", {1, 2, 3}});
+  ranks.add(1, {"", "", "", {}});
+  ranks.add(2, {"", "", "", {}});
   EXPECT_EQ(
       culprits(ranks, 0, {3}),
       "rank 3, gone from the communicator, and for ranks 1,2, in no call of this communicator");
@@ -35,16 +35,16 @@ TEST(WaitingRanks, LeadToThoseThatCallNothingOrHaveLeft) {
 
 TEST(WaitingRanks, HaveSeveralCalls) {
   WaitingRanks ranks;
-  ranks.add(0, {"", "reduce", {1}});
-  ranks.add(1, {"", "send", {0}});
-  ranks.add(1, {"", "receive", {2}});
+  ranks.add(0, {"", "reduce", "", {1}});
+  ranks.add(1, {"", "send", "", {0}});
+  ranks.add(1, {"", "receive", "", {2}});
   EXPECT_EQ(culprits(ranks, 0), "rank 2, stopped or out of reach");
 }
 
 TEST(WaitingRanks, MayWaitForEachOther) {
   WaitingRanks ranks;
-  ranks.add(0, {"", "reduce", {1}});
-  ranks.add(1, {"", "send", {0}});
+  ranks.add(0, {"", "reduce", "", {1}});
+  ranks.add(1, {"", "send", "", {0}});
   EXPECT_EQ(
       culprits(ranks, 0),
       "ranks that wait for each other (rank 0 in reduce for rank 1; rank 1 in send for rank 0)");
@@ -52,14 +52,24 @@ TEST(WaitingRanks, MayWaitForEachOther) {
 
 TEST(WaitingRanks, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
   WaitingRanks ranks;
-  ranks.add(0, {"op 1 of stream 0", "reduce(8, root 0)", {1}});
-  ranks.add(1, {"op 1 of stream 0", "reduce(8, root 0)", {3}});
-  ranks.add(2, {"op 2 of stream 0", "barrier()", {3}});
+  ranks.add(0, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {1}});
+  ranks.add(1, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {3}});
+  ranks.add(2, {"op 2 of stream 0", "barrier()", "", {3}});
   EXPECT_EQ(ranks.mismatch(), "");
-  ranks.add(3, {"op 1 of stream 0", "reduce(8, root 2)", {2}});
+  ranks.add(3, {"op 1 of stream 0", "reduce(8, root 2)", "tree", {2}});
   EXPECT_EQ(ranks.mismatch(),
             "op 1 of stream 0: rank 3 reduce(8, root 2) but ranks 0,1 reduce(8, root 0); all ranks "
             "must make the same calls in the same order");
+}
+
+TEST(WaitingRanks, OfDifferentAlgorithmsAreAMismatch) {
+  WaitingRanks ranks;
+  ranks.add(0, {"op 1 of stream 0", "all_reduce(8)", "ring", {1}});
+  ranks.add(1, {"op 1 of stream 0", "all_reduce(8)", "tree", {0}});
+  ranks.add(2, {"op 1 of stream 0", "all_reduce(8)", "tree", {}, true});
+  EXPECT_EQ(ranks.mismatch(),
+            "op 1 of stream 0: rank 0 runs all_reduce(8) by ring but ranks 1,2 runs all_reduce(8) "
+            "by tree; set the same HCCL_* variables on all ranks");
 }
 
 }  // namespace
