@@ -72,19 +72,25 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       if (cancelled) return;
       running = true;
     }
-    const auto end = [this] {
-      const std::lock_guard lock(mutex);
-      running = false;
-      finished.notify_all();
-    };
-    try {
-      callback();
-    } catch (...) {
-      end();
-      throw;
-    }
-    end();
+    const Running until_it_ends(*this);
+    callback();
   }
+
+  // However a callback ends, whoever waits for that goes on.
+  class Running {
+   public:
+    explicit Running(State& state) : state_(state) {}
+    ~Running() {
+      const std::lock_guard lock(state_.mutex);
+      state_.running = false;
+      state_.finished.notify_all();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    State& state_;
+  };
 
   // The server's own rank stays until the server has told the others.
   void say_departed() {
