@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace hccl::bootstrap {
@@ -138,7 +139,8 @@ ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
 
 ControlLink::~ControlLink() {
   if (is_forked_child()) {
-    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));  // the parent's thread has it
+    static_cast<void>(new (std::nothrow)
+                          std::shared_ptr<State>(std::move(state_)));  // the parent's thread has it
     return;
   }
   state_->cancel();
