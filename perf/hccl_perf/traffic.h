@@ -2,22 +2,16 @@
 // How measured calls ran and what they moved over transports, as the library tells.
 #pragma once
 
-#include <hccl.h>
-
 #include <cstdint>
 #include <vector>
+
+#include <hccl_emulation.h>
 
 namespace hccl_perf {
 
 // Of some calls of one rank. Travels between ranks as bytes.
-struct Traffic {
-  char algorithm[32] = {};  // "unknown" with a library that does not tell
-  char transport[32] = {};
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t sends = 0;
-  std::uint64_t receives = 0;
-  std::uint64_t peers = 0;  // ranks that something came from or went to
+struct Traffic : hcclEmulationTraffic_t {  // "unknown" with a library that does not tell
+  std::uint64_t peers;                     // ranks that something came from or went to
 };
 
 // Counts between start() and pause(), and between resume() and pause().
@@ -37,7 +31,7 @@ class TrafficMeter {
   hcclComm_t communicator_;
   int rank_;
   int ranks_;
-  Traffic last_;                  // how the calls ran that were counted last
+  Traffic last_{};                // how the calls ran that were counted last
   std::vector<Traffic> counted_;  // by peer, as are all
   std::vector<Traffic> before_;
 };

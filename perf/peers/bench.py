@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from console import end_on_signals, is_built, parse_list, parse_size, progress, warn_of_load
+from console import end_on_signals, parse_list, parse_size, progress, require_built, warn_of_load
 from drivers import ALGORITHMS, BusyLoop, DriverError, OneNode, PerfProgram
 from measure import Budget, Cell, Race, estimate, iterations_for
 from plot import write_plot
@@ -192,16 +192,11 @@ def run_sections(options):
         yield section, RACES[section](options, collective, ranks, budget)
 
 
-def require_drivers(options):
-    for program in ("hccl_collectives", "memory_floor", "mpi_collectives"):
-        if not is_built(options.build, program):
-            reason = " (was libopenmpi-dev there when it was configured?)" if program == "mpi_collectives" else ""
-            sys.exit(f"bench: {options.build}/bin/{program} is missing{reason}. Type: cmake --build {options.build} --target hccl_peers")
-
-
 def main():
     options = parse_arguments()
-    require_drivers(options)
+    command = f"cmake --build {options.build} --target hccl_peers"
+    require_built(options.build, ("hccl_collectives", "memory_floor"), command)
+    require_built(options.build, ("mpi_collectives",), command, " (was libopenmpi-dev there when it was configured?)")
     if options.write:
         require_section(options.write, "bench")
     end_on_signals()

@@ -36,6 +36,12 @@ def is_built(build, program):
     return os.access(f"{build}/bin/{program}", os.X_OK)
 
 
+def require_built(build, programs, command, reason=""):
+    for program in programs:
+        if not is_built(build, program):
+            sys.exit(f"bench: {build}/bin/{program} is missing{reason}. Type: {command}")
+
+
 def end_on_signals():
     """So that what ends the processes that were started is run."""
     def stop(number, _):

@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from console import end_on_signals, is_built, parse_list, parse_size, progress, warn_of_load
+from console import end_on_signals, is_built, parse_list, parse_size, progress, require_built, warn_of_load
 from drivers import DriverError, Field, Side, end_with_parent
 from measure import Race
 from report import TIMES, all_facts, show_section, show_size, show_summary, write_samples
@@ -210,9 +210,7 @@ def show_sides(facts, field, command, seconds, runs):
 
 def main():
     options = parse_arguments()
-    for program in ("hccl_collectives", "raw_socket"):
-        if not is_built(options.build, program):
-            sys.exit(f"bench: {options.build}/bin/{program} is missing. Type: ./dev bench --nodes {options.nodes}")
+    require_built(options.build, ("hccl_collectives", "raw_socket"), f"./dev bench --nodes {options.nodes}")
     if options.write:
         require_section(options.write, "nodes")
     end_on_signals()

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from console import end_on_signals, is_built, progress
+from console import end_on_signals, progress, require_built
 from drivers import end_with_parent, our_environment
 
 HOSTS = os.path.join(os.path.dirname(__file__), "../../tests/support/hosts.sh")
@@ -43,7 +43,7 @@ def train(build, tag, mode):
                                       stdin=subprocess.DEVNULL, preexec_fn=end_with_parent))
     statuses = [rank.wait() for rank in ranks]
     if any(statuses):
-        sys.exit(f"overlap.py: ddp_trainer ended with {statuses}")
+        sys.exit(f"bench: ddp_trainer ended with {statuses}")
     with open(files["json"], encoding="utf-8") as file:
         return json.load(file)["epochs"][-1], files["trace"]
 
@@ -56,12 +56,11 @@ def main():
     parser.add_argument("--check", action="store_true", help="exit 1 if the goal is missed")
     options = parser.parse_args()
     end_on_signals()
-    if not is_built(options.build, "ddp_trainer"):
-        sys.exit("overlap.py: no ddp_trainer; type ./dev bench --overlap")
+    require_built(options.build, ("ddp_trainer",), "./dev bench --overlap")
     possible = subprocess.run([HOSTS, "allowed"], check=False, capture_output=True, text=True)
     if possible.returncode != 0:
-        sys.exit(f"overlap.py: {possible.stdout.strip()}")
-    tag = f"overlap-{os.getpid()}"
+        sys.exit(f"bench: {possible.stdout.strip()}")
+    tag = f"{os.getpid()}-overlap"
     samples = {mode: [] for mode in MODES}
     traces = {}
     try:

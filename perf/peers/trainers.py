@@ -15,7 +15,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
-from console import end_on_signals, is_built, progress
+from console import end_on_signals, progress, require_built
 from drivers import ALGORITHMS, TUNED, end_with_parent, mpi_environment, our_environment
 from measure import rotated
 from report import all_facts
@@ -188,9 +188,7 @@ def run_race(options, size):
 
 def main():
     options = parse_arguments()
-    for program in ("ddp_trainer", "mpi_trainer"):
-        if not is_built(options.build, program):
-            sys.exit(f"bench: {options.build}/bin/{program} is missing. Type: ./dev bench --trainer")
+    require_built(options.build, ("ddp_trainer", "mpi_trainer"), "./dev bench --trainer")
     if options.write:
         require_section(options.write, "trainer")
     end_on_signals()

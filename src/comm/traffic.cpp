@@ -17,6 +17,7 @@ void add_difference(Counters& sum, const Counters& now, const Counters& before) 
 
 void Traffic::add(const transport::Endpoint& endpoint, Counters& seen) {
   const Counters now = endpoint.counters();
+  if (now == seen) return;
   const std::lock_guard lock(mutex_);
   add_difference(by_peer_[static_cast<std::size_t>(endpoint.peer())], now, seen);
   seen = now;

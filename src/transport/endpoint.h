@@ -34,6 +34,8 @@ struct Counters {
   std::uint64_t bytes_received = 0;
   std::uint64_t sends = 0;
   std::uint64_t receives = 0;
+
+  friend bool operator==(const Counters&, const Counters&) = default;
 };
 
 // What an endpoint is waited for: bytes beyond those that it has lent or moved, so its owner sleeps

@@ -23,7 +23,7 @@ inline Options sample_options(const char* collective) {
 }
 
 inline Traffic sample_traffic(const char* algorithm = "node", const char* transport = "memory") {
-  Traffic traffic;
+  Traffic traffic{};
   std::strcpy(traffic.algorithm, algorithm);
   std::strcpy(traffic.transport, transport);
   return traffic;

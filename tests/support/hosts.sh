@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hosts to test on: network namespaces with addresses of their own, each joined by a veth pair to a bridge in one
 # more. Nothing of it is seen from the machine's own network. Needs root and iproute2.
-#   hosts.sh up TAG HOSTS      hosts are 0 to HOSTS-1: namespace hccl-TAG-N, eth0, 10.213.0.N+1
+#   hosts.sh up TAG HOSTS      hosts are 0 to HOSTS-1: namespace hccl-TAG-N, eth0, 10.213.0.N+1; TAG begins with the id of the
+#                              process that they are for, and a dash
 #   hosts.sh down TAG          ends what runs there, too
 #   hosts.sh cut TAG N         nothing comes through to or from host N
 #   hosts.sh mend TAG N
@@ -12,6 +13,21 @@ set -euo pipefail
 
 namespace() { printf 'hccl-%s-%s' "$1" "$2"; }
 hosts_of() { ip netns list | awk -v prefix="hccl-$1-" 'index($1, prefix) == 1 { print $1 }'; }
+
+# A test that is killed leaves its hosts: their tag begins with its process id.
+sweep() {
+  local name pid
+  for name in $(ip netns list | awk '/^hccl-[0-9]+-/ { print $1 }'); do
+    pid=${name#hccl-}
+    pid=${pid%%-*}
+    [ -d "/proc/$pid" ] || remove "$name"
+  done
+}
+
+remove() {
+  ip netns pids "$1" | xargs -r kill -KILL 2>/dev/null || true
+  ip netns del "$1" 2>/dev/null || true  # another sweep may be at it
+}
 
 up() {
   local tag=$1 hosts=$2 bridge host
@@ -35,8 +51,7 @@ up() {
 down() {
   local name
   for name in $(hosts_of "$1"); do
-    ip netns pids "$name" | xargs -r kill -KILL 2>/dev/null || true
-    ip netns del "$name"
+    remove "$name"
   done
 }
 
@@ -59,11 +74,11 @@ allowed() {
 }
 
 case ${1:-} in
-  up) up "$2" "$3" || { down "$2"; exit 1; } ;;
+  up) sweep; up "$2" "$3" || { down "$2"; exit 1; } ;;
   down) down "$2" ;;
   cut) ip -n "$(namespace "$2" bridge)" link set "host$3" down ;;
   mend) ip -n "$(namespace "$2" bridge)" link set "host$3" up ;;
   limit) limit "$2" "$3" ;;
   allowed) allowed ;;
-  *) sed -n '3,12p' "$0" >&2; exit 2 ;;
+  *) sed -n '3,13p' "$0" >&2; exit 2 ;;
 esac
