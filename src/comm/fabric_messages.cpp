@@ -38,7 +38,7 @@ class Item {
 
   [[nodiscard]] bool complete() const { return complete_; }
   [[nodiscard]] bool has_turn() const {
-    return messages_.way(call_).turn.load(std::memory_order_acquire) == call_.number;
+    return messages_.way(call_).turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
   [[nodiscard]] transport::WaitSet::Entry interest() const {
@@ -56,7 +56,7 @@ class Item {
     if (call_.direction == Direction::send && !endpoint.flushed()) return moved;
     complete_ = true;
     messages_.count(call_);
-    messages_.way(call_).turn.store(call_.number + 1, std::memory_order_release);
+    messages_.pass_turn(call_);
     return true;
   }
 
@@ -120,27 +120,39 @@ const Item* first_open(const Items& items) {
   return found == items.end() ? nullptr : &*found;
 }
 
-// Until one of the items whose turn it is can go on; if another stream has the turn, not for long.
-void sleep(const Items& items, transport::WaitSet& wait_set) {
-  constexpr std::chrono::milliseconds kTurnPatience{1};
-  std::vector<transport::WaitSet::Entry> entries;
-  bool all_have_turns = true;
-  for (const Item& item : items) {
-    if (item.complete()) continue;
-    if (item.has_turn()) {
-      entries.push_back(item.interest());
-    } else {
-      const auto before = [&](const Item& other) {
-        return !other.complete() && other.has_turn() &&
-               other.call().direction == item.call().direction &&
-               other.call().peer == item.call().peer;
-      };
-      all_have_turns = all_have_turns && std::ranges::any_of(items, before);
-    }
-  }
-  const auto limit = all_have_turns ? executor::kLook : kTurnPatience;
-  static_cast<void>(wait_set.wait(entries, Deadline::after(limit)));
+// Whether an item waits for a message of another stream; those before it here pass their turn to
+// it.
+bool waits_for_another_stream(const Items& items) {
+  return std::ranges::any_of(items, [&](const Item& item) {
+    const auto before = [&](const Item& other) {
+      return !other.complete() && other.has_turn() &&
+             other.call().direction == item.call().direction &&
+             other.call().peer == item.call().peer;
+    };
+    return !item.complete() && !item.has_turn() && std::ranges::none_of(items, before);
+  });
 }
+
+// Until one of the items whose turn it is can go on.
+void sleep_at(const Items& items, transport::WaitSet& wait_set) {
+  std::vector<transport::WaitSet::Entry> entries;
+  for (const Item& item : items) {
+    if (!item.complete() && item.has_turn()) entries.push_back(item.interest());
+  }
+  static_cast<void>(wait_set.wait(entries, Deadline::after(executor::kLook)));
+}
+
+// As long as it lives, passed turns ring.
+class TurnWait {
+ public:
+  explicit TurnWait(std::atomic<int>& waiting) : waiting_(waiting) { ++waiting_; }
+  ~TurnWait() { --waiting_; }
+  TurnWait(const TurnWait&) = delete;
+  TurnWait& operator=(const TurnWait&) = delete;
+
+ private:
+  std::atomic<int>& waiting_;
+};
 
 }  // namespace
 
@@ -175,6 +187,12 @@ void FabricMessages::count(const PointToPoint& call) {
   Way& done = way(call);
   fabric_.traffic().add(*done.endpoint, done.counted);
   fabric_.traffic().note_algorithm("point_to_point");
+}
+
+// Like the announcement of a wait, sequentially consistent: one of the two sees the other.
+void FabricMessages::pass_turn(const PointToPoint& call) {
+  way(call).turn.store(call.number + 1, std::memory_order_seq_cst);
+  if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) wake();
 }
 
 void FabricMessages::forget(std::uint64_t stream) {
@@ -213,7 +231,12 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
       bool moved = false;
       for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
       if (first_open(items) == nullptr) return;
-      if (rest.after(moved)) sleep(items, wait_set);
+      if (!rest.after(moved)) continue;
+      if (!waits_for_another_stream(items)) {
+        sleep_at(items, wait_set);
+      } else if (const TurnWait waiting(waiting_for_turns_); waits_for_another_stream(items)) {
+        sleep_at(items, wait_set);
+      }
     }
   });
 }

@@ -50,6 +50,8 @@ class FabricMessages {
   // Of a call whose turn it is. Throws Error.
   [[nodiscard]] transport::Endpoint& endpoint(const node::PointToPoint& call);
   void count(const node::PointToPoint& call);
+  // A call whose turn it was is done.
+  void pass_turn(const node::PointToPoint& call);
 
  private:
   void prepare();
@@ -57,7 +59,8 @@ class FabricMessages {
 
   Fabric& fabric_;
   std::once_flag prepared_;
-  std::deque<Way> sends_, receives_;  // by peer
+  std::deque<Way> sends_, receives_;       // by peer
+  std::atomic<int> waiting_for_turns_{0};  // streams that sleep until another passes a turn
   std::mutex waits_mutex_;
   std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream
 };
