@@ -17,54 +17,60 @@ namespace hccl::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 constexpr const char* kLayout = "aabb";
 
 int host_of(int rank) { return kLayout[rank] - 'a'; }
 
-void sleep_for(milliseconds duration) { std::this_thread::sleep_for(duration); }
-
-// How many ranks are in their operations, for the test program to see.
-class Begun {
+// How many ranks have come how far, for the test program to see.
+class Progress {
  public:
-  Begun()
-      : count_(new (mmap(nullptr, sizeof *count_, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<int>(0)) {}
-  ~Begun() { munmap(count_, sizeof *count_); }
-  Begun(const Begun&) = delete;
-  Begun& operator=(const Begun&) = delete;
+  struct Counts {
+    std::atomic<int> reducing{0};  // have ended an all-reduce and go on
+    std::atomic<int> failed{0};
+  };
 
-  void add() const { ++*count_; }
-  // Returns when all have been for a while.
-  void await(int ranks) const {
-    const auto end = Clock::now() + std::chrono::seconds(60);
-    while (*count_ < ranks && Clock::now() < end) sleep_for(milliseconds(5));
-    sleep_for(milliseconds(300));
-  }
+  Progress()
+      : counts_(new (mmap(nullptr, sizeof *counts_, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Counts) {}
+  ~Progress() { munmap(counts_, sizeof *counts_); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  [[nodiscard]] Counts& counts() const { return *counts_; }
+  void await_reducing(int ranks) const { await(counts_->reducing, ranks); }
+  void await_failed(int ranks) const { await(counts_->failed, ranks); }
 
  private:
-  std::atomic<int>* count_;
+  static void await(const std::atomic<int>& count, int ranks) {
+    const auto end = Clock::now() + std::chrono::seconds(60);
+    while (count < ranks && Clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  Counts* counts_;
 };
 
 // All-reduces until one fails; reports the text of the failure.
-RankFunction reduces_until_failure(const HostNetwork& network, const Begun& begun,
+RankFunction reduces_until_failure(const HostNetwork& network, const Progress& progress,
                                    std::size_t count) {
-  return [&network, &begun, count](World& world) {
+  return [&network, &progress, count](World& world) {
     move_to(network, host_of(world.rank));
     Session session(world);
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
     const DeviceMemory memory(session.device(), count * 4);
     void* const data = device_pointer(memory.address());
-    begun.add();
-    synStatus status = synSuccess;
-    while (status == synSuccess) {
-      if (hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream) !=
-          hcclSuccess)
-        break;
-      status = synStreamSynchronize(stream);
+    const auto reduces = [&] {
+      return hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream) ==
+                 hcclSuccess &&
+             synStreamSynchronize(stream) == synSuccess;
+    };
+    require(reduces(), last_hccl_message());
+    ++progress.counts().reducing;
+    while (reduces()) {
     }
+    ++progress.counts().failed;
     world.report(hcclCommGetAsyncErrorMessage(group.handle));
     expect_usable_remains(session, group, stream, hcclSystemError);
     session.finish();
@@ -84,14 +90,14 @@ class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t>
 
 TEST_P(HostFaults, CutLinkIsAnErrorOnBothSides) {
   const HostNetwork network(2);
-  const Begun begun;
+  const Progress progress;
   RankOptions options = on_hosts(0);
   options.environment.emplace_back("HCCL_TIMEOUT", "5");
   options.meanwhile = [&](const std::vector<pid_t>&) {
-    begun.await(4);
+    progress.await_reducing(4);
     network.cut(1);
   };
-  const auto outcomes = run_ranks(4, reduces_until_failure(network, begun, GetParam()), options);
+  const auto outcomes = run_ranks(4, reduces_until_failure(network, progress, GetParam()), options);
   EXPECT_EQ(failures(outcomes), "");
   EXPECT_TRUE(names_one_of(outcomes[0], {2, 3}));
   EXPECT_TRUE(names_one_of(outcomes[1], {2, 3}));
@@ -101,15 +107,15 @@ TEST_P(HostFaults, CutLinkIsAnErrorOnBothSides) {
 
 TEST_P(HostFaults, DeadHostIsNamedByTheOther) {
   const HostNetwork network(2);
-  const Begun begun;
+  const Progress progress;
   RankOptions options = on_hosts(0);
   options.victim = 2;
   options.meanwhile = [&](const std::vector<pid_t>& ranks) {
-    begun.await(4);
+    progress.await_reducing(4);
     kill(ranks[2], SIGKILL);
     kill(ranks[3], SIGKILL);
   };
-  const auto outcomes = run_ranks(4, reduces_until_failure(network, begun, GetParam()), options);
+  const auto outcomes = run_ranks(4, reduces_until_failure(network, progress, GetParam()), options);
   for (const int rank : {0, 1}) {
     const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     EXPECT_EQ(outcome.failure, "");
@@ -119,15 +125,15 @@ TEST_P(HostFaults, DeadHostIsNamedByTheOther) {
 
 TEST_P(HostFaults, HostOfRankZeroMayDieToo) {
   const HostNetwork network(2);
-  const Begun begun;
+  const Progress progress;
   RankOptions options = on_hosts(0);
   options.victim = 0;
   options.meanwhile = [&](const std::vector<pid_t>& ranks) {
-    begun.await(4);
+    progress.await_reducing(4);
     kill(ranks[0], SIGKILL);
     kill(ranks[1], SIGKILL);
   };
-  const auto outcomes = run_ranks(4, reduces_until_failure(network, begun, GetParam()), options);
+  const auto outcomes = run_ranks(4, reduces_until_failure(network, progress, GetParam()), options);
   for (const int rank : {2, 3}) {
     const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     EXPECT_EQ(outcome.failure, "");
@@ -137,16 +143,16 @@ TEST_P(HostFaults, HostOfRankZeroMayDieToo) {
 
 TEST_P(HostFaults, StoppedRankIsNamedByAll) {
   const HostNetwork network(2);
-  const Begun begun;
+  const Progress progress;
   RankOptions options = on_hosts(0);
   options.environment.emplace_back("HCCL_TIMEOUT", "2");
   options.meanwhile = [&](const std::vector<pid_t>& ranks) {
-    begun.await(4);
+    progress.await_reducing(4);
     kill(ranks[3], SIGSTOP);
-    sleep_for(milliseconds(4000));
+    progress.await_failed(3);
     kill(ranks[3], SIGCONT);
   };
-  const auto outcomes = run_ranks(4, reduces_until_failure(network, begun, GetParam()), options);
+  const auto outcomes = run_ranks(4, reduces_until_failure(network, progress, GetParam()), options);
   EXPECT_EQ(failures(outcomes), "");
   for (const int rank : {0, 1, 2})
     EXPECT_TRUE(names_one_of(outcomes[static_cast<std::size_t>(rank)], {3}));
