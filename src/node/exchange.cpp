@@ -11,9 +11,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 
 namespace hccl::node {
+namespace {
+
+constexpr std::uint64_t kLongCopy = 16 << 10;  // nobody's news waits for a copy of more bytes
+
+}  // namespace
 
 std::string describe(const PointToPoint& call) {
   const bool sends = call.direction == Direction::send;
@@ -56,7 +62,7 @@ Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const
                            : engine_.control_.mailbox(call.peer, engine_.rank_);
   Message& message = mailbox.message(call.number);
   // Both only grow, and this rank alone writes the one that is looked at.
-  const std::atomic<std::uint64_t>& own = sends ? message.offered : message.taken;
+  const std::atomic<std::uint64_t>& own = sends ? message.offered : mailbox.last_taken(call.number);
   const bool begun_ahead = own.load(std::memory_order_relaxed) > call.number;
   Stage stage = Stage::begun;
   if (begun_ahead) stage = sends ? Stage::offered : Stage::done;
@@ -77,9 +83,12 @@ void Engine::Exchange::run() {
         moved = true;
       }
     }
+    // What lies behind is begun before the peers are rung: once for all.
+    if (left_ != 0) moved = advance_ahead() || moved;
+    ring_told();
     if (left_ == 0) return;
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
-    if (moved || advance_ahead()) {
+    if (moved) {
       waiter = Waiter(engine_.ladder_);
     } else if (!waiter.poll_again()) {
       sleep();
@@ -95,12 +104,12 @@ bool Engine::Exchange::is_streamed(const Item& item) {
 // Whether an item's peer has done what comes before its next step.
 bool Engine::Exchange::ready(const Item& item) const {
   const std::uint64_t number = item.call->number;
-  // Sequentially consistent, like offering and taking, and looking for sleepers after that.
-  const std::uint64_t taken = item.message->taken.load(std::memory_order_seq_cst);
+  // Sequentially consistent: a sleeper looks here after it has announced itself.
   if (item.stage == Stage::draining)
     return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
   if (item.call->direction == Direction::receive)
     return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
+  const std::uint64_t taken = item.mailbox->last_taken(number).load(std::memory_order_seq_cst);
   if (item.stage == Stage::offered)  // the next one here may be taken, too
     return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
@@ -144,8 +153,15 @@ void Engine::Exchange::offer(const Item& item) {
     message.offset = from.file_offset;
     message.serial = from.serial;
   }
-  message.offered.store(call.number + 1, std::memory_order_seq_cst);
-  record(call.peer).mail.ring();
+  message.offered.store(call.number + 1, std::memory_order_release);
+  tell(call.peer);
+}
+
+// One fence for all the news: what was stored comes before the look for sleepers.
+void Engine::Exchange::ring_told() {
+  if (news_ == 0) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (; news_ != 0; news_ &= news_ - 1) record(std::countr_zero(news_)).mail.ring();
 }
 
 void Engine::Exchange::check_match(const Item& item) {
@@ -178,24 +194,27 @@ void Engine::Exchange::take(Item& item) {
   begin_taking(item);
   const std::uint64_t bytes = item.call->bytes();
   const Message& message = *item.message;
+  const bool takes_long = bytes > kLongCopy;
+  if (takes_long) ring_told();
   if (bytes > Message::kPayloadBytes) {
     copy_piece(item, {0, bytes, message.offset, static_cast<device::Content>(message.content)});
   } else if (bytes != 0) {
     copy_short(item);
   }
   finish(item);
+  if (takes_long) ring_told();
 }
 
 void Engine::Exchange::finish(const Item& item) {
   // The sender's buffer is its program's again once the communicator has failed: what was copied
   // before that is whole.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_acquire);
   if (engine_.fault_.raised()) engine_.fault_.throw_error();
   const PointToPoint& call = *item.call;
   if (call.bytes() != 0 && device::is_device_address(call.address))
     engine_.arena_.bring_after(call.address, item.to, call.bytes());
-  item.message->taken.store(item.call->number + 1, std::memory_order_seq_cst);
-  record(item.call->peer).mail.ring();
+  item.mailbox->last_taken(call.number).store(call.number + 1, std::memory_order_release);
+  tell(call.peer);
 }
 
 void Engine::Exchange::copy_short(const Item& item) {

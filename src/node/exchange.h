@@ -66,6 +66,9 @@ class Engine::Exchange {
   void look_ahead();
   [[nodiscard]] bool advance_ahead();
 
+  void tell(int peer) { news_ |= std::uint64_t{1} << peer; }
+  void ring_told();
+
   void sleep();
   void check_patience();
   void note_waiting();
@@ -89,6 +92,7 @@ class Engine::Exchange {
   std::pmr::vector<Item> items_ahead_{
       &memory_};  // of the groups behind, as far as they can be begun
   std::size_t left_;
+  std::uint64_t news_ = 0;  // a bit for each peer that must be rung
   bool waiting_ = false;
   Deadline deadline_ = Deadline::never();
   Deadline report_ = Deadline::never();

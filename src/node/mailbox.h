@@ -18,13 +18,13 @@ struct MessageStream {
 };
 
 // A message that is offered lies in the sender's memory, or here if it is short. The receiver
-// copies it. Numbers are those of the message, plus one, so that they never are zero.
+// copies it. Numbers are those of the message, plus one, so that they never are zero. The receiver
+// only reads it: a line that both wrote would travel once more for each message.
 struct alignas(64) Message {
-  static constexpr std::size_t kStride = 192 + 64;
+  static constexpr std::size_t kStride = 256;
   static constexpr std::size_t kPayloadBytes = 192;
 
   std::atomic<std::uint64_t> offered;
-  std::atomic<std::uint64_t> taken;
   std::uint64_t count;
   std::uint64_t offset;  // in the sender's memory file
   std::uint32_t serial;  // of the pages there
@@ -60,9 +60,14 @@ struct Mailbox {
   static_assert(kMessages == QueuedCalls::kPlaces);
 
   QueuedCalls sends, receives;
+  alignas(64) std::array<std::atomic<std::uint64_t>, kMessages> taken;  // by the receiver
   std::array<Message, kMessages> messages;
 
   [[nodiscard]] Message& message(std::uint64_t number) { return messages[number % kMessages]; }
+  // The number, plus one, of the message that was taken last from this one's place.
+  [[nodiscard]] std::atomic<std::uint64_t>& last_taken(std::uint64_t number) {
+    return taken[number % kMessages];
+  }
 };
 
 }  // namespace hccl::node
