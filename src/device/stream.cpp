@@ -26,11 +26,12 @@ void Stream::at_destruction(std::function<void()> action) {
   at_destruction_.push_back(std::move(action));
 }
 
-void Stream::run_owned(std::uint64_t ticket, bool leave_for_waiters) {
+bool Stream::run_owned(std::uint64_t ticket, bool leave_for_waiters) {
   for (std::uint64_t next = progress_->completed() + 1; next <= ticket; ++next) {
     progress_->complete(next, queue_.run_next(*this));
-    if (leave_for_waiters && has_waiters()) return;
+    if (leave_for_waiters && has_waiters()) return next == ticket;
   }
+  return true;
 }
 
 bool Upcoming::attended() const noexcept { return stream_.attended(); }

@@ -97,8 +97,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool has_waiters() const noexcept {
     return waiters_.load(std::memory_order_seq_cst) != 0;
   }
-  // By the owner: runs commands up to `ticket`; a worker leaves early when somebody waits.
-  void run_owned(std::uint64_t ticket, bool leave_for_waiters);
+  // By the owner: runs commands up to `ticket`; a worker leaves the rest when somebody waits.
+  // Returns whether all were run.
+  bool run_owned(std::uint64_t ticket, bool leave_for_waiters);
   // Gives the queue to a waiter or the worker if there is work left, never to nobody.
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);

@@ -86,10 +86,11 @@ void StreamWorker::run() {
   auto last_work = last_use;  // that nobody waited for
   while (!stopping_.load(std::memory_order_seq_cst)) {
     if (has_work() && !stream_.has_waiters() && stream_.try_own()) {
-      stream_.run_owned(stream_.pushed(), true);
+      const bool ran_all = stream_.run_owned(stream_.pushed(), true);
       stream_.disown();
       seen = stream_.pushed();
-      last_work = last_use = std::chrono::steady_clock::now();
+      last_use = std::chrono::steady_clock::now();
+      if (ran_all) last_work = last_use;  // else the program waits for what it queues
       continue;
     }
     const auto now = std::chrono::steady_clock::now();
