@@ -38,6 +38,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   }
 
   void on_frame(Session&, const Frame& frame) override {
+    const auto self = shared_from_this();  // whoever waits for leave() gives up its share
     if (frame.type == FrameType::departed) {
       const auto departed = parse_rank(frame.payload);
       server_departed = server_departed || departed == server_rank;
@@ -55,6 +56,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   }
 
   void on_closed(Session&, const std::string& why) override {
+    const auto self = shared_from_this();
     if (leaving) return leave();
     if (server_departed || server_rank < 0) return;
     tell(hcclSystemError,
