@@ -37,33 +37,6 @@ Region make_region(std::size_t offset, std::size_t payload) {
 
 }  // namespace
 
-const char* name_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::all_to_all:
-      return "all_to_all";
-  }
-  return "?";
-}
-
-bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::reduce;
-}
-
-bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce;
-}
-
 std::string describe(const Operation& operation) {
   return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
               reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",
@@ -202,6 +175,9 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
                         stream);
     case Collective::all_to_all:
       return hcclAlltoAll(send, receive, operation_.count, operation_.type, group_.handle, stream);
+    case Collective::barrier:
+    case Collective::point_to_point:
+      break;  // no calls with buffers of this kind
   }
   return hcclInvalidArgument;
 }

@@ -3,6 +3,7 @@
 // compared bit by bit with the scalar reference.
 #pragma once
 
+#include "base/collective.h"
 #include "elements.h"
 #include "session.h"
 
@@ -14,11 +15,6 @@
 #include <vector>
 
 namespace hccl::test {
-
-enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter, reduce, all_to_all };
-[[nodiscard]] const char* name_of(Collective collective);
-[[nodiscard]] bool reduces(Collective collective);
-[[nodiscard]] bool has_root(Collective collective);
 
 // Where a rank's buffers lie. Mixed: each buffer of each rank somewhere else.
 enum class Placement { device, host, mixed };

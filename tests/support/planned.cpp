@@ -6,14 +6,6 @@
 #include "topology/topology.h"
 
 namespace hccl::test {
-namespace {
-
-hccl::Collective reduction_of(Collective collective) {
-  if (collective == Collective::reduce_scatter) return hccl::Collective::reduce_scatter;
-  return collective == Collective::reduce ? hccl::Collective::reduce : hccl::Collective::all_reduce;
-}
-
-}  // namespace
 
 std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
@@ -22,7 +14,7 @@ std::vector<std::uint64_t> planned_reduction(
   const planner::Planner planner(topology::Topology(operation.nodes), operation.algorithm);
   const std::size_t element = size_of(operation.type);
   planner::Request request;
-  request.collective = reduction_of(operation.collective);
+  request.collective = operation.collective;
   request.bytes = operation.count * element;
   request.root = has_root(operation.collective) ? operation.root : 0;
   request.in_place = operation.in_place;
