@@ -14,6 +14,7 @@
 #include "comm/point_to_point_task.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 namespace hccl::comm {
@@ -70,9 +71,10 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   return *lanes_.back();
 }
 
-void Communicator::prepare_stage(device::Stream& stream) {
+void Communicator::prepare_stage(device::Stream& stream, bool for_own_messages) {
   check_usable(stream);
-  if (fabric_) return;  // which reads and writes the program's memory itself
+  // A fabric reads and writes the program's memory itself.
+  if (fabric_ && !for_own_messages) return;
   const std::lock_guard lock(lanes_lock_);
   static_cast<void>(stage_of(lane_of(stream), true));
 }
@@ -177,6 +179,10 @@ std::string Communicator::plan_of(Collective collective, std::uint64_t bytes, in
   const planner::Request request{collective, bytes, rank_, root, in_place};
   if (!fabric_) return node_plan_text(request, size_, json);
   return plan_text(fabric_->planner(), request, fabric_->transports(), json);
+}
+
+bool Communicator::comes_before(const Communicator& other) const {
+  return std::memcmp(&id_, &other.id_, sizeof(id_)) < 0;
 }
 
 void Communicator::finalize() {

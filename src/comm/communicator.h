@@ -49,10 +49,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
                std::vector<SelfCopy> copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
   // no device memory.
-  void prepare_stage(device::Stream& stream);
+  void prepare_stage(device::Stream& stream, bool for_own_messages = false);
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, node::PointToPoint& call);
+
+  // An order of communicators that all their ranks agree on, if each has an id of its own.
+  [[nodiscard]] bool comes_before(const Communicator& other) const;
 
   // Waits for all work queued on this communicator, or until it fails.
   void finalize();

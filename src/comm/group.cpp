@@ -21,6 +21,7 @@ using Memory = std::pmr::memory_resource;
 
 struct CollectivePart {
   std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<device::Stream> stream;
   node::CollectiveCall call;
 };
 
@@ -32,16 +33,12 @@ struct MessagePart {
 
 struct StreamCalls {
   StreamCalls(std::shared_ptr<device::Stream> stream_in, Memory* memory)
-      : stream(std::move(stream_in)), collectives(memory), messages(memory) {}
+      : stream(std::move(stream_in)), messages(memory) {}
 
   std::shared_ptr<device::Stream> stream;
-  std::pmr::vector<CollectivePart> collectives;
   std::pmr::vector<MessagePart> messages;  // one for each communicator
-  std::size_t calls = 0;
+  std::size_t calls = 0;                   // collectives, too
 
-  void keep(const std::shared_ptr<Communicator>& communicator, const node::CollectiveCall& call) {
-    collectives.push_back({communicator, call});
-  }
   void keep(const std::shared_ptr<Communicator>& communicator, const node::PointToPoint& call) {
     auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
     if (found == messages.end()) {
@@ -59,6 +56,16 @@ class CollectedCalls {
     const auto found = std::ranges::find(streams_, stream, &StreamCalls::stream);
     return found != streams_.end() ? *found : streams_.emplace_back(stream, &memory_);
   }
+  void keep(const std::shared_ptr<Communicator>& communicator, StreamCalls& on,
+            const node::CollectiveCall& call) {
+    collectives_.push_back({communicator, on.stream, call});
+  }
+  static void keep(const std::shared_ptr<Communicator>& communicator, StreamCalls& on,
+                   const node::PointToPoint& call) {
+    on.keep(communicator, call);
+  }
+  // In the order of the calls, whatever their streams: a communicator numbers its streams by it.
+  [[nodiscard]] const std::pmr::vector<CollectivePart>& collectives() const { return collectives_; }
   [[nodiscard]] std::pmr::vector<StreamCalls>& streams() { return streams_; }
   [[nodiscard]] std::uint64_t next_order() { return messages_++; }
   [[nodiscard]] Memory* memory() { return &memory_; }
@@ -67,6 +74,7 @@ class CollectedCalls {
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
   std::pmr::vector<StreamCalls> streams_{&memory_};  // in the order of their first calls
+  std::pmr::vector<CollectivePart> collectives_{&memory_};
   std::uint64_t messages_ = 0;
 };
 
@@ -121,15 +129,25 @@ void number_messages(CollectedCalls& collected, std::exception_ptr& first_error)
   for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
 }
 
-// For each stream the collectives in the order of the calls, then all messages of a communicator
+// Messages of several communicators on one stream run one communicator after the other: on all
+// ranks in the same order, whatever that of their calls, or ranks would wait for each other.
+void put_in_common_order(std::pmr::vector<MessagePart>& messages) {
+  if (messages.size() < 2) return;
+  std::ranges::stable_sort(messages, [](const MessagePart& a, const MessagePart& b) {
+    return a.communicator->comes_before(*b.communicator);
+  });
+}
+
+// The collectives in the order of the calls, then for each stream all messages of a communicator
 // together. Throws the first error, having queued the rest.
 void queue(CollectedCalls& collected) {
   std::exception_ptr first_error;
   for (StreamCalls& calls : collected.streams()) calls.stream->make_room();
   number_messages(collected, first_error);
+  for (const CollectivePart& part : collected.collectives())
+    attempt([&] { part.communicator->enqueue(*part.stream, part.call); }, first_error);
   for (StreamCalls& calls : collected.streams()) {
-    for (const CollectivePart& part : calls.collectives)
-      attempt([&] { part.communicator->enqueue(*calls.stream, part.call); }, first_error);
+    put_in_common_order(calls.messages);
     for (MessagePart& part : calls.messages) {
       attempt(
           [&] {
@@ -151,7 +169,7 @@ void keep(const std::shared_ptr<Communicator>& communicator,
     throw Error(hcclInvalidUsage, text("a group has more than ", Group::kMostCalls,
                                        " calls on one stream; end it earlier"));
   }
-  calls.keep(communicator, call);
+  open_group->calls.keep(communicator, calls, call);
   ++calls.calls;
 }
 
@@ -182,7 +200,8 @@ void Group::submit(const std::shared_ptr<Communicator>& communicator,
 
 void Group::submit(const std::shared_ptr<Communicator>& communicator,
                    const std::shared_ptr<device::Stream>& stream, node::PointToPoint call) {
-  if (uses_host_memory(call)) communicator->prepare_stage(*stream);
+  if (uses_host_memory(call))
+    communicator->prepare_stage(*stream, call.peer == communicator->rank());
   if (open_group != nullptr) {
     call.order = open_group->calls.next_order();
     return keep(communicator, stream, call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends, receives and groups: every size and type, orders that would block outside a group, many
-// messages between two ranks, messages to oneself, groups with collectives.
+// Sends and receives: every size and type, orders that would block outside a group, many messages
+// between two ranks, messages to oneself.
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"
@@ -210,34 +210,6 @@ TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;
 }
 
-// Messages of two ranks match in the order of the calls, whatever streams a group puts them on.
-void group_over_two_streams(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  const std::array streams{session.make_stream(), session.make_stream()};
-  Messages messages(session, group);
-  const int peer = 1 - group.rank;
-  succeed(hcclGroupStart());
-  // The second stream's first call comes before the first stream's at one rank alone.
-  if (group.rank == 0) {
-    succeed(messages.send(peer, 10, hcclInt32, 1, streams[0]));
-    succeed(messages.send(peer, 10, hcclInt32, 2, streams[1]));
-    succeed(messages.receive(peer, 10, hcclInt32, 3, streams[0]));
-  } else {
-    succeed(messages.send(peer, 10, hcclInt32, 3, streams[1]));
-    succeed(messages.receive(peer, 10, hcclInt32, 1, streams[0]));
-    succeed(messages.receive(peer, 10, hcclInt32, 2, streams[1]));
-  }
-  succeed(hcclGroupEnd());
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
-  messages.verify(streams[0]);
-  session.finish();
-}
-
-TEST(Groups, KeepTheOrderOfCallsOverStreams) {
-  EXPECT_EQ(failures(run_ranks(2, group_over_two_streams)), "");
-}
-
 // What stands behind a receive reads its buffer after the receive, though it could begin earlier:
 // the buffer is written meanwhile, through another stream.
 void gated_send(World& world) {
@@ -277,82 +249,6 @@ void gated_send(World& world) {
 }
 
 TEST(PointToPoint, ReadsABufferInItsTurn) { EXPECT_EQ(failures(run_ranks(2, gated_send)), ""); }
-
-// A group of collectives and messages on two streams, nested, with another thread outside of it.
-void mixed_group(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  const std::array streams{session.make_stream(), session.make_stream()};
-  Messages messages(session, group);
-  Operation operation;
-  operation.count = 5000;
-  OperationRun first(session, group, operation), second(session, group, operation);
-  first.queue_upload(streams[0]);
-  second.queue_upload(streams[1]);
-  succeed(hcclGroupStart());
-  succeed(hcclGroupStart());
-  succeed(messages.send(next_of(group), 9000, hcclInt64, 1, streams[0]));
-  succeed(first.queue_collective(streams[0]));
-  succeed(hcclGroupEnd());
-  succeed(messages.receive(previous_of(group), 9000, hcclInt64, 1, streams[0]));
-  succeed(second.queue_collective(streams[1]));
-  std::thread([&] {
-    // Groups are their thread's: this one has none, and what it calls is not kept.
-    require_equal(static_cast<int>(hcclGroupEnd()), static_cast<int>(hcclInvalidUsage), "end");
-  }).join();
-  succeed(hcclGroupEnd());
-  first.queue_download(streams[0]);
-  second.queue_download(streams[1]);
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
-  messages.verify(streams[0]);
-  first.verify();
-  second.verify();
-  session.finish();
-}
-
-TEST(Groups, MixCollectivesAndMessages) { EXPECT_EQ(failures(run_ranks(3, mixed_group)), ""); }
-
-// Wrong uses return what HCCL returns, and leave everything usable.
-void wrong_uses(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
-  const DeviceMemory memory(session.device(), 4096);
-  void* buffer = device_pointer(memory.address());
-  const auto expect = [](hcclResult_t got, hcclResult_t wanted, const std::string& part) {
-    require_equal(static_cast<int>(got), static_cast<int>(wanted), part);
-    require(contains(last_hccl_message(), part), last_hccl_message());
-  };
-  expect(hcclGroupEnd(), hcclInvalidUsage, "without hcclGroupStart");
-  succeed(hcclGroupStart());
-  succeed(hcclGroupEnd());
-  expect(hcclSend(buffer, 4, hcclFloat32, 2, group.handle, stream), hcclInvalidArgument,
-         "peer is 2");
-  expect(hcclRecv(buffer, 4, hcclFloat32, -1, group.handle, stream), hcclInvalidArgument,
-         "peer is");
-  expect(hcclSend(buffer, 4000, hcclFloat32, 1, group.handle, stream), hcclInvalidArgument,
-         "sendbuff");
-  expect(hcclSend(buffer, 4, hcclFloat32, group.rank, group.handle, stream), hcclInternalError,
-         "to itself");
-  // An error inside of a group is the call's, and the group stays open.
-  succeed(hcclGroupStart());
-  expect(hcclRecv(buffer, 4, hcclNumTypes, 0, group.handle, stream), hcclInvalidArgument, "type");
-  succeed(hcclGroupEnd());
-  succeed(hcclGroupStart());
-  for (int call = 0; call < 512; ++call) {
-    succeed(hcclSend(buffer, 1, hcclInt8, group.rank, group.handle, stream));
-    succeed(hcclRecv(buffer, 1, hcclInt8, group.rank, group.handle, stream));
-  }
-  expect(hcclSend(buffer, 1, hcclInt8, 0, group.handle, stream), hcclInvalidUsage, "1024");
-  succeed(hcclGroupEnd());
-  succeed(synStreamSynchronize(stream));
-  OperationRun run(session, group, {});
-  succeed(run.queue(stream));
-  succeed(synStreamSynchronize(stream));
-  session.finish();
-}
-
-TEST(Groups, RefuseWrongUses) { EXPECT_EQ(failures(run_ranks(2, wrong_uses)), ""); }
 
 }  // namespace
 }  // namespace hccl::test

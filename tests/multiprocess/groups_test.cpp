@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups: messages and collectives on several streams and of several communicators, in orders that
+// differ between ranks.
+#include "elements.h"
+#include "messages.h"
+#include "operation.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
+int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
+
+// Messages of two ranks match in the order of the calls, whatever streams a group puts them on.
+void group_over_two_streams(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  const int peer = 1 - group.rank;
+  succeed(hcclGroupStart());
+  // The second stream's first call comes before the first stream's at one rank alone.
+  if (group.rank == 0) {
+    succeed(messages.send(peer, 10, hcclInt32, 1, streams[0]));
+    succeed(messages.send(peer, 10, hcclInt32, 2, streams[1]));
+    succeed(messages.receive(peer, 10, hcclInt32, 3, streams[0]));
+  } else {
+    succeed(messages.send(peer, 10, hcclInt32, 3, streams[1]));
+    succeed(messages.receive(peer, 10, hcclInt32, 1, streams[0]));
+    succeed(messages.receive(peer, 10, hcclInt32, 2, streams[1]));
+  }
+  succeed(hcclGroupEnd());
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  messages.verify(streams[0]);
+  session.finish();
+}
+
+TEST(Groups, KeepTheOrderOfCallsOverStreams) {
+  EXPECT_EQ(failures(run_ranks(2, group_over_two_streams)), "");
+}
+
+// Which stream a group calls first is each rank's own affair: the collectives' order is not.
+void collectives_behind_messages(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  Operation reduces, gathers;
+  reduces.count = 16;
+  gathers.count = 16;
+  gathers.collective = Collective::all_gather;
+  OperationRun first(session, group, reduces), second(session, group, gathers);
+  first.queue_upload(streams[0]);
+  second.queue_upload(streams[1]);
+  succeed(hcclGroupStart());
+  if (group.rank == 0) succeed(messages.send(1, 10, hcclInt32, 1, streams[1]));
+  if (group.rank == 1) succeed(messages.receive(0, 10, hcclInt32, 1, streams[0]));
+  succeed(first.queue_collective(streams[0]));
+  succeed(second.queue_collective(streams[1]));
+  succeed(hcclGroupEnd());
+  first.queue_download(streams[0]);
+  second.queue_download(streams[1]);
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  messages.verify(streams[0]);
+  first.verify();
+  second.verify();
+  session.finish();
+}
+
+TEST(Groups, NumberCollectivesAlikeOnAllRanks) {
+  EXPECT_EQ(failures(run_ranks(3, collectives_behind_messages)), "");
+}
+
+// Each rank calls first what the other calls last, on one stream.
+void two_communicators(World& world) {
+  Session session(world);
+  const std::array groups{session.join_all(0), session.join_all(1)};
+  synStreamHandle stream = session.make_stream();
+  std::array<Messages, 2> messages{Messages(session, groups[0]), Messages(session, groups[1])};
+  const auto there = static_cast<std::size_t>(world.rank);
+  const std::size_t back = 1 - there;
+  succeed(hcclGroupStart());
+  succeed(messages[there].send(1 - world.rank, 300'000, hcclInt32, 1, stream));
+  succeed(messages[back].receive(1 - world.rank, 300'000, hcclInt32, 1, stream));
+  succeed(hcclGroupEnd());
+  succeed(synStreamSynchronize(stream));
+  for (Messages& of_one : messages) of_one.verify(stream);
+  session.finish();
+}
+
+TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther) {
+  EXPECT_EQ(failures(run_ranks(2, two_communicators)), "");
+}
+
+// A group of collectives and messages on two streams, nested, with another thread outside of it.
+void mixed_group(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  Operation operation;
+  operation.count = 5000;
+  OperationRun first(session, group, operation), second(session, group, operation);
+  first.queue_upload(streams[0]);
+  second.queue_upload(streams[1]);
+  succeed(hcclGroupStart());
+  succeed(hcclGroupStart());
+  succeed(messages.send(next_of(group), 9000, hcclInt64, 1, streams[0]));
+  succeed(first.queue_collective(streams[0]));
+  succeed(hcclGroupEnd());
+  succeed(messages.receive(previous_of(group), 9000, hcclInt64, 1, streams[0]));
+  succeed(second.queue_collective(streams[1]));
+  std::thread([&] {
+    // Groups are their thread's: this one has none, and what it calls is not kept.
+    require_equal(static_cast<int>(hcclGroupEnd()), static_cast<int>(hcclInvalidUsage), "end");
+  }).join();
+  succeed(hcclGroupEnd());
+  first.queue_download(streams[0]);
+  second.queue_download(streams[1]);
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  messages.verify(streams[0]);
+  first.verify();
+  second.verify();
+  session.finish();
+}
+
+TEST(Groups, MixCollectivesAndMessages) { EXPECT_EQ(failures(run_ranks(3, mixed_group)), ""); }
+
+// Wrong uses return what HCCL returns, and leave everything usable.
+void wrong_uses(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4096);
+  void* buffer = device_pointer(memory.address());
+  const auto expect = [](hcclResult_t got, hcclResult_t wanted, const std::string& part) {
+    require_equal(static_cast<int>(got), static_cast<int>(wanted), part);
+    require(contains(last_hccl_message(), part), last_hccl_message());
+  };
+  expect(hcclGroupEnd(), hcclInvalidUsage, "without hcclGroupStart");
+  succeed(hcclGroupStart());
+  succeed(hcclGroupEnd());
+  expect(hcclSend(buffer, 4, hcclFloat32, 2, group.handle, stream), hcclInvalidArgument,
+         "peer is 2");
+  expect(hcclRecv(buffer, 4, hcclFloat32, -1, group.handle, stream), hcclInvalidArgument,
+         "peer is");
+  expect(hcclSend(buffer, 4000, hcclFloat32, 1, group.handle, stream), hcclInvalidArgument,
+         "sendbuff");
+  expect(hcclSend(buffer, 4, hcclFloat32, group.rank, group.handle, stream), hcclInternalError,
+         "to itself");
+  // An error inside of a group is the call's, and the group stays open.
+  succeed(hcclGroupStart());
+  expect(hcclRecv(buffer, 4, hcclNumTypes, 0, group.handle, stream), hcclInvalidArgument, "type");
+  succeed(hcclGroupEnd());
+  succeed(hcclGroupStart());
+  for (int call = 0; call < 512; ++call) {
+    succeed(hcclSend(buffer, 1, hcclInt8, group.rank, group.handle, stream));
+    succeed(hcclRecv(buffer, 1, hcclInt8, group.rank, group.handle, stream));
+  }
+  expect(hcclSend(buffer, 1, hcclInt8, 0, group.handle, stream), hcclInvalidUsage, "1024");
+  succeed(hcclGroupEnd());
+  succeed(synStreamSynchronize(stream));
+  OperationRun run(session, group, {});
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(Groups, RefuseWrongUses) { EXPECT_EQ(failures(run_ranks(2, wrong_uses)), ""); }
+
+// A group that finds no memory for a copy to itself has queued nothing, and counts as never called.
+void fails_in_a_group(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  std::vector<std::byte> from(4096), to(4096);
+  const DeviceMemory used(session.device(), 4096);
+  void* const buffer = device_pointer(used.address());
+  const int last = group.size() - 1;
+  if (group.rank == 0) {
+    std::uint64_t free_bytes = 0;
+    std::uint64_t total = 0;
+    succeed(synDeviceGetMemoryInfo(session.device(), &free_bytes, &total));
+    const DeviceMemory rest(session.device(), free_bytes);
+    succeed(hcclGroupStart());
+    succeed(hcclSend(buffer, 16, hcclInt8, last, group.handle, stream));
+    require_equal(static_cast<int>(hcclSend(from.data(), 4096, hcclInt8, 0, group.handle, stream)),
+                  static_cast<int>(hcclOutOfMemory), "a send to itself");
+    succeed(hcclGroupEnd());
+  }
+  if (group.rank == last) succeed(hcclRecv(buffer, 16, hcclInt8, 0, group.handle, stream));
+  for (int call = 0; call < 2; ++call) {
+    if (group.rank == 0) succeed(hcclSend(buffer, 16, hcclInt8, last, group.handle, stream));
+    if (group.rank == last) succeed(hcclRecv(buffer, 16, hcclInt8, 0, group.handle, stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(Groups, ThatLackMemoryCostNoMessage) {
+  RankOptions options;
+  options.environment.emplace_back("HCCL_DEVICE_MEMORY", "1M");
+  options.environment.emplace_back("HCCL_TIMEOUT", "20");
+  EXPECT_EQ(failures(run_ranks(3, fails_in_a_group, options)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
