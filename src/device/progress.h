@@ -42,17 +42,13 @@ class Progress {
   void wait(std::uint64_t ticket, Ready ready) noexcept {
     Waiter waiter(WaitLadder::yielding());
     while (!ready()) {
-      if (waiter.poll_again()) continue;
-      ask_to_be_woken_at(ticket);
-      bell_.sleep(std::chrono::seconds(1), ready);
+      if (!waiter.poll_again()) sleep_until(ticket, std::chrono::seconds(1), ready);
     }
   }
   // Sleeps until `ticket` is complete or the deadline has passed.
   void wait_until(std::uint64_t ticket, const Deadline& deadline) noexcept {
-    while (!reached(ticket) && !deadline.expired()) {
-      ask_to_be_woken_at(ticket);
-      bell_.sleep(deadline.remaining(), [&] { return reached(ticket); });
-    }
+    while (!reached(ticket) && !deadline.expired())
+      sleep_until(ticket, deadline.remaining(), [&] { return reached(ticket); });
   }
   void wake() noexcept {
     wake_at_.store(kNever, std::memory_order_seq_cst);
@@ -83,6 +79,15 @@ class Progress {
     std::uint64_t origin;  // of the last: names a failure wherever it was taken over to
   };
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
+  // Asks when it has announced itself: a wake-up that answers an earlier ask, and forgets this one,
+  // is heard then.
+  template <class Ready>
+  void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
+    bell_.sleep(timeout, [&] {
+      ask_to_be_woken_at(ticket);
+      return ready();
+    });
+  }
   void record_failure(std::uint64_t ticket, Outcome outcome);
   void remember(std::uint64_t origin);
   [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to) const;

@@ -91,7 +91,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   }
   [[nodiscard]] bool try_own() noexcept {
     bool expected = false;
-    return !owned_.load(std::memory_order_relaxed) &&
+    return !owned_.load(std::memory_order_seq_cst) &&  // a sleeper's last look, too
            owned_.compare_exchange_strong(expected, true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool has_waiters() const noexcept {
