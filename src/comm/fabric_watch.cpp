@@ -17,6 +17,12 @@ constexpr std::chrono::seconds kJudgement{1};
 // What a rank sent before it left may still be on its way.
 constexpr std::chrono::seconds kLastData{1};
 
+[[noreturn]] void throw_departed(const Fabric& fabric, const std::string& doing, int gone) {
+  throw Error(hcclInvalidUsage,
+              text(doing, ": ", fabric.rank_text(gone),
+                   " has destroyed the communicator; every rank must make the same calls first"));
+}
+
 }  // namespace
 
 FabricWatch::FabricWatch(Fabric& fabric, std::optional<Place> place,
@@ -53,6 +59,7 @@ void FabricWatch::Patience::begin(Deadline::Duration limit) {
 }
 
 void FabricWatch::begin_patience() {
+  begin_ = std::chrono::steady_clock::now();
   patience_.begin(fabric_.options().operation_timeout);
   report_.begin(fabric_.options().hang_report);
   early_ask_ = Deadline::after(kJudgement);
@@ -90,26 +97,24 @@ void FabricWatch::check_departed() {
   } else if (departed_.is_never()) {
     departed_ = Deadline::after(kLastData);
   } else if (departed_.expired()) {
-    throw Error(hcclInvalidUsage,
-                text(waiting().doing(), ": ", fabric_.rank_text(gone),
-                     " has destroyed the communicator; every rank must make the same calls first"));
+    throw_departed(fabric_, waiting().doing(), gone);
   }
 }
 
 void FabricWatch::time_out() const {
   throw Error(hcclSystemError,
               text(waiting().doing(), ": waited ", seconds(fabric_.options().operation_timeout),
-                   " s for ", fabric_.inquiries().culprits(awaited_text()),
+                   " s for ", fabric_.inquiries().culprits(awaited_text(), begin_),
                    "; raise HCCL_TIMEOUT if that is no fault"));
 }
 
 void FabricWatch::report_hang() {
   report_.end = Deadline::never();
   if (!fabric_.claim_hang_report()) return;
-  log_line(
-      LogLevel::error, "hang",
-      text("rank ", fabric_.options().rank, " has waited ", seconds(fabric_.options().hang_report),
-           " s in ", waiting().doing(), " for ", fabric_.inquiries().culprits(awaited_text())));
+  log_line(LogLevel::error, "hang",
+           text("rank ", fabric_.options().rank, " has waited ",
+                seconds(fabric_.options().hang_report), " s in ", waiting().doing(), " for ",
+                fabric_.inquiries().culprits(awaited_text(), begin_)));
 }
 
 std::string FabricWatch::awaited_text() const {
@@ -119,13 +124,15 @@ std::string FabricWatch::awaited_text() const {
   return list.empty() ? "nobody" : list;
 }
 
-void throw_lost(const Fabric& fabric, transport::WaitSet& wait_set, const std::string& doing,
+void throw_lost(Fabric& fabric, transport::WaitSet& wait_set, const std::string& doing,
                 const transport::PeerLost& lost) {
+  const auto has_left = [&] { return fabric.inquiries().departed_of({lost.peer()}) >= 0; };
   // A mate of this node may raise it without ringing.
   const Deadline patience = Deadline::after(kVerdictPatience);
-  while (!fabric.fault().raised() && !patience.expired())
+  while (!fabric.fault().raised() && !has_left() && !patience.expired())
     static_cast<void>(wait_set.wait({}, Deadline::after(patience.remaining(kMatesPause))));
   if (fabric.fault().raised()) fabric.fault().throw_error();
+  if (has_left()) throw_departed(fabric, doing, lost.peer());
   throw Error(hcclSystemError,
               text(doing, ": ", fabric.rank_text(lost.peer()), " is gone or out of reach (",
                    lost.what(), "); look at its output, and at the network to it"));

@@ -47,6 +47,7 @@ class FabricWatch final : public executor::Watch {
     Deadline ask = Deadline::never();
     Deadline end = Deadline::never();
   };
+  Inquiries::Time begin_;
   Patience patience_;
   Patience report_;
   // Calls that do not match may wait for each other; asking finds it.
@@ -55,13 +56,14 @@ class FabricWatch final : public executor::Watch {
 };
 
 // Throws the communicator's fault if word of one comes soon, for the peer may have gone because of
-// it, else an Error that names the peer. `wait_set` is rung by Fabric::wake().
-[[noreturn]] void throw_lost(const Fabric& fabric, transport::WaitSet& wait_set,
-                             const std::string& doing, const transport::PeerLost& lost);
+// it, else an Error that names the peer and says so if it has left. `wait_set` is rung by
+// Fabric::wake().
+[[noreturn]] void throw_lost(Fabric& fabric, transport::WaitSet& wait_set, const std::string& doing,
+                             const transport::PeerLost& lost);
 
 // Runs `body`; a peer that it loses is named as above. `doing()` says in what.
 template <class Body, class Doing>
-void naming_the_lost(const Fabric& fabric, transport::WaitSet& wait_set, Doing doing, Body body) {
+void naming_the_lost(Fabric& fabric, transport::WaitSet& wait_set, Doing doing, Body body) {
   try {
     body();
   } catch (const transport::PeerLost& lost) {

@@ -45,18 +45,19 @@ void Inquiries::ask(const bootstrap::Waiting& waiting) {
   if (!control_.ask) return;
   {
     const std::lock_guard lock(mutex_);
-    verdict_.clear();
     verdict_due_ = Deadline::after(kForVerdict);
   }
   control_.ask(waiting);
 }
 
-std::string Inquiries::culprits(const std::string& awaited) const {
+std::string Inquiries::culprits(const std::string& awaited, Time then) const {
   if (!control_.ask) return awaited;
   const std::lock_guard lock(mutex_);
-  if (!verdict_.empty()) return verdict_;
+  if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
   if (!verdict_due_.expired()) return awaited;
-  return text(awaited, " (", control_.judge, ", which would know more, does not answer)");
+  const std::string silent =
+      text(control_.judge, ", which does not answer: stopped, or out of reach");
+  return awaited == control_.judge ? silent : text(silent, "; directly for ", awaited);
 }
 
 int Inquiries::departed_of(const std::vector<int>& ranks) const {
@@ -82,6 +83,7 @@ void Inquiries::on_departed(int rank) {
 void Inquiries::on_verdict(const std::string& culprits) {
   const std::lock_guard lock(mutex_);
   verdict_ = culprits;
+  verdict_time_ = std::chrono::steady_clock::now();
 }
 
 }  // namespace hccl::comm

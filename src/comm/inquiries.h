@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -31,6 +32,8 @@ struct Place {
 
 class Inquiries {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   // How to reach the others: ControlLink's.
   struct Control {
     std::function<void(const bootstrap::Waiting&)> answer;
@@ -51,9 +54,9 @@ class Inquiries {
   void answer(const bootstrap::Waiting& waiting) const noexcept;
   // As ControlLink::ask_who_is_missing(); does nothing if there is nobody to ask.
   void ask(const bootstrap::Waiting& waiting);
-  // Whom a call waits for in the end: as it has been found since the last ask(), else `awaited`,
-  // and who should have found it.
-  [[nodiscard]] std::string culprits(const std::string& awaited) const;
+  // Whom a call waits for in the end: as it has been found since `then`, else `awaited`, and who
+  // should have found it.
+  [[nodiscard]] std::string culprits(const std::string& awaited, Time then) const;
   // Of `ranks`, one that has left the communicator; -1 if none has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;
   [[nodiscard]] bool anybody_departed() const { return anybody_departed_; }
@@ -78,7 +81,8 @@ class Inquiries {
   std::array<Done, kRemembered> done_;
   std::size_t done_count_ = 0;
   std::set<int> departed_;
-  std::string verdict_;
+  std::string verdict_;  // the last there was
+  Time verdict_time_{};
   Deadline verdict_due_ = Deadline::never();
 };
 

@@ -84,5 +84,31 @@ TEST(Exit, WithWorkInFlightEndsEveryRank) {
   for (const RankOutcome& outcome : run_ranks(3, returns_early)) EXPECT_EQ(outcome.signal, 0);
 }
 
+// The last rank destroys the communicator while the others call once more.
+void leaves_too_early(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4 << 20);
+  void* const buffer = device_pointer(memory.address());
+  const auto reduce = [&] {
+    return hcclAllReduce(buffer, buffer, 1 << 20, hcclFloat32, hcclMax, group.handle, stream);
+  };
+  succeed(reduce());
+  succeed(synStreamSynchronize(stream));
+  const int last = group.size() - 1;
+  if (group.rank == last) return session.finish();
+  static_cast<void>(reduce());
+  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                "synchronising");
+  const std::string message = hcclCommGetAsyncErrorMessage(group.handle);
+  require(names_rank(message, last) && contains(message, "has destroyed the communicator"),
+          message);
+}
+
+TEST(Exit, OfARankThatOthersStillNeedIsNamed) {
+  EXPECT_EQ(failures(run_ranks(3, leaves_too_early)), "");
+}
+
 }  // namespace
 }  // namespace hccl::test
