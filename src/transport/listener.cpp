@@ -101,14 +101,15 @@ void Listener::accept_from(const FileDescriptor& socket) {
 }
 
 void Listener::welcome(FileDescriptor socket) {
+  std::string who = family_.describe(socket.get());
   const std::string objection =
       family_.object == nullptr ? std::string() : family_.object(socket.get());
-  if (!objection.empty()) return reject(socket.get(), objection);
+  if (!objection.empty()) return reject(who, objection);
   if (guests_.size() >= limits_.pending) {
     dismiss(guests_.begin(), "had not proved itself when others came");
   }
-  guests_.push_back(
-      {std::move(socket), AcceptorHandshake(own_), Deadline::after(limits_.handshake)});
+  guests_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
+                     Deadline::after(limits_.handshake)});
   // What has been said already is heard at once: most connections need no other wake-up for it.
   if (listen_to(guests_.back())) {
     remove(std::prev(guests_.end()));
@@ -126,20 +127,20 @@ bool Listener::listen_to(Guest& guest) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return false;
     if (count <= 0) {
-      reject(guest.socket.get(), "closed before it had proved itself");
+      reject(guest.who, "closed before it had proved itself");
       return true;
     }
     const Bytes answer =
         guest.handshake.take(std::span(buffer).first(static_cast<std::size_t>(count)));
     if (!answer.empty() && !say(guest.socket, answer)) {
-      reject(guest.socket.get(), "does not take an answer");
+      reject(guest.who, "does not take an answer");
       return true;
     }
   }
   if (guest.handshake.state() == Handshake::State::done) {
     seat(guest);
   } else {
-    reject(guest.socket.get(), guest.handshake.why());
+    reject(guest.who, guest.handshake.why());
   }
   return true;
 }
@@ -152,11 +153,11 @@ void Listener::seat(Guest& guest) {
     static_cast<void>(say(guest.socket, AcceptorHandshake::say(Verdict::claimed)));
     const std::string first = seat.socket.valid() ? family_.describe(seat.socket.get())
                                                   : std::string("the first connection");
-    return reject(guest.socket.get(), text("claimed to be rank ", key.from, " for a stream that ",
-                                           first, " has already"));
+    return reject(guest.who, text("claimed to be rank ", key.from, " for a stream that ", first,
+                                  " has already"));
   }
   if (!say(guest.socket, AcceptorHandshake::say(Verdict::accepted))) {
-    return reject(guest.socket.get(), "does not take an answer");
+    return reject(guest.who, "does not take an answer");
   }
   unwatch(guest.socket.get());
   seat.socket = std::move(guest.socket);
@@ -164,12 +165,12 @@ void Listener::seat(Guest& guest) {
   if (seat.bell >= 0) static_cast<void>(!write(seat.bell, &one, sizeof(one)));
 }
 
-void Listener::reject(int socket, const std::string& why) {
-  strangers_.report([&] { return family_.describe(socket); }, why);
+void Listener::reject(const std::string& who, const std::string& why) {
+  strangers_.report([&] { return who; }, why);
 }
 
 void Listener::dismiss(Guests::iterator guest, const std::string& why) {
-  reject(guest->socket.get(), why);
+  reject(guest->who, why);
   remove(guest);
 }
 
@@ -212,9 +213,15 @@ Claim::Claim(std::shared_ptr<Listener> listener, const StreamKey& key)
   seat.bell = bell_.get();
 }
 
+// Nobody waits for the connection, or uses the one that has been taken, any more.
 Claim::~Claim() {
   const std::lock_guard lock(listener_->mutex_);
-  listener_->seats_[key_].bell = -1;
+  const auto found = listener_->seats_.find(key_);
+  if (found->second.socket.valid()) {
+    found->second.bell = -1;
+  } else {
+    listener_->seats_.erase(found);
+  }
 }
 
 std::optional<FileDescriptor> Claim::poll() {
@@ -223,6 +230,8 @@ std::optional<FileDescriptor> Claim::poll() {
   Listener::Seat& seat = listener_->seats_[key_];
   if (!seat.socket.valid()) return std::nullopt;
   seat.taken = true;
+  seat.bell = -1;
+  bell_.reset();
   return std::move(seat.socket);
 }
 

@@ -40,6 +40,7 @@ class Listener {
 
   struct Guest {
     FileDescriptor socket;
+    std::string who;  // once it has hung up, nobody can tell
     AcceptorHandshake handshake;
     Deadline deadline;
   };
@@ -56,7 +57,7 @@ class Listener {
   void welcome(FileDescriptor socket);
   [[nodiscard]] bool listen_to(Guest& guest);
   void seat(Guest& guest);
-  void reject(int socket, const std::string& why);
+  void reject(const std::string& who, const std::string& why);
   void dismiss(Guests::iterator guest, const std::string& why);
   void remove(Guests::iterator guest);
   void rest();
@@ -77,7 +78,7 @@ class Listener {
   StrangerLog strangers_;
 };
 
-// A stream that this rank waits for. Throws Error if it has been claimed before.
+// A stream that this rank waits for, and then has. Throws Error if it is claimed already.
 class Claim final : public Connecting {
  public:
   Claim(std::shared_ptr<Listener> listener, const StreamKey& key);

@@ -46,7 +46,6 @@ bool ShmEndpoint::establish() {
     auto socket = connecting_->poll();
     if (!socket) return false;
     socket_ = std::move(*socket);
-    connecting_.reset();
     process_ = peer_process(socket_.get());
     if (own_side_ == 1) file_ = Segment::create();
   }

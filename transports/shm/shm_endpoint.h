@@ -48,7 +48,7 @@ class ShmEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::Connecting> connecting_;  // until there is a socket
+  std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
   FileDescriptor file_;     // of the end that makes the memory, until it is sent

@@ -76,7 +76,6 @@ bool TcpEndpoint::establish() {
   auto socket = connecting_->poll();
   if (!socket) return false;
   socket_ = std::move(*socket);
-  connecting_.reset();
   tune_socket(socket_.get(), limits_);
   ends_ =
       text(local_address(socket_.get()).to_text(), " to ", remote_address(socket_.get()).to_text());

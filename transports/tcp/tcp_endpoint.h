@@ -45,7 +45,7 @@ class TcpEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::Limits limits_;
-  std::unique_ptr<transport::Connecting> connecting_;  // until there is a socket
+  std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
   std::string ends_;  // "10.0.0.1:4000 to 10.0.0.2:5000"
