@@ -108,12 +108,12 @@ Link& Execution::link_to(int peer) {
 
 bool Execution::move_flows() {
   bool moved = false;
+  for (Flow& flow : sends_) {  // first: somebody waits for them
+    if (!flow.complete()) moved = move_send(flow, layout_, header_.bytes()) > 0 || moved;
+  }
   for (Flow& flow : receives_) {
     if (flow.complete() || (wants_header(flow) && !take_header(*flow.link))) continue;
     moved = move_receive(flow, layout_) > 0 || moved;
-  }
-  for (Flow& flow : sends_) {
-    if (!flow.complete()) moved = move_send(flow, layout_, header_.bytes()) > 0 || moved;
   }
   return moved;
 }
