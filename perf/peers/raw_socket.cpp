@@ -88,6 +88,8 @@ class SocketEngine final : public Engine {
     const int on = 1;
     for (const int connection : connections_) {
       setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+      // As hccl does on loopback: the system's choice may be BBR, which paces.
+      setsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
   }
 
