@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace hccl::comm {
 namespace {
@@ -133,15 +134,6 @@ bool waits_for_another_stream(const Items& items) {
   });
 }
 
-// Until one of the items whose turn it is can go on.
-void sleep_at(const Items& items, transport::WaitSet& wait_set) {
-  std::vector<transport::WaitSet::Entry> entries;
-  for (const Item& item : items) {
-    if (!item.complete() && item.has_turn()) entries.push_back(item.interest());
-  }
-  static_cast<void>(wait_set.wait(entries, Deadline::after(executor::kLook)));
-}
-
 // As long as it lives, passed turns ring.
 class TurnWait {
  public:
@@ -153,6 +145,20 @@ class TurnWait {
  private:
   std::atomic<int>& waiting_;
 };
+
+// Until one of the items whose turn it is can go on, or another stream has passed its turn.
+void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
+  std::optional<TurnWait> announced;
+  if (waits_for_another_stream(items)) {
+    announced.emplace(waiting_for_turns);
+    if (!waits_for_another_stream(items)) return;  // it was passed before it could ring
+  }
+  std::vector<transport::WaitSet::Entry> entries;
+  for (const Item& item : items) {
+    if (!item.complete() && item.has_turn()) entries.push_back(item.interest());
+  }
+  static_cast<void>(wait_set.wait(entries, Deadline::after(executor::kLook)));
+}
 
 }  // namespace
 
@@ -231,12 +237,7 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
       bool moved = false;
       for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
       if (first_open(items) == nullptr) return;
-      if (!rest.after(moved)) continue;
-      if (!waits_for_another_stream(items)) {
-        sleep_at(items, wait_set);
-      } else if (const TurnWait waiting(waiting_for_turns_); waits_for_another_stream(items)) {
-        sleep_at(items, wait_set);
-      }
+      if (rest.after(moved)) sleep(items, wait_set, waiting_for_turns_);
     }
   });
 }

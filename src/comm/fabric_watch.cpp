@@ -80,8 +80,8 @@ bootstrap::Waiting FabricWatch::waiting() const {
   bootstrap::Waiting waiting{place_ ? place_->text() : "", call_(),
                              std::string(place_ ? place_->algorithm : ""), awaited_()};
   std::ranges::sort(waiting.awaited);
-  const auto doubles = std::ranges::unique(waiting.awaited);
-  waiting.awaited.erase(doubles.begin(), doubles.end());
+  const auto end = std::unique(waiting.awaited.begin(), waiting.awaited.end());
+  waiting.awaited.erase(end, waiting.awaited.end());
   return waiting;
 }
 
