@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/file_descriptor.h"
+#include "base/mirrored_mapping.h"
 
 #include <array>
 #include <atomic>
@@ -59,14 +60,12 @@ class Segment {
   // Where the byte at a position lies of those that `side` sends; kRingBytes from there on are its
   // successors.
   [[nodiscard]] std::byte* at(std::size_t side, std::uint64_t position) const {
-    return rings_ + 2 * side * kRingBytes + position % kRingBytes;
+    return rings_[side].data() + position % kRingBytes;
   }
 
  private:
-  void map_rings(int fd);
-
+  std::array<MirroredMapping, 2> rings_;
   Header* header_ = nullptr;
-  std::byte* rings_ = nullptr;
 };
 
 }  // namespace hccl::shm

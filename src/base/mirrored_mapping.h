@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A piece of a memory file that is mapped twice in a row, so that what wraps around its end is
+// still in one piece.
+#pragma once
+
+#include "base/file_descriptor.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace hccl {
+
+class MirroredMapping {
+ public:
+  MirroredMapping() = default;
+  // `offset` and `bytes` are multiples of a page. Forked children do not have it. Throws
+  // Error(hcclOutOfMemory).
+  MirroredMapping(const FileDescriptor& file, std::uint64_t offset, std::size_t bytes);
+  MirroredMapping(MirroredMapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  MirroredMapping& operator=(MirroredMapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  MirroredMapping(const MirroredMapping&) = delete;
+  MirroredMapping& operator=(const MirroredMapping&) = delete;
+  ~MirroredMapping();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  // Of the piece, which is there twice.
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  // Where the byte at a position of an endless stream lies; as many bytes follow as the piece has.
+  [[nodiscard]] std::byte* at(std::uint64_t position) const noexcept {
+    return data_ + position % bytes_;
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace hccl
