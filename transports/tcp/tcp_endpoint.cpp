@@ -4,6 +4,7 @@
 
 #include "base/address.h"
 #include "base/text.h"
+#include "transport/socket_care.h"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +12,8 @@
 #include <optional>
 #include <string_view>
 
-#include <linux/tcp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -27,28 +28,12 @@ constexpr std::size_t kMostParts = 16;
 constexpr std::size_t kShortMessage = 256;
 constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};
-// Unanswered retransmissions or probes that make a silent peer a lost one.
-constexpr int kTellingRetries = 3;
-
-void set_option(int socket, int level, int name, int value) {
-  setsockopt(socket, level, name, &value, sizeof(value));
-}
 
 // Within a host there is no bottleneck to find: BBR, where it is the system's choice, paces such a
 // connection and takes half as long again for large messages.
 void stop_pacing(int socket) {
   constexpr std::string_view kUnpaced = "reno";  // in every kernel, allowed to everybody
   setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
-}
-
-// Whether the peer's host has left data or probes unanswered for so long. A stopped process's host
-// answers both.
-bool is_silent(int socket, Deadline::Duration limit) {
-  tcp_info info{};
-  socklen_t length = sizeof(info);
-  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
-  return info.tcpi_retransmits + info.tcpi_probes >= kTellingRetries &&
-         std::chrono::milliseconds(info.tcpi_last_ack_recv) >= limit;
 }
 
 // Copies the parts and returns their bytes, unless they are more: the kernel takes one short piece
@@ -90,18 +75,6 @@ std::string meaning_of(int error) {
 
 }  // namespace
 
-// Keep-alive does not probe while data is in flight, and TCP_USER_TIMEOUT would also end a
-// connection whose peer is stopped while its buffers are full: see end_sleep.
-void tune_socket(int socket, const transport::Limits& limits) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
-  const int step = std::max(1, static_cast<int>(seconds / 4));
-  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, step);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, step);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-}
-
 TcpEndpoint::TcpEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
                          const transport::Limits& limits)
     : Endpoint(peer, "tcp"), own_(own), limits_(limits), connecting_(std::move(connecting)) {}
@@ -111,7 +84,7 @@ bool TcpEndpoint::establish() {
   auto socket = connecting_->poll();
   if (!socket) return false;
   socket_ = std::move(*socket);
-  tune_socket(socket_.get(), limits_);
+  transport::keep_alive(socket_.get(), limits_);
   const Address local = local_address(socket_.get());
   const Address remote = remote_address(socket_.get());
   if (remote.is_loopback() || remote.same_host(local)) stop_pacing(socket_.get());
@@ -201,7 +174,8 @@ bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
 }
 
 void TcpEndpoint::end_sleep() noexcept {
-  if (connected() && is_silent(socket_.get(), limits_.silence)) lose(meaning_of(ETIMEDOUT));
+  if (connected() && transport::is_silent(socket_.get(), limits_.silence))
+    lose(meaning_of(ETIMEDOUT));
 }
 
 }  // namespace hccl::tcp

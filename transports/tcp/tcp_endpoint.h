@@ -14,9 +14,6 @@
 
 namespace hccl::tcp {
 
-// Small messages go at once, and an idle connection is probed, so that a cut link ends it.
-void tune_socket(int socket, const transport::Limits& limits);
-
 class TcpEndpoint final : public transport::Endpoint {
  public:
   // `own`: this rank, for texts.

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tcp/tcp_endpoint.h"
 #include "transport/dialer.h"
+#include "transport/socket_care.h"
 
 #include <cerrno>
 
@@ -100,8 +101,8 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer, transport::Cha
                                         reach(peer_address).why_not,
                                         "; name interfaces of one network in HCCL_SOCKET_IFNAME"));
     }
-    connecting =
-        std::make_unique<transport::Dialer>(std::move(targets), own_, key, limits_, tune_socket);
+    connecting = std::make_unique<transport::Dialer>(std::move(targets), own_, key, limits_,
+                                                     transport::keep_alive);
   }
   return std::make_unique<TcpEndpoint>(own_.rank, peer, std::move(connecting), limits_);
 }

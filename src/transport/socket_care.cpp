@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/socket_care.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace hccl::transport {
+namespace {
+
+// Unanswered retransmissions or probes that make a silent peer a lost one.
+constexpr int kTellingRetries = 3;
+
+void set_option(int socket, int level, int name, int value) {
+  setsockopt(socket, level, name, &value, sizeof(value));
+}
+
+}  // namespace
+
+// Keep-alive does not probe while data is in flight, and TCP_USER_TIMEOUT would also end a
+// connection whose peer is stopped while its buffers are full: hence is_silent.
+void keep_alive(int socket, const Limits& limits) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
+  const int step = std::max(1, static_cast<int>(seconds / 4));
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, step);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, step);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+bool is_silent(int socket, Deadline::Duration limit) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  return info.tcpi_retransmits + info.tcpi_probes >= kTellingRetries &&
+         std::chrono::milliseconds(info.tcpi_last_ack_recv) >= limit;
+}
+
+}  // namespace hccl::transport

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a TCP connection notices that the other host is gone.
+#pragma once
+
+#include "transport/transport.h"
+
+namespace hccl::transport {
+
+// Small messages go at once, and an idle connection is probed, so that a cut link ends it.
+void keep_alive(int socket, const Limits& limits);
+
+// Whether the peer's host has left data or probes unanswered for so long. A stopped process's host
+// answers both.
+[[nodiscard]] bool is_silent(int socket, Deadline::Duration limit);
+
+}  // namespace hccl::transport
