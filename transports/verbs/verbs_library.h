@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// libibverbs, loaded at run time: the same program runs where it is not installed. Nothing here or
+// in the rest of the layer is linked with it, so its functions are called through this table alone;
+// those that verbs.h defines inline over a context's own table (ibv_poll_cq, ibv_post_send,
+// ibv_post_recv, ibv_req_notify_cq) may be called as they are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+namespace hccl::verbs {
+
+// The exported functions, each with the type that verbs.h declares. A plain aggregate: tests fill
+// in their own.
+struct VerbsLibrary {
+  decltype(&::ibv_get_device_list) get_device_list = nullptr;
+  decltype(&::ibv_free_device_list) free_device_list = nullptr;
+  decltype(&::ibv_get_device_name) get_device_name = nullptr;
+  decltype(&::ibv_open_device) open_device = nullptr;
+  decltype(&::ibv_close_device) close_device = nullptr;
+  decltype(&::ibv_query_device) query_device = nullptr;
+  decltype(&::ibv_query_port) query_port = nullptr;  // call verbs::query_port() below instead
+  decltype(&::ibv_query_gid) query_gid = nullptr;
+  decltype(&::_ibv_query_gid_ex) query_gid_ex = nullptr;  // null before version 32
+  decltype(&::ibv_alloc_pd) alloc_pd = nullptr;
+  decltype(&::ibv_dealloc_pd) dealloc_pd = nullptr;
+  decltype(&::ibv_reg_mr) reg_mr = nullptr;  // takes no optional access flags
+  decltype(&::ibv_dereg_mr) dereg_mr = nullptr;
+  decltype(&::ibv_create_comp_channel) create_comp_channel = nullptr;
+  decltype(&::ibv_destroy_comp_channel) destroy_comp_channel = nullptr;
+  decltype(&::ibv_create_cq) create_cq = nullptr;
+  decltype(&::ibv_destroy_cq) destroy_cq = nullptr;
+  decltype(&::ibv_get_cq_event) get_cq_event = nullptr;
+  decltype(&::ibv_ack_cq_events) ack_cq_events = nullptr;
+  decltype(&::ibv_create_qp) create_qp = nullptr;
+  decltype(&::ibv_modify_qp) modify_qp = nullptr;
+  decltype(&::ibv_query_qp) query_qp = nullptr;
+  decltype(&::ibv_destroy_qp) destroy_qp = nullptr;
+  decltype(&::ibv_get_async_event) get_async_event = nullptr;
+  decltype(&::ibv_ack_async_event) ack_async_event = nullptr;
+  decltype(&::ibv_fork_init) fork_init = nullptr;
+  decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
+  decltype(&::ibv_event_type_str) event_type_str = nullptr;
+};
+
+// What came of loading a library.
+struct LoadedLibrary {
+  bool usable = false;
+  VerbsLibrary functions;
+  std::string why_not;  // a clause, where it is not usable
+  int fork_error = 0;   // what ibv_fork_init returned
+};
+
+// Loads that file and never closes it. Calls ibv_fork_init, so once in a process for each file.
+[[nodiscard]] LoadedLibrary load_verbs_library(const char* file);
+
+// libibverbs.so.1, loaded at the first call; null if it cannot be had. Any thread.
+[[nodiscard]] const VerbsLibrary* verbs_library();
+// Why verbs_library() is null: a clause, "libibverbs.so.1 is not installed: ...".
+[[nodiscard]] const std::string& why_no_verbs_library();
+
+// What may happen to a child that the process forks beside registered memory: nothing, then it is
+// empty; or a remark for people. Kernels from 5.12 on copy such pages at the fork; on older ones
+// ibv_fork_init keeps them from the child, where it works.
+[[nodiscard]] const std::string& fork_remark();
+
+// What the inline of verbs.h does, which needs the library at link time: asks the context's own
+// table for all fields if it has that, else the exported function, which fills the older ones.
+[[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
+                             ibv_port_attr* attributes);
+
+}  // namespace hccl::verbs
