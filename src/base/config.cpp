@@ -3,6 +3,7 @@
 // A variable set to the empty text counts as unset.
 #include "base/config.h"
 
+#include "base/device_list.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -38,6 +39,19 @@ bool read_interfaces(Config& config, const std::string& value) {
     start = end + 1;
   }
   config.socket_interfaces = value;
+  return true;
+}
+
+bool read_ib_devices(Config& config, const std::string& value) {
+  config.ib_devices = value;
+  return parse_device_list(value).has_value();
+}
+
+bool read_ib_gid_index(Config& config, const std::string& value) {
+  constexpr std::uint64_t kMost = 255;  // a queue pair's address vector has a byte for it
+  const auto index = parse_number(value);
+  if (!index || *index > kMost) return false;
+  config.ib_gid_index = static_cast<int>(*index);
   return true;
 }
 
@@ -161,6 +175,11 @@ constexpr std::array kVariables{
     Variable{"HCCL_COMM_ID", "", "address:port, e.g. 127.0.0.1:5555 or [::1]:5555", read_comm_id},
     Variable{"HCCL_SOCKET_IFNAME", "", "prefixes of interface names, comma separated, e.g. eth,ib0",
              read_interfaces},
+    Variable{"HCCL_IB_HCA", "",
+             "prefixes of RDMA devices, each with :port or without, comma separated; after = whole "
+             "names, after ^ all but these, e.g. mlx5 or =rxe0:1 or ^mlx5_1",
+             read_ib_devices},
+    Variable{"HCCL_IB_GID_INDEX", "", "a number from 0 to 255", read_ib_gid_index},
     Variable{"HCCL_NODE_ID", "", "a name of at most 64 printable characters", read_node_id},
     Variable{"HCCL_ALGO", "", "the name of an algorithm, e.g. ring or tree", read_algorithm},
     Variable{"HCCL_TRANSPORT", "", "the name of a transport, e.g. tcp or shm", read_transport},

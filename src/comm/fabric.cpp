@@ -43,6 +43,8 @@ std::vector<std::byte> Fabric::announce(const Secret& secret) {
   settings.box = options_.box;
   settings.interfaces = local_interfaces();
   settings.interface_names = options_.interfaces;
+  settings.ib_devices = options_.ib_devices;
+  settings.ib_gid_index = options_.ib_gid_index;
   WireWriter writer;
   for (const auto& factory : transport::transport_factories()) {
     if (!options_.transport.empty() && options_.transport != factory.name) continue;

@@ -34,6 +34,8 @@ struct FabricOptions {
   std::string algorithm;  // forced, or empty
   std::string transport;
   std::string interfaces;                          // HCCL_SOCKET_IFNAME
+  std::string ib_devices;                          // HCCL_IB_HCA
+  std::optional<int> ib_gid_index;                 // HCCL_IB_GID_INDEX
   bool explain = false;                            // HCCL_EXPLAIN
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never

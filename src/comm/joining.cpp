@@ -59,6 +59,8 @@ FabricOptions fabric_options(const Config& settings, int rank, int size) {
   options.explain = settings.explain;
   options.transport = settings.transport;
   options.interfaces = settings.socket_interfaces;
+  options.ib_devices = settings.ib_devices;
+  options.ib_gid_index = settings.ib_gid_index;
   options.operation_timeout = settings.operation_timeout;
   options.hang_report = settings.hang_report;
   return options;

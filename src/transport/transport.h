@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,8 @@ struct Settings {
   std::string box;                    // base/process.h: box_identity()
   std::vector<Interface> interfaces;  // all of this machine
   std::string interface_names;        // HCCL_SOCKET_IFNAME
+  std::string ib_devices;             // HCCL_IB_HCA
+  std::optional<int> ib_gid_index;    // HCCL_IB_GID_INDEX
   Limits limits;
 };
 

@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Variable{"HCCL_DEVICE_COUNT", "0"}, Variable{"HCCL_DEVICE_TYPE", "gaudi9"},
                     Variable{"HCCL_STRICT", "maybe"}, Variable{"HCCL_DEBUG", "LOUD"},
                     Variable{"LOG_LEVEL_HCL", "7"}, Variable{"HCCL_COMM_ID", "localhost"},
-                    Variable{"HCCL_SOCKET_IFNAME", "eth0,,"}),
+                    Variable{"HCCL_SOCKET_IFNAME", "eth0,,"}, Variable{"HCCL_IB_HCA", "rxe0:"},
+                    Variable{"HCCL_IB_GID_INDEX", "256"}),
     name_of_variable);
 
 using Call = std::pair<const char*, std::function<int()>>;

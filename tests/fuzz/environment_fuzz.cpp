@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of all variables: "NAME=value".
 #include "base/config.h"
+#include "base/device_list.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "fuzz.h"
@@ -13,14 +14,13 @@ namespace {
 
 using namespace hccl;
 
-constexpr std::array kNames{"HCCL_COMM_ID",       "HCCL_SOCKET_IFNAME",
-                            "HCCL_NODE_ID",       "HCCL_SECRET",
-                            "HCCL_INIT_TIMEOUT",  "HCCL_TIMEOUT",
-                            "HCCL_HANG_REPORT",   "LOG_LEVEL_ALL",
-                            "LOG_LEVEL_HCL",      "HCCL_DEBUG",
-                            "HCCL_DEBUG_FILE",    "HCCL_DEVICE_TYPE",
-                            "HCCL_DEVICE_MEMORY", "HCCL_DEVICE_COUNT",
-                            "HCCL_STRICT",        "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE"};
+constexpr std::array kNames{
+    "HCCL_COMM_ID",      "HCCL_SOCKET_IFNAME", "HCCL_IB_HCA",
+    "HCCL_IB_GID_INDEX", "HCCL_NODE_ID",       "HCCL_SECRET",
+    "HCCL_INIT_TIMEOUT", "HCCL_TIMEOUT",       "HCCL_HANG_REPORT",
+    "LOG_LEVEL_ALL",     "LOG_LEVEL_HCL",      "HCCL_DEBUG",
+    "HCCL_DEBUG_FILE",   "HCCL_DEVICE_TYPE",   "HCCL_DEVICE_MEMORY",
+    "HCCL_DEVICE_COUNT", "HCCL_STRICT",        "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE"};
 
 void expect_sane(const Config& config) {
   constexpr std::chrono::hours kMost{24 * 366 * 40};
@@ -29,6 +29,9 @@ void expect_sane(const Config& config) {
   }
   fuzz::check(config.device_count >= 1 && config.device_count <= 64, "a number of devices");
   fuzz::check(config.log_level >= LogLevel::trace && config.log_level <= LogLevel::off, "a level");
+  const int gid_index = config.ib_gid_index.value_or(0);
+  fuzz::check(gid_index >= 0 && gid_index <= 255, "a GID index");
+  fuzz::check(parse_device_list(config.ib_devices).has_value(), "a list of devices");
   fuzz::check(config.device_memory <= std::uint64_t{16} << 40, "an amount of memory");
   fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "a comm id");
 }

@@ -39,11 +39,13 @@ class Environment : public testing::Test {
  protected:
   Environment() {
     for (const char* name :
-         {"HCCL_COMM_ID", "HCCL_SOCKET_IFNAME", "HCCL_NODE_ID", "HCCL_SECRET", "HCCL_INIT_TIMEOUT",
-          "HCCL_TIMEOUT", "HCCL_STRICT", "HCCL_HANG_REPORT", "LOG_LEVEL_ALL", "LOG_LEVEL_HCL",
-          "HCCL_DEBUG", "HCCL_DEBUG_FILE", "HCCL_DEVICE_TYPE", "HCCL_DEVICE_MEMORY",
-          "HCCL_DEVICE_COUNT", "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "HCCL_GAUDI_DIRECT",
-          "HCCL_PEER_DIRECT"}) {
+         {"HCCL_COMM_ID",       "HCCL_SOCKET_IFNAME", "HCCL_IB_HCA",
+          "HCCL_IB_GID_INDEX",  "HCCL_NODE_ID",       "HCCL_SECRET",
+          "HCCL_INIT_TIMEOUT",  "HCCL_TIMEOUT",       "HCCL_STRICT",
+          "HCCL_HANG_REPORT",   "LOG_LEVEL_ALL",      "LOG_LEVEL_HCL",
+          "HCCL_DEBUG",         "HCCL_DEBUG_FILE",    "HCCL_DEVICE_TYPE",
+          "HCCL_DEVICE_MEMORY", "HCCL_DEVICE_COUNT",  "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE",
+          "HCCL_GAUDI_DIRECT",  "HCCL_PEER_DIRECT"}) {
       clean_.remove(name);
     }
   }
@@ -105,6 +107,14 @@ TEST_F(Environment, AddressesAreAHostAndAPort) {
   }
 }
 
+TEST_F(Environment, DevicesOfRoceAreKeptAsTheyAreWritten) {
+  EXPECT_EQ(parse_environment().ib_devices, "");
+  EXPECT_EQ(parse_environment().ib_gid_index, std::nullopt);
+  EXPECT_EQ(with("HCCL_IB_HCA", "^=mlx5_0:1,rxe0").ib_devices, "^=mlx5_0:1,rxe0");
+  EXPECT_EQ(with("HCCL_IB_GID_INDEX", "0").ib_gid_index, 0);
+  EXPECT_EQ(with("HCCL_IB_GID_INDEX", "255").ib_gid_index, 255);
+}
+
 TEST_F(Environment, EachRefusalNamesVariableValueAndForm) {
   const std::string message = refusal("HCCL_TIMEOUT", "soon");
   EXPECT_NE(message.find("HCCL_TIMEOUT"), std::string::npos) << message;
@@ -145,6 +155,9 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"HCCL_COMM_ID", "a b:80"}, Malformed{"HCCL_SOCKET_IFNAME", "eth0,,eth1"},
         Malformed{"HCCL_SOCKET_IFNAME", "eth0,"}, Malformed{"HCCL_SOCKET_IFNAME", "eth0, eth1"},
         Malformed{"HCCL_SOCKET_IFNAME", "a-name-that-is-too-long"},
+        Malformed{"HCCL_IB_HCA", "mlx5_0,,mlx5_1"}, Malformed{"HCCL_IB_HCA", "mlx5_0:0"},
+        Malformed{"HCCL_IB_HCA", "=^mlx5_0"}, Malformed{"HCCL_IB_GID_INDEX", "-1"},
+        Malformed{"HCCL_IB_GID_INDEX", "256"}, Malformed{"HCCL_IB_GID_INDEX", "three"},
         Malformed{"HCCL_NODE_ID", "a\nb"}, Malformed{"LOG_LEVEL_ALL", "7"},
         Malformed{"LOG_LEVEL_HCL", "-1"}, Malformed{"LOG_LEVEL_HCL", "info"},
         Malformed{"HCCL_DEBUG", "LOUD"}, Malformed{"HCCL_DEBUG", "3"},
