@@ -34,7 +34,7 @@ std::optional<DeviceList::Entry> parse_entry(std::string_view text) {
 
 std::optional<std::size_t> DeviceList::place_of(std::string_view device, int port) const {
   const auto matches = [&](const Entry& entry) {
-    if (entry.port && *entry.port != port) return false;
+    if (port != 0 && entry.port && *entry.port != port) return false;
     return exact ? device == entry.name : device.starts_with(entry.name);
   };
   const auto found = std::ranges::find_if(entries, matches);

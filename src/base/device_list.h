@@ -22,7 +22,7 @@ struct DeviceList {
   bool exact = false;
   std::vector<Entry> entries;  // none: no list was given, which names every device
 
-  // The place of the first entry that matches, whatever `all_but` says.
+  // The place of the first entry that matches, whatever `all_but` says. Port 0: any of the device.
   [[nodiscard]] std::optional<std::size_t> place_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };

@@ -2,6 +2,8 @@
 // The address of a port as RoCE knows it: 16 bytes, an IPv6 address or an IPv4 one mapped into it.
 #pragma once
 
+#include "base/address.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -23,6 +25,7 @@ struct Gid {
 [[nodiscard]] bool is_ipv4(const GidBytes& gid);
 [[nodiscard]] bool is_link_local(const GidBytes& gid);  // IPv6's fe80::/10
 [[nodiscard]] bool is_zero(const GidBytes& gid);
+[[nodiscard]] Address address_of(const GidBytes& gid);
 // "10.77.0.1", "fd00::1"
 [[nodiscard]] std::string to_text(const GidBytes& gid);
 [[nodiscard]] const char* to_text(Gid::Kind kind);

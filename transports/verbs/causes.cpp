@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of causes, one for what a work request ends with and one for what a device reports on
+// its own. The names are those that libibverbs prints, which people search for.
+#include "verbs/causes.h"
+
+#include "base/text.h"
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include <sys/resource.h>
+
+namespace hccl::verbs {
+namespace {
+
+struct Cause {
+  const char* name;
+  Severity severity;
+  const char* cause;
+  const char* advice;
+};
+
+constexpr const char* kReport = "report this with the versions of hccl, the kernel and the driver";
+constexpr const char* kSameVersion = "install the same hccl on all ranks";
+constexpr const char* kSeePeer = "look at the other rank's messages";
+constexpr const char* kSeeKernel = "look at what `dmesg` says of the device";
+constexpr const char* kNothing = "there is nothing to do";
+constexpr const char* kUnused = "it belongs to a kind of transport that hccl does not use";
+constexpr const char* kInfinibandOnly = "it concerns InfiniBand's subnets, not RoCE";
+
+// By ibv_wc_status.
+constexpr std::array kCompletions{
+    Cause{"success", Severity::ignorable, "nothing went wrong", kNothing},
+    Cause{"local length error", Severity::own_fault,
+          "a message is longer than the buffer that was posted for it, or than the port carries",
+          kSameVersion},
+    Cause{"local QP operation error", Severity::own_fault,
+          "the queue pair was given a request that it does not know", kReport},
+    Cause{"local EE context operation error", Severity::own_fault, kUnused, kReport},
+    Cause{"local protection error", Severity::own_fault,
+          "the memory of a request is not registered any more, or not for this use", kReport},
+    Cause{"Work Request Flushed Error", Severity::ignorable,
+          "the queue pair had failed or was closed before this request was carried out",
+          "look for the first error of this connection, which says why"},
+    Cause{"memory management operation error", Severity::own_fault, kUnused, kReport},
+    Cause{"bad response error", Severity::peer_lost,
+          "the peer's device answered what the protocol does not allow", kSeeKernel},
+    Cause{"local access error", Severity::own_fault,
+          "the peer's message met memory that it may not write to", kReport},
+    Cause{
+        "remote invalid request error", Severity::own_fault,
+        "the peer's device refused a request as too long for what the peer had posted, or as of a "
+        "kind that the peer does not allow",
+        kSameVersion},
+    Cause{"remote access error", Severity::peer_lost,
+          "the memory that was written to is not registered at the peer any more: its rank has "
+          "left, or has freed it too early",
+          kSeePeer},
+    Cause{"remote operation error", Severity::peer_lost,
+          "the peer's device could not carry a request out, for a fault of its own", kSeePeer},
+    Cause{"transport retry counter exceeded", Severity::peer_lost,
+          "the peer's process or host has stopped answering, or packets are lost on the way: a "
+          "wrong GID index, a missing route, an MTU that a switch does not carry, a firewall that "
+          "drops UDP port 4791, or congestion without flow control (PFC)",
+          ""},  // way_check()
+    Cause{"RNR retry counter exceeded", Severity::peer_lost,
+          "the peer has posted no buffer for a message for long: its process is stopped, or runs "
+          "another version of hccl",
+          kSeePeer},
+    Cause{"local RDD violation error", Severity::own_fault, kUnused, kReport},
+    Cause{"remote invalid RD request", Severity::own_fault, kUnused, kReport},
+    Cause{"aborted error", Severity::peer_lost, "the peer's device gave the request up", kSeePeer},
+    Cause{"invalid EE context number", Severity::own_fault, kUnused, kReport},
+    Cause{"invalid EE context state", Severity::own_fault, kUnused, kReport},
+    Cause{"fatal error", Severity::device_gone,
+          "the device has failed, or was removed or reset under the program", kSeeKernel},
+    Cause{"response timeout error", Severity::peer_lost, "the peer's device did not answer in time",
+          ""},
+    Cause{"general error", Severity::device_gone,
+          "the device or its driver reports a failure that has no number of its own", kSeeKernel},
+    Cause{"tag matching error", Severity::own_fault, kUnused, kReport},
+    Cause{"tag matching rendezvous incomplete", Severity::own_fault, kUnused, kReport},
+};
+static_assert(kCompletions.size() == IBV_WC_TM_RNDV_INCOMPLETE + 1);
+
+// By ibv_event_type.
+constexpr std::array kEvents{
+    Cause{"CQ error", Severity::own_fault,
+          "a completion queue has run over, and its queue pairs are lost", kReport},
+    Cause{"local work queue catastrophic error", Severity::device_gone,
+          "the device could not go on with a queue pair", kSeeKernel},
+    Cause{"invalid request local work queue error", Severity::own_fault,
+          "a peer sent a request that its queue pair does not allow", kSameVersion},
+    Cause{"local access violation work queue error", Severity::own_fault,
+          "a peer asked for memory that is not registered for it", kSameVersion},
+    Cause{"communication established", Severity::ignorable,
+          "the first message came before the queue pair was told of its connection", kNothing},
+    Cause{"send queue drained", Severity::ignorable, "all that was posted has been sent", kNothing},
+    Cause{"path migrated", Severity::ignorable, kUnused, kNothing},
+    Cause{"path migration request error", Severity::ignorable, kUnused, kNothing},
+    Cause{"local catastrophic error", Severity::device_gone,
+          "the device has failed, or was removed or reset under the program", kSeeKernel},
+    Cause{"port active", Severity::ignorable, "the port has its link again", kNothing},
+    Cause{"port error", Severity::port_down, "the port has lost its link",
+          "check its cable, and with `ip link` that its network interface is up"},
+    Cause{"LID change", Severity::ignorable, kInfinibandOnly, kNothing},
+    Cause{"P_Key change", Severity::ignorable, kInfinibandOnly, kNothing},
+    Cause{"SM change", Severity::ignorable, kInfinibandOnly, kNothing},
+    Cause{"SRQ catastrophic error", Severity::own_fault, kUnused, kReport},
+    Cause{"SRQ limit reached", Severity::ignorable, kUnused, kNothing},
+    Cause{"last WQE reached", Severity::ignorable, kUnused, kNothing},
+    Cause{"client reregistration", Severity::ignorable, kInfinibandOnly, kNothing},
+    Cause{
+        "GID table change", Severity::ignorable,
+        "an address of the network interface was added or removed; connections over a removed one "
+        "stop answering",
+        "leave addresses alone while ranks run"},
+    Cause{"WQ fatal", Severity::own_fault, kUnused, kReport},
+};
+static_assert(kEvents.size() == IBV_EVENT_WQ_FATAL + 1);
+
+constexpr Cause kUnknown{"unknown", Severity::device_gone,
+                         "the driver is newer than this library and tells what it does not know",
+                         kSeeKernel};
+
+template <std::size_t N>
+const Cause& find(const std::array<Cause, N>& causes, int number) {
+  return number >= 0 && static_cast<std::size_t>(number) < N
+             ? causes.at(static_cast<std::size_t>(number))
+             : kUnknown;
+}
+
+// The first thing to find out of a peer that does not answer. Around the payload a RoCE v2 packet
+// has 36 bytes more than a ping around its own: with them one that is as large gets through or not.
+std::string way_check(const Link& link) {
+  constexpr std::uint32_t kBeyondPing = 36;
+  return text("see whether rank ", link.peer_rank,
+              " still runs, and if it does, whether `ping -M do -s ", link.mtu + kBeyondPing, ' ',
+              link.peer_gid, "` gets through");
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes >= 1024 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return text(bytes, ' ', kUnits.at(unit));
+}
+
+}  // namespace
+
+Severity severity_of(ibv_wc_status status) {
+  return find(kCompletions, static_cast<int>(status)).severity;
+}
+
+Severity severity_of(ibv_event_type event) {
+  return find(kEvents, static_cast<int>(event)).severity;
+}
+
+std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
+                                const Link& link) {
+  const int number = static_cast<int>(status);
+  const Cause& cause = find(kCompletions, number);
+  const std::string advice = *cause.advice == '\0' ? way_check(link) : cause.advice;
+  return text("completion error ", number, " (", cause.name, "), vendor error ", vendor_error,
+              ", between rank ", link.own_rank, " (", link.device, " port ", link.port, ", GID ",
+              link.own_gid, ") and rank ", link.peer_rank, " (host ", link.peer_host, ", GID ",
+              link.peer_gid, ") with an MTU of ", link.mtu, ": ", cause.cause, "; ", advice);
+}
+
+std::string describe_event(ibv_event_type event, const std::string& device, int port) {
+  const int number = static_cast<int>(event);
+  const Cause& cause = find(kEvents, number);
+  return text("event ", number, " (", cause.name, ") of RDMA device ", device, " port ", port, ": ",
+              cause.cause, "; ", cause.advice);
+}
+
+std::uint64_t locked_memory_limit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+std::string memlock_advice(std::size_t bytes, int error_number, const std::string& device,
+                           std::uint64_t limit) {
+  const std::string failure = text("cannot register ", bytes, " bytes with ", device, ": ",
+                                   system_error_text(error_number));
+  if (error_number == ENOMEM && limit != RLIM_INFINITY) {
+    return text(failure, "; the limit of locked memory is ", size_text(limit),
+                ": raise `ulimit -l` (of a container: --ulimit memlock=-1)");
+  }
+  if (error_number == ENOMEM) {
+    return text(failure,
+                ", though locked memory has no limit; free memory of the host, or use fewer "
+                "ranks and streams");
+  }
+  return text(failure, "; ", kSeeKernel);
+}
+
+}  // namespace hccl::verbs

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing ports and GIDs: objections rule an entry out, concessions are made where nothing better
+// is left anywhere on the machine.
+#include "verbs/port_choice.h"
+
+#include "base/device_list.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <tuple>
+
+namespace hccl::verbs {
+namespace {
+
+constexpr std::uint32_t kLeastMtu = 256;
+constexpr int kMostGidIndex = 255;  // a queue pair's address vector has a byte for it
+
+// What is wrong with a GID that nothing else speaks against; the least wrong are used.
+enum class Concession : std::uint8_t { none, foreign, link_local };
+
+struct ScoredGid {
+  const Gid* gid = nullptr;
+  std::string objection;  // empty: none
+  Concession concession = Concession::none;
+  bool last_resort = false;  // loopback, or a bridge or tunnel of containers
+};
+
+struct ScoredPort {
+  const Port* port = nullptr;
+  std::string objection;  // to all of it
+  std::size_t place = 0;  // in HCCL_IB_HCA
+  std::vector<ScoredGid> gids;
+  const ScoredGid* chosen = nullptr;
+};
+
+DeviceList parse(const PortRequest& request) {
+  auto list = parse_device_list(request.devices);
+  if (list) return std::move(*list);
+  throw Error(hcclInvalidArgument,
+              text("HCCL_IB_HCA=", quoted(request.devices),
+                   " is no list of RDMA devices; set it to names like mlx5_0 or mlx5_0:1, comma "
+                   "separated, perhaps after = or ^"));
+}
+
+std::string name_of(const Port& port) {
+  if (port.device.empty()) return "RDMA devices";
+  return port.number == 0 ? port.device : text(port.device, " port ", port.number);
+}
+
+std::string join(const std::vector<std::string>& parts, const char* between) {
+  std::string joined;
+  for (const std::string& part : parts) joined += text(joined.empty() ? "" : between, part);
+  return joined;
+}
+
+void refuse_devices(const std::vector<Port>& ports, const std::string& devices) {
+  std::vector<std::string> names;
+  for (const Port& port : ports) {
+    if (!port.device.empty()) names.push_back(name_of(port));
+  }
+  const std::string there_is =
+      names.empty() ? "none, unset it" : text("name one of: ", join(names, ", "));
+  throw Error(hcclInvalidArgument, text("HCCL_IB_HCA=", quoted(devices),
+                                        " matches no RDMA device of this host; ", there_is));
+}
+
+std::string objection_to(const Port& port, const DeviceList& list, const std::string& devices) {
+  if (!port.device.empty() && !list.names(port.device, port.number))
+    return text("HCCL_IB_HCA=", devices, " does not name it");
+  if (!port.unreadable.empty()) return port.unreadable;
+  if (!port.ethernet) return "is InfiniBand, not RoCE";
+  if (!port.active) return text("is ", port.state, " (see its cable and `ip link`)");
+  if (port.mtu < kLeastMtu) return "does not tell its MTU";
+  if (port.gids.empty()) return "has no GID (its network interface needs an address)";
+  return "";
+}
+
+// Why the entry cannot be used at all.
+std::string objection_to(const Gid& gid, const PortRequest& request) {
+  if (request.gid_index && gid.index != *request.gid_index)
+    return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another");
+  if (is_zero(gid.bytes)) return "is empty";
+  if (gid.kind != Gid::Kind::roce_v2)
+    return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not RoCE's";
+  if (gid.index > kMostGidIndex) return text("has an index over ", kMostGidIndex);
+  const Interface interface { gid.interface, address_of(gid.bytes) };
+  if (!request.interface_names.empty() && !is_named(interface, request.interface_names))
+    return text("HCCL_SOCKET_IFNAME=", request.interface_names, " does not name its interface ",
+                gid.interface.empty() ? "(unknown)" : gid.interface);
+  return "";
+}
+
+ScoredGid score(const Gid& gid, const PortRequest& request,
+                const std::vector<Interface>& interfaces) {
+  ScoredGid scored{&gid, objection_to(gid, request)};
+  const Address address = address_of(gid.bytes);
+  const auto own = std::ranges::find_if(
+      interfaces, [&](const Interface& entry) { return entry.address.same_host(address); });
+  if (is_link_local(gid.bytes)) {
+    // Named by its number it is as good as another.
+    if (!request.gid_index) scored.concession = Concession::link_local;
+  } else if (own == interfaces.end()) {
+    // Devices may be shared by network namespaces: their tables show the addresses of all.
+    scored.concession = Concession::foreign;
+  }
+  if (request.interface_names.empty()) {
+    scored.last_resort = is_virtual({gid.interface, address}) || gid.interface == "lo" ||
+                         address.is_loopback() || (own != interfaces.end() && own->loopback);
+  }
+  return scored;
+}
+
+ScoredPort score(const Port& port, const PortRequest& request, const DeviceList& list,
+                 const std::vector<Interface>& interfaces) {
+  ScoredPort scored;
+  scored.port = &port;
+  scored.objection = objection_to(port, list, request.devices);
+  if (!scored.objection.empty()) return scored;
+  if (!list.all_but) scored.place = list.place_of(port.device, port.number).value_or(0);
+  for (const Gid& gid : port.gids) scored.gids.push_back(score(gid, request, interfaces));
+  return scored;
+}
+
+auto order_of(const ScoredGid& scored) {
+  return std::tuple(scored.last_resort, !is_ipv4(scored.gid->bytes), scored.gid->index);
+}
+
+Concession least_concession(const std::vector<ScoredPort>& ports) {
+  Concession least = Concession::link_local;
+  for (const ScoredPort& port : ports) {
+    for (const ScoredGid& scored : port.gids) {
+      if (scored.objection.empty()) least = std::min(least, scored.concession);
+    }
+  }
+  return least;
+}
+
+const char* name_of(Concession concession) {
+  constexpr std::array kNames{"", "no interface here has that address", "link-local"};
+  return kNames.at(static_cast<std::size_t>(concession));
+}
+
+void choose_gid(ScoredPort& port, Concession allowed) {
+  for (ScoredGid& scored : port.gids) {
+    if (!scored.objection.empty()) continue;
+    if (scored.concession > allowed) {
+      scored.objection = name_of(scored.concession);
+    } else if (port.chosen == nullptr || order_of(scored) < order_of(*port.chosen)) {
+      port.chosen = &scored;
+    }
+  }
+}
+
+std::string remark_on(const ScoredGid& scored, const ScoredGid* chosen) {
+  const Gid& gid = *scored.gid;
+  if (&scored == chosen) {
+    const bool conceded = scored.concession != Concession::none;
+    return text("GID ", gid.index, " (", to_text(gid.bytes), ", ", to_text(gid.kind), ", ",
+                gid.interface.empty() ? "unknown interface" : gid.interface, ") chosen",
+                conceded ? ", for want of a better one: " : "", name_of(scored.concession));
+  }
+  const std::string why = scored.objection.empty()
+                              ? text("GID ", chosen->gid->index, " goes before it")
+                              : scored.objection;
+  return text("GID ", gid.index, " (", to_text(gid.bytes), ") rejected: ", why);
+}
+
+std::string remark_on(const ScoredPort& port) {
+  if (!port.objection.empty()) return text(name_of(*port.port), " rejected: ", port.objection);
+  std::vector<std::string> parts;
+  for (const ScoredGid& scored : port.gids) parts.push_back(remark_on(scored, port.chosen));
+  return text(name_of(*port.port), ": ", join(parts, "; "));
+}
+
+// Why the port cannot use the GID that HCCL_IB_GID_INDEX names.
+std::string why_not_index(const ScoredPort& port, int index) {
+  const auto named = std::ranges::find_if(
+      port.gids, [&](const ScoredGid& scored) { return scored.gid->index == index; });
+  const int length = port.port->gid_table_length;
+  if (named != port.gids.end()) return named->objection;
+  return index < length ? "is empty" : text("is not in its table of ", length);
+}
+
+void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& request) {
+  PortRequest any_index = request;
+  any_index.gid_index.reset();
+  std::vector<std::string> reasons;
+  std::vector<std::string> others;
+  for (const ScoredPort& port : ports) {
+    if (!port.objection.empty()) continue;
+    const std::string name = name_of(*port.port);
+    reasons.push_back(
+        text(name, " GID ", *request.gid_index, ": ", why_not_index(port, *request.gid_index)));
+    std::vector<std::string> usable;
+    for (const Gid& gid : port.port->gids) {
+      if (objection_to(gid, any_index).empty()) usable.push_back(text(gid.index));
+    }
+    if (!usable.empty()) others.push_back(text(join(usable, " or "), " (", name, ')'));
+  }
+  const std::string advice = others.empty()
+                                 ? "unset it, and give a network interface of RoCE an address"
+                                 : text("set it to ", join(others, ", "));
+  throw Error(hcclInvalidArgument,
+              text("HCCL_IB_GID_INDEX=", *request.gid_index, " names no usable GID (",
+                   join(reasons, "; "), "); ", advice));
+}
+
+std::string why_none(const std::vector<std::string>& remarks) {
+  constexpr std::size_t kMostTold = 4;
+  if (remarks.empty()) return "there is no RDMA device";
+  std::vector<std::string> told(
+      remarks.begin(),
+      remarks.begin() + static_cast<std::ptrdiff_t>(std::min(remarks.size(), kMostTold)));
+  if (remarks.size() > kMostTold) told.push_back(text(remarks.size() - kMostTold, " more"));
+  return text("no RoCE port can be used (", join(told, ", "), ')');
+}
+
+}  // namespace
+
+PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& request,
+                        const std::vector<Interface>& interfaces) {
+  const DeviceList list = parse(request);
+  const auto matches = [&](const Port& port) { return list.names(port.device, port.number); };
+  if (!request.devices.empty() && !list.all_but && std::ranges::none_of(ports, matches))
+    refuse_devices(ports, request.devices);
+
+  std::vector<ScoredPort> scored;
+  scored.reserve(ports.size());
+  for (const Port& port : ports) scored.push_back(score(port, request, list, interfaces));
+  const Concession allowed = least_concession(scored);
+  for (ScoredPort& port : scored) choose_gid(port, allowed);
+
+  PortChoice choice;
+  std::vector<const ScoredPort*> usable;
+  bool any_candidate = false;
+  for (const ScoredPort& port : scored) {
+    choice.remarks.push_back(remark_on(port));
+    any_candidate = any_candidate || port.objection.empty();
+    if (port.chosen != nullptr) usable.push_back(&port);
+  }
+  if (usable.empty() && any_candidate && request.gid_index) refuse_index(scored, request);
+  std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
+    return std::tuple(port->place, port->chosen->last_resort, !is_ipv4(port->chosen->gid->bytes));
+  });
+  for (const ScoredPort* port : usable) {
+    choice.usable.push_back(
+        {port->port->device, port->port->number, *port->chosen->gid, port->port->mtu});
+  }
+  if (choice.usable.empty()) choice.why_none = why_none(choice.remarks);
+  return choice;
+}
+
+}  // namespace hccl::verbs

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each step of a queue pair's life sets. The masks are the least that ibv_modify_qp(3) demands
+// of a reliable connection, so that no device finds one too many.
+#include "verbs/queue_pair_attributes.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "verbs/ports.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hccl::verbs {
+namespace {
+
+// The endpoints read nothing of each other's memory, but a device may refuse none at all.
+constexpr std::uint8_t kReadsInFlight = 1;
+
+constexpr std::array<const char*, 5> kPhases{"reset", "initialized", "ready to receive",
+                                             "ready to send", "error"};
+
+const char* name_of(QueuePairState::Phase phase) {
+  return kPhases.at(static_cast<std::size_t>(phase));
+}
+
+}  // namespace
+
+ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes) {
+  const std::uint32_t most = std::min(own_bytes, peer_bytes);
+  for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512, IBV_MTU_256}) {
+    if (bytes_of(mtu) <= most) return mtu;
+  }
+  throw Error(hcclInternalError,
+              text("the MTU of the path is ", most, " bytes (", own_bytes, " here, ", peer_bytes,
+                   " at the peer), and RoCE needs 256; report this"));
+}
+
+QueuePairChange to_initialized(const QueuePairFacts& facts) {
+  QueuePairChange change;
+  change.attributes.qp_state = IBV_QPS_INIT;
+  change.attributes.pkey_index = 0;  // RoCE has one partition
+  change.attributes.port_num = facts.own_port;
+  change.attributes.qp_access_flags = facts.remote_access;
+  change.mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  return change;
+}
+
+QueuePairChange to_ready_to_receive(const QueuePairFacts& facts) {
+  QueuePairChange change;
+  ibv_qp_attr& attributes = change.attributes;
+  attributes.qp_state = IBV_QPS_RTR;
+  attributes.path_mtu = path_mtu(facts.own_mtu, facts.peer_mtu);
+  attributes.dest_qp_num = facts.peer_queue_pair;
+  attributes.rq_psn = facts.peer_packet_number;
+  attributes.max_dest_rd_atomic = kReadsInFlight;
+  attributes.min_rnr_timer = kReceiverNotReadyTimer;
+  attributes.ah_attr.is_global = 1;  // RoCE addresses by GID alone
+  attributes.ah_attr.port_num = facts.own_port;
+  attributes.ah_attr.grh.sgid_index = facts.own_gid_index;
+  attributes.ah_attr.grh.hop_limit = facts.hop_limit;
+  attributes.ah_attr.grh.traffic_class = facts.traffic_class;
+  std::copy(facts.peer_gid.begin(), facts.peer_gid.end(), attributes.ah_attr.grh.dgid.raw);
+  change.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  return change;
+}
+
+QueuePairChange to_ready_to_send(const QueuePairFacts& facts) {
+  QueuePairChange change;
+  change.attributes.qp_state = IBV_QPS_RTS;
+  change.attributes.sq_psn = facts.own_packet_number;
+  change.attributes.max_rd_atomic = kReadsInFlight;
+  change.attributes.timeout = kAckTimeout;
+  change.attributes.retry_cnt = kRetries;
+  change.attributes.rnr_retry = kReceiverNotReadyRetries;
+  change.mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT |
+                IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+  return change;
+}
+
+QueuePairChange to_error() {
+  QueuePairChange change;
+  change.attributes.qp_state = IBV_QPS_ERR;
+  change.mask = IBV_QP_STATE;
+  return change;
+}
+
+void QueuePairState::advance(Phase next) {
+  const bool step =
+      phase_ != Phase::error && static_cast<int>(next) == static_cast<int>(phase_) + 1;
+  if (!step && next != Phase::error) {
+    throw Error(hcclInternalError, text("a queue pair in state '", name_of(phase_),
+                                        "' cannot become '", name_of(next), "'; report this"));
+  }
+  phase_ = next;
+}
+
+}  // namespace hccl::verbs
