@@ -4,6 +4,7 @@
 
 #include "shm/shm_transport.h"
 #include "tcp/tcp_transport.h"
+#include "verbs/verbs_transport.h"
 
 #include <array>
 
@@ -12,6 +13,7 @@ namespace hccl::transport {
 std::span<const TransportFactory> transport_factories() {
   static constexpr std::array kFactories{
       TransportFactory{"shm", shm::make_transport},
+      TransportFactory{"verbs", verbs::make_transport},
       TransportFactory{"tcp", tcp::make_transport},
   };
   return kFactories;

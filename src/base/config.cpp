@@ -151,6 +151,12 @@ bool read_strict(Config& config, const std::string& value) {
   return flag.has_value();
 }
 
+bool read_ib_disable(Config& config, const std::string& value) {
+  const auto flag = parse_flag(value);
+  config.ib_disable = flag.value_or(false);
+  return flag.has_value();
+}
+
 bool read_explain(Config& config, const std::string& value) {
   const auto flag = parse_flag(value);
   config.explain = flag.value_or(false);
@@ -180,6 +186,7 @@ constexpr std::array kVariables{
              "names, after ^ all but these, e.g. mlx5 or =rxe0:1 or ^mlx5_1",
              read_ib_devices},
     Variable{"HCCL_IB_GID_INDEX", "", "a number from 0 to 255", read_ib_gid_index},
+    Variable{"HCCL_IB_DISABLE", "0", "0, 1, true or false", read_ib_disable},
     Variable{"HCCL_NODE_ID", "", "a name of at most 64 printable characters", read_node_id},
     Variable{"HCCL_ALGO", "", "the name of an algorithm, e.g. ring or tree", read_algorithm},
     Variable{"HCCL_TRANSPORT", "", "the name of a transport, e.g. tcp or shm", read_transport},

@@ -45,14 +45,24 @@ std::vector<std::byte> Fabric::announce(const Secret& secret) {
   settings.interface_names = options_.interfaces;
   settings.ib_devices = options_.ib_devices;
   settings.ib_gid_index = options_.ib_gid_index;
+  settings.ib_disable = options_.ib_disable;
   WireWriter writer;
   for (const auto& factory : transport::transport_factories()) {
     if (!options_.transport.empty() && options_.transport != factory.name) continue;
-    transports_.push_back(factory.make(settings));
+    transport::Made made = factory.make(settings);
+    if (!made.transport) {
+      missing_[factory.name] = made.why_not;
+      continue;
+    }
+    transports_.push_back(std::move(made.transport));
     const Bytes& address = transports_.back()->address();
     writer.put_text(factory.name);
     writer.put_u16(static_cast<std::uint16_t>(address.size()));
     writer.put_bytes(address);
+  }
+  if (transports_.empty()) {
+    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", options_.transport, " cannot be had: ",
+                                      missing_.begin()->second, "; set it to another, or not"));
   }
   return writer.take();
 }
@@ -70,6 +80,7 @@ void Fabric::connect(const std::vector<std::vector<std::byte>>& announced,
     }
   }
   if (options_.explain) explain();
+  tell_fallback();
 }
 
 Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) const {
@@ -82,6 +93,8 @@ Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) c
     if (reader.ok()) offered[std::move(name)] = reader.bytes(length);
   }
   std::string reasons;
+  for (const auto& [name, why] : missing_)
+    reasons += text(reasons.empty() ? "" : "; ", name, ": ", why);
   for (const auto& transport : transports_) {
     const auto found = offered.find(transport->name());
     if (found == offered.end()) {

@@ -36,6 +36,7 @@ struct FabricOptions {
   std::string interfaces;                          // HCCL_SOCKET_IFNAME
   std::string ib_devices;                          // HCCL_IB_HCA
   std::optional<int> ib_gid_index;                 // HCCL_IB_GID_INDEX
+  bool ib_disable = false;                         // HCCL_IB_DISABLE
   bool explain = false;                            // HCCL_EXPLAIN
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
@@ -90,11 +91,14 @@ class Fabric {
     std::string rejected;  // transports that come before it, and why they do not lead there
   };
   void explain() const;
+  // Where RoCE is not used although it could be thought to be.
+  void tell_fallback() const;
   [[nodiscard]] Way choose_way(int peer, std::span<const std::byte> announced) const;
 
   const FabricOptions options_;
   std::vector<std::unique_ptr<transport::Transport>> transports_;
-  std::vector<Way> ways_;  // by rank
+  std::map<std::string, std::string> missing_;  // transports that are not here, and why: clauses
+  std::vector<Way> ways_;                       // by rank
   std::optional<planner::Planner> planner_;
   std::vector<std::string> rank_texts_;
   node::Fault* fault_ = nullptr;

@@ -32,4 +32,19 @@ void Fabric::explain() const {
     say(text("reaches ", bootstrap::rank_list(ranks), " by ", way));
 }
 
+// Who expects the speed of RoCE and gets that of TCP should not have to guess.
+void Fabric::tell_fallback() const {
+  if (!log_enabled(LogLevel::info)) return;
+  for (int peer = 0; peer < options_.size; ++peer) {
+    const Way& way = ways_[static_cast<std::size_t>(peer)];
+    if (way.transport == nullptr || std::string(way.transport->name()) != "tcp" ||
+        options_.transport == "tcp")
+      continue;
+    log_line(LogLevel::info, "fabric",
+             text(rank_text(options_.rank), " reaches ", rank_text(peer), " by tcp, not RoCE (",
+                  way.rejected, "); HCCL_EXPLAIN=1 tells all of it"));
+    return;
+  }
+}
+
 }  // namespace hccl::comm

@@ -61,6 +61,7 @@ FabricOptions fabric_options(const Config& settings, int rank, int size) {
   options.interfaces = settings.socket_interfaces;
   options.ib_devices = settings.ib_devices;
   options.ib_gid_index = settings.ib_gid_index;
+  options.ib_disable = settings.ib_disable;
   options.operation_timeout = settings.operation_timeout;
   options.hang_report = settings.hang_report;
   return options;

@@ -6,8 +6,10 @@
 #include "base/deadline.h"
 #include "base/error.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -100,6 +102,20 @@ class Endpoint {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
+  // try_receive_into() of those that lend: at most `slice` at a time, so that what has been taken
+  // can be given back soon.
+  std::size_t copy_lent(std::span<std::byte> destination, std::size_t slice) {
+    std::size_t done = 0;
+    while (done < destination.size()) {
+      const auto lent = try_receive(std::min(slice, destination.size() - done));
+      if (lent.empty()) break;
+      std::memcpy(destination.data() + done, lent.data(), lent.size());
+      release(lent.size());
+      done += lent.size();
+    }
+    return done;
+  }
+
   std::size_t count_sent(std::size_t bytes) {
     counters_.bytes_sent += bytes;
     counters_.sends += bytes > 0 ? 1 : 0;

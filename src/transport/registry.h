@@ -7,13 +7,20 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 namespace hccl::transport {
 
+// A transport, or why this machine has nothing for it: a clause.
+struct Made {
+  std::unique_ptr<Transport> transport;
+  std::string why_not;
+};
+
 struct TransportFactory {
   const char* name;
-  // Throws Error where this process cannot offer the transport.
-  std::unique_ptr<Transport> (*make)(const Settings& settings);
+  // Throws Error where there is something for it that cannot be used.
+  Made (*make)(const Settings& settings);
 };
 
 // Best first.

@@ -56,6 +56,7 @@ struct Settings {
   std::string interface_names;        // HCCL_SOCKET_IFNAME
   std::string ib_devices;             // HCCL_IB_HCA
   std::optional<int> ib_gid_index;    // HCCL_IB_GID_INDEX
+  bool ib_disable = false;            // HCCL_IB_DISABLE
   Limits limits;
 };
 

@@ -14,6 +14,8 @@ class EveryWay : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+    const std::string why_not = why_missing(GetParam());
+    if (!why_not.empty()) GTEST_SKIP() << "needs rdma: " << why_not;
   }
   // Ranks as processes, which must all finish.
   static void run(int ranks, const RankFunction& function) {

@@ -19,6 +19,13 @@ std::uint64_t word_at(std::uint64_t stream, std::uint64_t index) {
   return x ^ (x >> 31);
 }
 
+transport::Made make(const Way& way, const transport::Settings& settings) {
+  for (const transport::TransportFactory& factory : transport::transport_factories()) {
+    if (std::string(factory.name) == way.transport) return factory.make(settings);
+  }
+  throw Failure(join("no transport named ", way.transport));
+}
+
 }  // namespace
 
 bool has_ipv6() {
@@ -60,11 +67,12 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
 
 std::unique_ptr<transport::Transport> make_transport(const Way& way,
                                                      const transport::Settings& settings) {
-  for (const transport::TransportFactory& factory : transport::transport_factories()) {
-    if (std::string(factory.name) == way.transport) return factory.make(settings);
-  }
-  throw Failure(join("no transport named ", way.transport));
+  transport::Made made = make(way, settings);
+  require(made.transport != nullptr, made.why_not);
+  return std::move(made.transport);
 }
+
+std::string why_missing(const Way& way) { return make(way, settings_for(0, 1, way)).why_not; }
 
 Member::Member(World& world, const Way& way, const transport::Limits& limits) {
   transport::Settings settings = settings_for(world.rank, world.size, way);

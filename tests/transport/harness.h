@@ -37,6 +37,8 @@ struct Way {
 };
 [[nodiscard]] std::vector<Way> all_ways();
 [[nodiscard]] bool has_ipv6();
+// Why this machine has nothing for the way's transport; empty: it has.
+[[nodiscard]] std::string why_missing(const Way& way);
 
 // A rank's transport, and the addresses of all.
 class Member {

@@ -6,6 +6,7 @@
 #include "shm/unix_socket.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"
+#include "verbs/offer.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -49,9 +50,10 @@ INSTANTIATE_TEST_SUITE_P(All, Strangers, testing::ValuesIn(all_ways()), name_of)
 FileDescriptor raw_connection(const Member& member) {
   const Bytes& address = member.address_of(1);
   SocketAddress where;
-  const auto offer = tcp::parse_offer(address);
-  if (offer) {
-    where = to_socket_address(offer->addresses.front().address);
+  if (const auto tcp = tcp::parse_offer(address)) {
+    where = to_socket_address(tcp->addresses.front().address);
+  } else if (const auto rdma = verbs::parse_offer(address)) {
+    where = to_socket_address(verbs::meeting_point(*rdma));
   } else {
     shm::SocketName name{};
     std::copy(address.end() - static_cast<std::ptrdiff_t>(name.size()), address.end(),
@@ -77,8 +79,9 @@ TEST_P(Strangers, GarbageIsRefusedAndItsSourceNamed) {
     std::byte byte{};
     require(recv(socket.get(), &byte, 1, 0) <= 0, "it is closed at once");
   });
-  const bool tcp = std::string(GetParam().transport) == "tcp";
-  const char* const source = GetParam().v6 ? "[::1]:" : tcp ? "127.0.0.1:" : "process ";
+  std::string source = GetParam().v6 ? "[::1]:" : "127.0.0.1:";
+  if (GetParam().name == std::string("shm")) source = "process ";
+  if (GetParam().name == std::string("verbs")) source = "";  // the port's own address
   EXPECT_TRUE(contains(log, join("rejected a connection from ", source))) << log;
   EXPECT_TRUE(contains(log, "did not speak like an hccl process")) << log;
 }

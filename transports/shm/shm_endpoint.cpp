@@ -216,15 +216,7 @@ void ShmEndpoint::release(std::size_t count) {
 }
 
 std::size_t ShmEndpoint::try_receive_into(std::span<std::byte> destination) {
-  std::size_t done = 0;
-  while (done < destination.size()) {
-    const auto view = try_receive(std::min(kSlice, destination.size() - done));
-    if (view.empty()) break;
-    std::memcpy(destination.data() + done, view.data(), view.size());
-    release(view.size());
-    done += view.size();
-  }
-  return done;
+  return copy_lent(destination, kSlice);
 }
 
 bool ShmEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {

@@ -102,8 +102,8 @@ std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer, transport::Cha
   return std::make_unique<ShmEndpoint>(own_.rank, peer, std::move(connecting));
 }
 
-std::unique_ptr<transport::Transport> make_transport(const transport::Settings& settings) {
-  return std::make_unique<ShmTransport>(settings);
+transport::Made make_transport(const transport::Settings& settings) {
+  return {std::make_unique<ShmTransport>(settings), ""};
 }
 
 }  // namespace hccl::shm

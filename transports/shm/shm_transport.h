@@ -4,6 +4,7 @@
 
 #include "shm/unix_socket.h"
 #include "transport/listener.h"
+#include "transport/registry.h"
 #include "transport/transport.h"
 
 #include <memory>
@@ -28,7 +29,6 @@ class ShmTransport final : public transport::Transport {
   std::shared_ptr<transport::Listener> listener_;
 };
 
-[[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
-    const transport::Settings& settings);
+[[nodiscard]] transport::Made make_transport(const transport::Settings& settings);
 
 }  // namespace hccl::shm

@@ -107,8 +107,8 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer, transport::Cha
   return std::make_unique<TcpEndpoint>(own_.rank, peer, std::move(connecting), limits_);
 }
 
-std::unique_ptr<transport::Transport> make_transport(const transport::Settings& settings) {
-  return std::make_unique<TcpTransport>(settings);
+transport::Made make_transport(const transport::Settings& settings) {
+  return {std::make_unique<TcpTransport>(settings), ""};
 }
 
 }  // namespace hccl::tcp

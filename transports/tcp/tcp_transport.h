@@ -4,6 +4,7 @@
 
 #include "tcp/addresses.h"
 #include "transport/listener.h"
+#include "transport/registry.h"
 #include "transport/transport.h"
 
 #include <memory>
@@ -32,7 +33,6 @@ class TcpTransport final : public transport::Transport {
   std::shared_ptr<transport::Listener> listener_;
 };
 
-[[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
-    const transport::Settings& settings);
+[[nodiscard]] transport::Made make_transport(const transport::Settings& settings);
 
 }  // namespace hccl::tcp

@@ -38,14 +38,27 @@ Config with(const std::string& name, const std::string& value) {
 class Environment : public testing::Test {
  protected:
   Environment() {
-    for (const char* name :
-         {"HCCL_COMM_ID",       "HCCL_SOCKET_IFNAME", "HCCL_IB_HCA",
-          "HCCL_IB_GID_INDEX",  "HCCL_NODE_ID",       "HCCL_SECRET",
-          "HCCL_INIT_TIMEOUT",  "HCCL_TIMEOUT",       "HCCL_STRICT",
-          "HCCL_HANG_REPORT",   "LOG_LEVEL_ALL",      "LOG_LEVEL_HCL",
-          "HCCL_DEBUG",         "HCCL_DEBUG_FILE",    "HCCL_DEVICE_TYPE",
-          "HCCL_DEVICE_MEMORY", "HCCL_DEVICE_COUNT",  "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE",
-          "HCCL_GAUDI_DIRECT",  "HCCL_PEER_DIRECT"}) {
+    for (const char* name : {"HCCL_COMM_ID",
+                             "HCCL_SOCKET_IFNAME",
+                             "HCCL_IB_HCA",
+                             "HCCL_IB_GID_INDEX",
+                             "HCCL_IB_DISABLE",
+                             "HCCL_NODE_ID",
+                             "HCCL_SECRET",
+                             "HCCL_INIT_TIMEOUT",
+                             "HCCL_TIMEOUT",
+                             "HCCL_STRICT",
+                             "HCCL_HANG_REPORT",
+                             "LOG_LEVEL_ALL",
+                             "LOG_LEVEL_HCL",
+                             "HCCL_DEBUG",
+                             "HCCL_DEBUG_FILE",
+                             "HCCL_DEVICE_TYPE",
+                             "HCCL_DEVICE_MEMORY",
+                             "HCCL_DEVICE_COUNT",
+                             "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE",
+                             "HCCL_GAUDI_DIRECT",
+                             "HCCL_PEER_DIRECT"}) {
       clean_.remove(name);
     }
   }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/device.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "verbs/causes.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+
+namespace hccl::verbs {
+
+Registration::~Registration() {
+  // Fails only where the device has gone, and the registration with it.
+  if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
+}
+
+std::shared_ptr<Device> Device::open(const VerbsLibrary& library, const UsablePort& port) {
+  const std::shared_ptr<Device> device(new Device(library, port));
+  device->open_context();
+  return device;
+}
+
+void Device::open_context() {
+  int count = 0;
+  ibv_device** const devices = library_.get_device_list(&count);
+  for (int i = 0; devices != nullptr && i < count; ++i) {
+    if (port_.device == library_.get_device_name(devices[i]))
+      context_ = library_.open_device(devices[i]);
+  }
+  const int error = errno;
+  if (devices != nullptr) library_.free_device_list(devices);
+  if (context_ != nullptr) domain_ = library_.alloc_pd(context_);
+  if (domain_ == nullptr) {
+    throw Error(hcclSystemError,
+                text("cannot open the RDMA device ", port_.device, ": ",
+                     system_error_text(context_ == nullptr ? error : errno),
+                     "; see that /dev/infiniband is there and may be read and written"));
+  }
+  const int flags = fcntl(context_->async_fd, F_GETFL);
+  fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+Device::~Device() {
+  if (domain_ != nullptr) static_cast<void>(library_.dealloc_pd(domain_));
+  if (context_ != nullptr) static_cast<void>(library_.close_device(context_));
+}
+
+Registration Device::register_memory(std::span<std::byte> memory, bool remote) {
+  const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
+  ibv_mr* const region = library_.reg_mr(domain_, memory.data(), memory.size(), access);
+  if (region == nullptr)
+    throw Error(hcclSystemError, memlock_advice(memory.size(), errno, port_.device));
+  return {shared_from_this(), region};
+}
+
+void Device::note(const ibv_async_event& event) {
+  const bool of_port =
+      event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;
+  if (of_port && event.element.port_num != port_.number) return;
+  if (trouble_.kind == Trouble::Kind::device_gone) return;
+  if (event.event_type == IBV_EVENT_PORT_ACTIVE) trouble_ = {};
+  const Severity severity = severity_of(event.event_type);
+  if (severity != Severity::port_down && severity != Severity::device_gone) return;
+  trouble_ = {
+      severity == Severity::port_down ? Trouble::Kind::port_down : Trouble::Kind::device_gone,
+      describe_event(event.event_type, port_.device, port_.number)};
+}
+
+Trouble Device::look_after() {
+  const std::lock_guard lock(mutex_);
+  ibv_async_event event{};
+  while (library_.get_async_event(context_, &event) == 0) {
+    note(event);
+    library_.ack_async_event(&event);
+  }
+  return trouble_;
+}
+
+}  // namespace hccl::verbs

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// An opened RDMA device with the port that is used, its protection domain, and what it has to say
+// unasked.
+#pragma once
+
+#include "verbs/port_choice.h"
+#include "verbs/verbs_library.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace hccl::verbs {
+
+class Device;
+
+// Memory that the device may access, until this ends.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(Registration&& other) noexcept
+      : device_(std::move(other.device_)), region_(std::exchange(other.region_, nullptr)) {}
+  Registration& operator=(Registration&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(region_, other.region_);
+    return *this;
+  }
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+  ~Registration();
+
+  [[nodiscard]] std::uint32_t local_key() const { return region_->lkey; }
+  [[nodiscard]] std::uint32_t remote_key() const { return region_->rkey; }
+
+ private:
+  friend class Device;
+  Registration(std::shared_ptr<Device> device, ibv_mr* region)
+      : device_(std::move(device)), region_(region) {}
+
+  std::shared_ptr<Device> device_;
+  ibv_mr* region_ = nullptr;
+};
+
+// What keeps a device from working.
+struct Trouble {
+  enum class Kind : std::uint8_t { none, port_down, device_gone };
+
+  Kind kind = Kind::none;
+  std::string text;
+};
+
+// Shared by a transport and its endpoints. Any thread.
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  // Throws Error(hcclSystemError).
+  [[nodiscard]] static std::shared_ptr<Device> open(const VerbsLibrary& library,
+                                                    const UsablePort& port);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] const VerbsLibrary& library() const { return library_; }
+  [[nodiscard]] ibv_context* context() const { return context_; }
+  [[nodiscard]] ibv_pd* domain() const { return domain_; }
+  [[nodiscard]] const UsablePort& port() const { return port_; }
+
+  // For local access, and for writes of peers if `remote`. Throws Error(hcclSystemError) that says
+  // which limit to raise.
+  [[nodiscard]] Registration register_memory(std::span<std::byte> memory, bool remote);
+
+  // Becomes readable when the device has something to say.
+  [[nodiscard]] int descriptor() const { return context_->async_fd; }
+  // Takes what it has said; what keeps it from working now.
+  [[nodiscard]] Trouble look_after();
+
+ private:
+  Device(const VerbsLibrary& library, UsablePort port)
+      : library_(library), port_(std::move(port)) {}
+  void open_context();
+  void note(const ibv_async_event& event);
+
+  const VerbsLibrary& library_;
+  const UsablePort port_;
+  ibv_context* context_ = nullptr;
+  ibv_pd* domain_ = nullptr;
+  std::mutex mutex_;
+  Trouble trouble_;
+};
+
+}  // namespace hccl::verbs

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/offer.h"
+
+#include <algorithm>
+
+namespace hccl::verbs {
+namespace {
+
+constexpr std::uint8_t kFormat = 0x56;  // unlike those of other transports
+
+}  // namespace
+
+Bytes serialize(const Offer& offer) {
+  WireWriter writer;
+  writer.put_u8(kFormat);
+  writer.put_bytes(std::as_bytes(std::span(offer.gid)));
+  writer.put_u16(offer.tcp_port);
+  return writer.take();
+}
+
+std::optional<Offer> parse_offer(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  Offer offer;
+  const bool known = reader.u8() == kFormat;
+  const auto gid = reader.array<sizeof(GidBytes)>();
+  std::ranges::transform(gid, offer.gid.begin(),
+                         [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
+  offer.tcp_port = reader.u16();
+  if (!known || !reader.complete() || offer.tcp_port == 0) return std::nullopt;
+  return offer;
+}
+
+Address meeting_point(const Offer& offer) {
+  Address address;
+  address.v6 = !is_ipv4(offer.gid);
+  if (address.v6) {
+    address.bytes = offer.gid;
+  } else {
+    std::copy_n(offer.gid.begin() + 12, 4, address.bytes.begin());
+  }
+  address.port = offer.tcp_port;
+  return address;
+}
+
+}  // namespace hccl::verbs

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/queue_pair.h"
+
+#include "base/error.h"
+#include "base/secret.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+
+namespace hccl::verbs {
+namespace {
+
+constexpr int kDrainLook = 20;                         // milliseconds
+constexpr std::uint64_t kArrival = ~std::uint64_t{0};  // the id of all receive requests
+
+std::uint32_t random_packet_number() {
+  std::uint32_t number = 0;
+  std::memcpy(&number, random_secret().data(), sizeof(number));
+  return number & 0xffffff;
+}
+
+}  // namespace
+
+QueuePair::QueuePair(std::shared_ptr<Device> device, const Depths& depths)
+    : device_(std::move(device)), depths_(depths), first_packet_(random_packet_number()) {
+  const VerbsLibrary& library = device_->library();
+  channel_ = own(library.create_comp_channel(device_->context()), "completion channel");
+  fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+  completions_ =
+      own(library.create_cq(device_->context(), static_cast<int>(depths.writes + depths.arrivals),
+                            nullptr, channel_.get(), 0),
+          "completion queue");
+  create_pair();
+}
+
+// A queue's events must have been taken before it ends.
+QueuePair::~QueuePair() {
+  pair_.reset();
+  take_rings();
+}
+
+template <class Object>
+std::unique_ptr<Object, Destroy> QueuePair::own(Object* object, const char* what) const {
+  if (object != nullptr) return {object, Destroy{&device_->library()}};
+  throw Error(
+      hcclSystemError,
+      text("cannot make a ", what, " on ", device_->port().device, ": ", system_error_text(errno),
+           "; use fewer communicators and streams, or raise ulimit -l and ulimit -n"));
+}
+
+void QueuePair::create_pair() {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = completions_.get();
+  attributes.recv_cq = completions_.get();
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.cap = {.max_send_wr = depths_.writes,
+                    .max_recv_wr = depths_.arrivals,
+                    .max_send_sge = 1,
+                    .max_recv_sge = 1,
+                    .max_inline_data = depths_.inline_bytes};
+  ibv_qp* made = device_->library().create_qp(device_->domain(), &attributes);
+  if (made == nullptr) {  // some devices have no inline data
+    attributes.cap.max_inline_data = 0;
+    made = device_->library().create_qp(device_->domain(), &attributes);
+  }
+  pair_ = own(made, "queue pair");
+  depths_.inline_bytes = std::min(depths_.inline_bytes, attributes.cap.max_inline_data);
+}
+
+void QueuePair::modify(const QueuePairChange& change, QueuePairState::Phase phase,
+                       const char* step) {
+  state_.advance(phase);
+  ibv_qp_attr attributes = change.attributes;
+  const int error = device_->library().modify_qp(pair_.get(), &attributes, change.mask);
+  if (error == 0) return;
+  throw Error(hcclSystemError,
+              text("rank ", link_.own_rank, " cannot make its queue pair to rank ", link_.peer_rank,
+                   " (", link_.device, " port ", link_.port, ", GID ", link_.own_gid, " to ",
+                   link_.peer_gid, ") ", step, ": ", system_error_text(error),
+                   "; see that the two addresses reach each other, and HCCL_IB_GID_INDEX"));
+}
+
+void QueuePair::connect(const Facts& peer, const Link& link) {
+  link_ = link;
+  const UsablePort& port = device_->port();
+  const QueuePairFacts facts{.own_port = static_cast<std::uint8_t>(port.number),
+                             .own_gid_index = static_cast<std::uint8_t>(port.gid.index),
+                             .own_mtu = port.mtu,
+                             .own_packet_number = first_packet_,
+                             .peer_queue_pair = peer.queue_pair,
+                             .peer_packet_number = peer.first_packet,
+                             .peer_mtu = peer.mtu,
+                             .peer_gid = peer.gid};
+  modify(to_initialized(facts), QueuePairState::Phase::initialized, "usable");
+  post_arrivals(depths_.arrivals);
+  modify(to_ready_to_receive(facts), QueuePairState::Phase::ready_to_receive, "ready to receive");
+  modify(to_ready_to_send(facts), QueuePairState::Phase::ready_to_send, "ready to send");
+}
+
+// Requests without memory: a write with an immediate takes one and brings its own address.
+void QueuePair::post_arrivals(std::size_t count) {
+  ibv_recv_wr request{};
+  request.wr_id = kArrival;
+  ibv_recv_wr* refused = nullptr;
+  for (; count > 0; --count) {
+    const int error = ibv_post_recv(pair_.get(), &request, &refused);
+    if (error == 0) continue;
+    throw Error(hcclSystemError, text("cannot post a receive on ", device_->port().device, ": ",
+                                      system_error_text(error), "; see the kernel's log"));
+  }
+}
+
+void QueuePair::write(std::span<const std::byte> bytes, std::uint32_t local_key,
+                      const Target& target, std::uint32_t immediate) {
+  ibv_sge part{};
+  part.addr = reinterpret_cast<std::uintptr_t>(bytes.data());
+  part.length = static_cast<std::uint32_t>(bytes.size());
+  part.lkey = local_key;
+  ibv_send_wr request{};
+  request.sg_list = &part;
+  request.num_sge = bytes.empty() ? 0 : 1;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  // The device tells of every few: that all before one of them are complete, too.
+  const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
+  if ((posted_ + 1) % every == 0) request.send_flags |= IBV_SEND_SIGNALED;
+  if (bytes.size() <= depths_.inline_bytes) request.send_flags |= IBV_SEND_INLINE;
+  request.imm_data = htonl(immediate);
+  request.wr.rdma.remote_addr = target.address;
+  request.wr.rdma.rkey = target.key;
+  const int error = post(request);
+  if (error == 0) return;
+  throw Error(hcclSystemError, text("cannot post a write on ", device_->port().device, ": ",
+                                    system_error_text(error), "; see the kernel's log"));
+}
+
+int QueuePair::post(ibv_send_wr& request) noexcept {
+  request.wr_id = ++posted_;
+  ibv_send_wr* refused = nullptr;
+  return ibv_post_send(pair_.get(), &request, &refused);
+}
+
+void QueuePair::fail(const ibv_wc& completion) noexcept {
+  if (!failure_.text.empty()) return;  // what follows was flushed by the first
+  failure_ = {severity_of(completion.status) == Severity::peer_lost,
+              describe_completion(completion.status, completion.vendor_err, link_)};
+}
+
+// Puts immediates where poll() finds them, and returns how many.
+std::size_t QueuePair::reap() noexcept {
+  std::array<ibv_wc, kBatch> found;
+  const int count = ibv_poll_cq(completions_.get(), kBatch, found.data());
+  if (count < 0 && failure_.text.empty()) {
+    failure_ = {false, text("the completion queue of ", device_->port().device,
+                            " cannot be read; see the kernel's log")};
+  }
+  std::size_t arrivals = 0;
+  for (const ibv_wc& completion :
+       std::span(found).first(static_cast<std::size_t>(std::max(count, 0)))) {
+    if (completion.status != IBV_WC_SUCCESS) {
+      fail(completion);
+    } else if (completion.wr_id == kArrival) {
+      immediates_[arrivals++] = ntohl(completion.imm_data);
+    } else {
+      completed_ = std::max(completed_, completion.wr_id);
+    }
+  }
+  return arrivals;
+}
+
+std::span<const std::uint32_t> QueuePair::poll() {
+  const std::size_t arrivals = reap();
+  post_arrivals(arrivals);
+  return std::span(immediates_).first(arrivals);
+}
+
+bool QueuePair::arm() noexcept {
+  armed_ = armed_ || ibv_req_notify_cq(completions_.get(), 0) == 0;
+  return armed_;
+}
+
+void QueuePair::take_rings() noexcept {
+  ibv_cq* rung = nullptr;
+  void* nothing = nullptr;
+  while (completions_ != nullptr &&
+         device_->library().get_cq_event(channel_.get(), &rung, &nothing) == 0) {
+    device_->library().ack_cq_events(rung, 1);
+    armed_ = false;
+  }
+}
+
+void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
+  if (free_writes() == 0 || !failure_.text.empty()) return;
+  // Of nothing, to nowhere: its completion says that all before it have arrived.
+  ibv_send_wr last{};
+  last.opcode = IBV_WR_RDMA_WRITE;
+  last.send_flags = IBV_SEND_SIGNALED;
+  if (post(last) != 0) return;
+  while (!deadline.expired()) {
+    take_rings();
+    if (!arm()) return;
+    static_cast<void>(reap());
+    if (completed_ == posted_ || !failure_.text.empty()) return;
+    std::array<pollfd, 2> wait{{{channel_->fd, POLLIN, 0}, {hung_up, POLLIN, 0}}};
+    if (::poll(wait.data(), wait.size(), kDrainLook) > 0 && wait[1].revents != 0) return;
+  }
+}
+
+}  // namespace hccl::verbs

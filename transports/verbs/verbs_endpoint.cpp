@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/verbs_endpoint.h"
+
+#include "base/address.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "transport/socket_care.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <sys/socket.h>
+
+namespace hccl::verbs {
+namespace {
+
+using transport::Interest;
+using transport::PeerLost;
+using transport::SleepPlan;
+
+// What the receiver learns of at a time: large enough that the device is busy meanwhile, small
+// enough that it can fold one while the next is on its way.
+constexpr std::size_t kSlice = std::size_t{32} << 10;
+// Room for less is not worth waking up for.
+constexpr std::size_t kWorthwhileRoom = kCreditBytes;
+constexpr std::uint32_t kIdleCalls = 64;  // between looks after the peer
+constexpr std::uint32_t kInlineBytes = 128;
+// Writes of data are at most so many without credit; credits have places of their own, and so has
+// the last write of all. Those that the device has not told of yet take places, too.
+constexpr std::uint32_t kPlacesForCredits = 2 * kMostCredits;
+constexpr QueuePair::Depths kDepths{.writes = 2 * kMostMessages + kPlacesForCredits,
+                                    .arrivals = kMostMessages + kMostCredits,
+                                    .inline_bytes = kInlineBytes};
+constexpr std::chrono::seconds kLongestSleep{1};
+constexpr std::chrono::seconds kLongestDrain{2};
+constexpr std::byte kReady{0x52};
+
+}  // namespace
+
+VerbsEndpoint::VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+                             std::shared_ptr<Device> device, const transport::Limits& limits)
+    : Endpoint(peer, "verbs"),
+      own_(own),
+      limits_(limits),
+      connecting_(std::move(connecting)),
+      device_(std::move(device)) {}
+
+VerbsEndpoint::~VerbsEndpoint() {
+  if (stage_ == Stage::streaming && lost_.empty())
+    pair_->drain(Deadline::after(kLongestDrain), socket_.get());
+}
+
+bool VerbsEndpoint::establish() {
+  if (stage_ == Stage::streaming) return true;
+  throw_if_lost();
+  if (stage_ == Stage::connecting) {
+    auto socket = connecting_->poll();
+    if (!socket) return false;
+    socket_ = std::move(*socket);
+    transport::keep_alive(socket_.get(), limits_);
+    introduce();
+  }
+  using Outcome = Introduction::Outcome;
+  while (stage_ != Stage::streaming) {
+    const std::size_t awaited = stage_ == Stage::introducing ? kFactsBytes : 1;
+    const Outcome outcome = introduction_.poll(socket_.get(), awaited);
+    if (outcome == Outcome::waiting) return false;
+    if (outcome == Outcome::closed) {
+      lose("has closed its connection or ended");
+      throw_if_lost();
+    }
+    if (stage_ == Stage::introducing) {
+      const auto facts = parse_facts(introduction_.heard());
+      if (!facts) {
+        throw Error(hcclSystemError, text("rank ", peer(), " has introduced its queue pair in ",
+                                          "another format; use one version on all ranks"));
+      }
+      meet(*facts);
+    } else {
+      stage_ = Stage::streaming;
+    }
+    introduction_.forget_heard();
+  }
+  return true;
+}
+
+void VerbsEndpoint::introduce() {
+  memory_ = std::make_unique<StreamMemory>(*device_);
+  pair_ = std::make_unique<QueuePair>(device_, kDepths);
+  introduction_.send(serialize({.queue_pair = pair_->number(),
+                                .first_packet = pair_->first_packet(),
+                                .gid = device_->port().gid.bytes,
+                                .mtu = device_->port().mtu,
+                                .ring_address = memory_->address(),
+                                .ring_key = memory_->key_for_peer()}));
+  stage_ = Stage::introducing;
+}
+
+// A packet that comes before this end is ready is lost, and sent again only after a long time: so
+// nothing is sent before the peer has said that it is.
+void VerbsEndpoint::meet(const Facts& peer_facts) {
+  const UsablePort& port = device_->port();
+  pair_->connect(peer_facts, {.own_rank = own_,
+                              .peer_rank = peer(),
+                              .peer_host = remote_address(socket_.get()).host_text(),
+                              .device = port.device,
+                              .port = port.number,
+                              .own_gid = to_text(port.gid.bytes),
+                              .peer_gid = to_text(peer_facts.gid),
+                              .mtu = std::min(port.mtu, peer_facts.mtu)});
+  ring_ = {peer_facts.ring_address, peer_facts.ring_key};
+  introduction_.send({&kReady, 1});
+  stage_ = Stage::readying;
+}
+
+void VerbsEndpoint::lose(const std::string& what) noexcept {
+  if (lost_.empty()) lost_ = what;
+}
+
+void VerbsEndpoint::throw_if_lost() const {
+  if (lost_.empty()) return;
+  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), ": ", lost_));
+}
+
+void VerbsEndpoint::look_after_peer() noexcept {
+  std::byte unexpected{};
+  const ssize_t count = recv(socket_.get(), &unexpected, 1, MSG_DONTWAIT);
+  const std::string_view see = "; see what that rank says";
+  if (count == 0 || (count < 0 && errno == ECONNRESET)) {
+    lose(text("the process has closed its connection or ended", see));
+  } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
+    lose(text("its host does not answer: ", system_error_text(errno), see));
+  } else if (transport::is_silent(socket_.get(), limits_.silence)) {
+    lose(text("its host does not answer: the link is cut or the host is down", see));
+  }
+}
+
+void VerbsEndpoint::look_after_idle_peer() {
+  if (++idle_ % kIdleCalls == 0 && lost_.empty()) look_after_peer();
+}
+
+// Takes what has come; throws where the pair has failed.
+void VerbsEndpoint::progress() {
+  for (const std::uint32_t immediate : pair_->poll()) take(immediate);
+  const PairFailure& failure = pair_->failure();
+  if (failure.text.empty()) return tell_credit();
+  if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
+  look_after_peer();  // that its process has ended says more
+  const Trouble trouble = device_->look_after();
+  if (trouble.kind != Trouble::Kind::none) throw Error(hcclPortDown, trouble.text);
+  lose(failure.text);
+}
+
+void VerbsEndpoint::take(std::uint32_t immediate) {
+  const auto message = decode(immediate);
+  const bool fits = message && (message->kind == Message::Kind::data ? in_.arrive(*message)
+                                                                     : out_.credit(*message));
+  if (fits) return;
+  throw Error(hcclInternalError, text("rank ", peer(), " has written what rank ", own_,
+                                      " has no room for; use one version on all ranks"));
+}
+
+void VerbsEndpoint::tell_credit() {
+  if (!in_.credit_due() || pair_->free_writes() < 2) return;
+  pair_->write({}, 0, ring_, encode(in_.take_credit()));
+}
+
+std::size_t VerbsEndpoint::room() const {
+  if (pair_->free_writes() <= kPlacesForCredits) return 0;
+  const std::size_t room = out_.room();
+  return room > unwritten_ ? room - unwritten_ : 0;
+}
+
+// As much as fits into one write.
+std::size_t VerbsEndpoint::copy_out(std::span<const std::byte> bytes) {
+  const std::span<std::byte> place = memory_->outgoing(out_.sent() + unwritten_);
+  const std::size_t count = std::min({bytes.size(), room(), place.size(), kSlice - unwritten_});
+  std::copy_n(bytes.begin(), count, place.begin());
+  unwritten_ += count;
+  return count;
+}
+
+void VerbsEndpoint::write_out() {
+  if (unwritten_ == 0) return;
+  const std::uint64_t at = out_.sent() % kRingBytes;
+  const std::span<const std::byte> bytes = memory_->outgoing(at).first(unwritten_);
+  pair_->write(bytes, memory_->key_for_sending(), {ring_.address + at, ring_.key},
+               encode({Message::Kind::data, static_cast<std::uint32_t>(unwritten_), 0}));
+  out_.send(unwritten_);
+  unwritten_ = 0;
+}
+
+std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
+  throw_if_lost();
+  if (!establish()) return 0;
+  progress();
+  throw_if_lost();
+  std::size_t offered = 0;
+  std::size_t taken = 0;
+  for (auto part : parts) {
+    offered += part.size();
+    while (!part.empty()) {
+      const std::size_t count = copy_out(part);
+      const bool at_end = (out_.sent() + unwritten_) % kRingBytes == 0;
+      if (at_end || unwritten_ == kSlice) write_out();
+      if (count == 0) break;
+      part = part.subspan(count);
+      taken += count;
+    }
+    if (!part.empty()) break;
+  }
+  write_out();
+  if (taken == 0 && offered > 0) {
+    look_after_idle_peer();
+    throw_if_lost();
+  }
+  return count_sent(taken);
+}
+
+std::span<const std::byte> VerbsEndpoint::try_receive(std::size_t most) {
+  if (!establish()) return {};
+  if (in_.arrived() < most && lost_.empty()) {
+    progress();
+    if (in_.arrived() <= in_.lent()) {
+      look_after_idle_peer();
+      if (!lost_.empty()) progress();  // it may have come just before the end
+    }
+  }
+  const std::size_t count = std::min(most, in_.arrived());
+  if (count <= in_.lent() && count < most) throw_if_lost();
+  in_.lend(count);
+  return {memory_->incoming(in_.position()), count};
+}
+
+void VerbsEndpoint::release(std::size_t count) {
+  count_received(in_.release(count));
+  if (lost_.empty()) tell_credit();
+}
+
+std::size_t VerbsEndpoint::try_receive_into(std::span<std::byte> destination) {
+  return copy_lent(destination, kSlice);
+}
+
+bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
+  if (!lost_.empty()) return false;
+  if (stage_ == Stage::connecting) {
+    connecting_->plan_sleep(plan);
+    return true;
+  }
+  const int unsent = introduction_.has_unsent() ? POLLOUT : 0;
+  plan.descriptors.push_back({socket_.get(), static_cast<short>(POLLIN | unsent), 0});
+  plan.at_most = std::min<Deadline::Duration>(plan.at_most, kLongestSleep);
+  if (stage_ != Stage::streaming) return true;
+  if (!pair_->arm()) {
+    throw Error(hcclSystemError, text("cannot wait for completions of ", device_->port().device,
+                                      "; see the kernel's log"));
+  }
+  progress();
+  if (!lost_.empty() || (interest.readable && in_.arrived() > in_.lent()) ||
+      (interest.writable && room() >= kWorthwhileRoom))
+    return false;
+  plan.descriptors.push_back({pair_->descriptor(), POLLIN, 0});
+  return true;
+}
+
+void VerbsEndpoint::end_sleep() noexcept {
+  if (stage_ != Stage::streaming) return;
+  pair_->take_rings();
+  look_after_peer();
+}
+
+}  // namespace hccl::verbs

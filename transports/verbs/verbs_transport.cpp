@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a device, listeners, dialers and endpoints together.
+#include "verbs/verbs_transport.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "transport/dialer.h"
+#include "transport/socket_care.h"
+#include "verbs/stream_memory.h"
+#include "verbs/verbs_endpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace hccl::verbs {
+namespace {
+
+using transport::Cost;
+using transport::Reach;
+using transport::StreamKey;
+
+constexpr int kBacklog = 4096;
+
+std::string describe(int socket) { return remote_address(socket).to_text(); }
+
+}  // namespace
+
+VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsLibrary& library,
+                               PortChoice choice)
+    : Transport("verbs"),
+      own_(settings.membership),
+      limits_(settings.limits),
+      remarks_(std::move(choice.remarks)),
+      device_(Device::open(library, choice.usable.front())) {
+  if (!fork_remark().empty()) remarks_.push_back(fork_remark());
+  // That memory may be locked is better known now, when there may be another way.
+  static_cast<void>(StreamMemory(*device_));
+  std::vector<FileDescriptor> sockets;
+  sockets.push_back(listen());
+  listener_ = std::make_shared<transport::Listener>(
+      std::move(sockets), own_, limits_,
+      transport::Family{.name = "verbs", .describe = describe, .object = nullptr});
+  address_ = serialize(offer_);
+}
+
+FileDescriptor VerbsTransport::listen() {
+  offer_.gid = device_->port().gid.bytes;
+  const Address address = meeting_point(offer_);
+  const SocketAddress where = to_socket_address(address);
+  FileDescriptor socket(
+      ::socket(address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid() || bind(socket.get(), where.get(), where.length) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    throw Error(hcclSystemError,
+                text("cannot listen on ", address.host_text(), ", the address of GID ",
+                     device_->port().gid.index, " of ", device_->port().device, ": ",
+                     system_error_text(errno), "; choose another in HCCL_IB_GID_INDEX"));
+  }
+  offer_.tcp_port = local_address(socket.get()).port;
+  return socket;
+}
+
+Reach VerbsTransport::reach(std::span<const std::byte> peer_address) const {
+  const auto theirs = parse_offer(peer_address);
+  if (!theirs) return {false, Cost::network, "its RDMA address is malformed"};
+  const std::string why_not = why_unreachable(offer_.gid, theirs->gid);
+  return {why_not.empty(), Cost::network, why_not};
+}
+
+std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer, transport::Channel channel,
+                                                          std::span<const std::byte> peer_address) {
+  const StreamKey key = transport::key_between(own_, peer, channel);
+  std::unique_ptr<transport::Connecting> connecting;
+  if (key.to == own_.rank) {
+    connecting = std::make_unique<transport::Claim>(listener_, key);
+  } else {
+    const auto offer = parse_offer(peer_address);
+    if (!offer) {
+      throw Error(hcclInternalError, text("rank ", peer, " has published a malformed RDMA address",
+                                          "; use one version on all ranks"));
+    }
+    const Address address = meeting_point(*offer);
+    connecting = std::make_unique<transport::Dialer>(
+        std::vector<transport::Target>{{to_socket_address(address), address.to_text()}}, own_, key,
+        limits_, transport::keep_alive);
+  }
+  return std::make_unique<VerbsEndpoint>(own_.rank, peer, std::move(connecting), device_, limits_);
+}
+
+transport::Made make_transport(const transport::Settings& settings) {
+  if (settings.ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
+  const VerbsLibrary* const library = verbs_library();
+  if (library == nullptr) return {nullptr, why_no_verbs_library()};
+  PortChoice choice = choose_ports(
+      list_ports(*library), {settings.ib_devices, settings.ib_gid_index, settings.interface_names},
+      settings.interfaces);
+  if (choice.usable.empty()) return {nullptr, choice.why_none};
+  return {std::make_unique<VerbsTransport>(settings, *library, std::move(choice)), ""};
+}
+
+}  // namespace hccl::verbs

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that reach each other through RDMA ports over Ethernet (RoCE v2).
+#pragma once
+
+#include "transport/listener.h"
+#include "transport/registry.h"
+#include "verbs/device.h"
+#include "verbs/offer.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hccl::verbs {
+
+class VerbsTransport final : public transport::Transport {
+ public:
+  // Through the first of the usable ports. Throws Error.
+  VerbsTransport(const transport::Settings& settings, const VerbsLibrary& library,
+                 PortChoice choice);
+
+  [[nodiscard]] const Bytes& address() const override { return address_; }
+  [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
+  [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
+      int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+  [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
+
+ private:
+  [[nodiscard]] FileDescriptor listen();
+
+  transport::Membership own_;
+  transport::Limits limits_;
+  std::vector<std::string> remarks_;
+  std::shared_ptr<Device> device_;
+  Offer offer_;
+  Bytes address_;
+  std::shared_ptr<transport::Listener> listener_;
+};
+
+[[nodiscard]] transport::Made make_transport(const transport::Settings& settings);
+
+}  // namespace hccl::verbs

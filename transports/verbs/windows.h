@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may write how much: the positions in a stream that its two ends keep. A ring at the receiver
+// holds what has come and is not released; a message needs a receive request there, too. Both come
+// back as credit, told in large pieces.
+#pragma once
+
+#include "verbs/message.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::verbs {
+
+// Holds what a link needs between two turns of its receiver, and fits the second-level cache with
+// what is copied from and to.
+constexpr std::size_t kRingBytes = std::size_t{256} << 10;
+// Data messages that the receiver has not acknowledged.
+constexpr std::uint32_t kMostMessages = 128;
+// What has been taken is told when it is so much.
+constexpr std::size_t kCreditBytes = kRingBytes / 4;
+constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
+// Credits that can be under way at a time: each answers so much of a full window.
+constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
+static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
+
+// Of the end that writes.
+class SendWindow {
+ public:
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }
+  // The bytes that may be written in one message now.
+  [[nodiscard]] std::size_t room() const {
+    return messages_ == kMostMessages ? 0 : kRingBytes - static_cast<std::size_t>(sent_ - taken_);
+  }
+  void send(std::size_t bytes) {
+    sent_ += bytes;
+    ++messages_;
+  }
+  // False if the peer says that it has taken more than there was.
+  [[nodiscard]] bool credit(const Message& credit) {
+    if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
+    taken_ += credit.bytes;
+    messages_ -= credit.messages;
+    return true;
+  }
+
+ private:
+  std::uint64_t sent_ = 0;
+  std::uint64_t taken_ = 0;
+  std::uint32_t messages_ = 0;  // not acknowledged
+};
+
+// Of the end that reads.
+class ReceiveWindow {
+ public:
+  // False if the peer has written more than it may.
+  [[nodiscard]] bool arrive(const Message& data) {
+    if (data.bytes > kRingBytes - static_cast<std::size_t>(arrived_ - told_) ||
+        messages_ == kMostMessages)
+      return false;
+    arrived_ += data.bytes;
+    ++messages_;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t position() const { return released_; }
+  // From the first unreleased byte on.
+  [[nodiscard]] std::size_t arrived() const {
+    return static_cast<std::size_t>(arrived_ - released_);
+  }
+  [[nodiscard]] std::size_t lent() const { return static_cast<std::size_t>(lent_ - released_); }
+  void lend(std::size_t count) { lent_ = std::max(lent_, released_ + count); }
+  // Returns what was released of the count: no more than is lent.
+  std::size_t release(std::size_t count) {
+    count = std::min(count, lent());
+    released_ += count;
+    return count;
+  }
+
+  [[nodiscard]] bool credit_due() const {
+    return released_ - told_ >= kCreditBytes || messages_ >= kCreditMessages;
+  }
+  // What is to be told; from now on it is.
+  [[nodiscard]] Message take_credit() {
+    const Message credit{Message::Kind::credit, static_cast<std::uint32_t>(released_ - told_),
+                         messages_};
+    told_ = released_;
+    messages_ = 0;
+    return credit;
+  }
+
+ private:
+  std::uint64_t arrived_ = 0;
+  std::uint64_t lent_ = 0;
+  std::uint64_t released_ = 0;
+  std::uint64_t told_ = 0;
+  std::uint32_t messages_ = 0;  // that have come and are not acknowledged
+};
+
+}  // namespace hccl::verbs
