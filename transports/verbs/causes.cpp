@@ -174,8 +174,9 @@ std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error
 std::string describe_event(ibv_event_type event, const std::string& device, int port) {
   const int number = static_cast<int>(event);
   const Cause& cause = find(kEvents, number);
-  return text("event ", number, " (", cause.name, ") of RDMA device ", device, " port ", port, ": ",
-              cause.cause, "; ", cause.advice);
+  const std::string where = port > 0 ? text(device, " port ", port) : device;
+  return text("event ", number, " (", cause.name, ") of RDMA device ", where, ": ", cause.cause,
+              "; ", cause.advice);
 }
 
 std::uint64_t locked_memory_limit() {

@@ -37,7 +37,7 @@ enum class Severity : std::uint8_t {
 // The status is a number of the device's: one that verbs.h does not know is described as well.
 [[nodiscard]] std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
                                               const Link& link);
-// `port`: the event's port_num where it has one.
+// `port`: the event's port_num where it has one, else 0.
 [[nodiscard]] std::string describe_event(ibv_event_type event, const std::string& device, int port);
 
 // The soft RLIMIT_MEMLOCK in bytes; RLIM_INFINITY: none.

@@ -62,7 +62,7 @@ void refuse_devices(const std::vector<Port>& ports, const std::string& devices) 
     if (!port.device.empty()) names.push_back(name_of(port));
   }
   const std::string there_is =
-      names.empty() ? "none, unset it" : text("name one of: ", join(names, ", "));
+      names.empty() ? "there is none: unset it" : text("name one of: ", join(names, ", "));
   throw Error(hcclInvalidArgument, text("HCCL_IB_HCA=", quoted(devices),
                                         " matches no RDMA device of this host; ", there_is));
 }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ports and GIDs are chosen, in which order, and that people are told why.
+#include "verbs/port_choice.h"
+
+#include "base/error.h"
+#include "gids.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::verbs {
+namespace {
+
+using test::interface_of;
+using test::v4;
+using test::v6;
+using Kind = Gid::Kind;
+using Texts = std::vector<std::string>;
+
+Port port_of(const char* device, int number, std::vector<Gid> gids) {
+  Port port;
+  port.device = device;
+  port.number = number;
+  port.state = "active";
+  port.active = true;
+  port.ethernet = true;
+  port.mtu = 1024;
+  port.gid_table_length = 16;
+  port.gids = std::move(gids);
+  return port;
+}
+
+Gid gid(int index, const GidBytes& bytes, const char* interface, Kind kind = Kind::roce_v2) {
+  return {index, bytes, kind, interface};
+}
+
+// What a port of Linux has: each address twice, by both versions of RoCE.
+std::vector<Gid> table(const GidBytes& address, const char* interface) {
+  const GidBytes local = v6(0xfe, 0x80, address[15]);
+  return {gid(0, local, interface, Kind::roce_v1), gid(1, local, interface),
+          gid(2, address, interface, Kind::roce_v1), gid(3, address, interface)};
+}
+
+const std::vector<Interface> kInterfaces{
+    interface_of("lo", v4(127, 0, 0, 1), true), interface_of("roce0", v4(10, 77, 0, 1)),
+    interface_of("roce1", v4(10, 78, 0, 1)),    interface_of("roce0", v6(0xfd, 0, 1)),
+    interface_of("docker0", v4(172, 17, 0, 1)), interface_of("roce2", v6(0xfd, 0, 2))};
+
+// "rxe0:1/3" for each usable port: device, port and GID index.
+Texts used(const PortChoice& choice) {
+  Texts result;
+  for (const UsablePort& port : choice.usable)
+    result.push_back(port.device + ':' + std::to_string(port.number) + '/' +
+                     std::to_string(port.gid.index));
+  EXPECT_EQ(result.empty(), !choice.why_none.empty()) << choice.why_none;
+  return result;
+}
+
+Texts used(const std::vector<Port>& ports, const PortRequest& request = {}) {
+  return used(choose_ports(ports, request, kInterfaces));
+}
+
+PortRequest devices(const std::string& names) { return {names, std::nullopt, ""}; }
+PortRequest index(int number) { return {"", number, ""}; }
+PortRequest interfaces(const std::string& names) { return {"", std::nullopt, names}; }
+
+std::string refusal(const std::vector<Port>& ports, const PortRequest& request) {
+  try {
+    static_cast<void>(choose_ports(ports, request, kInterfaces));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), hcclInvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+const Port kFirst = port_of("rxe0", 1, table(v4(10, 77, 0, 1), "roce0"));
+const Port kSecond = port_of("rxe1", 1, table(v4(10, 78, 0, 1), "roce1"));
+
+TEST(PortChoice, APortIsUsedByItsIpv4Gid) {
+  const PortChoice choice = choose_ports({kFirst}, {}, kInterfaces);
+  EXPECT_EQ(used(choice), Texts{"rxe0:1/3"});
+  EXPECT_EQ(choice.usable[0].gid.bytes, v4(10, 77, 0, 1));
+  EXPECT_EQ(choice.usable[0].gid.interface, "roce0");
+  EXPECT_EQ(choice.usable[0].mtu, 1024U);
+  EXPECT_EQ(choice.remarks,
+            Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is RoCE v1, not RoCE v2; GID 1 (fe80::1) "
+                  "rejected: link-local; GID 2 (10.77.0.1) rejected: is RoCE v1, not RoCE v2; GID "
+                  "3 (10.77.0.1, RoCE v2, roce0) chosen"});
+}
+
+TEST(PortChoice, Ipv4GoesBeforeIpv6) {
+  const Port port = port_of("rxe0", 1,
+                            {gid(0, v6(0xfe, 0x80, 1), "roce0"), gid(1, v6(0xfd, 0, 1), "roce0"),
+                             gid(2, v4(10, 77, 0, 1), "roce0"), gid(3, v4(10, 77, 0, 1), "roce0")});
+  const PortChoice choice = choose_ports({port}, {}, kInterfaces);
+  EXPECT_EQ(used(choice), Texts{"rxe0:1/2"});
+  EXPECT_EQ(
+      choice.remarks,
+      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: link-local; GID 1 (fd00::1) rejected: GID "
+            "2 goes before it; GID 2 (10.77.0.1, RoCE v2, roce0) chosen; GID 3 (10.77.0.1) "
+            "rejected: GID 2 goes before it"});
+  const Port six = port_of("rxe2", 1, {gid(0, v6(0xfd, 0, 2), "roce2")});
+  EXPECT_EQ(used({six, kFirst}), (Texts{"rxe0:1/3", "rxe2:1/0"})) << "of ports as well";
+}
+
+TEST(PortChoice, LinkLocalIsForWantOfABetterOne) {
+  const Port local = port_of("rxe1", 1, {gid(1, v6(0xfe, 0x80, 1), "roce1")});
+  EXPECT_EQ(used({local, kFirst}), Texts{"rxe0:1/3"}) << "another port has something else";
+  const PortChoice choice = choose_ports({local}, {}, kInterfaces);
+  EXPECT_EQ(used(choice), Texts{"rxe1:1/1"});
+  EXPECT_EQ(choice.remarks,
+            Texts{"rxe1 port 1: GID 1 (fe80::1, RoCE v2, roce1) chosen, for want of "
+                  "a better one: link-local"});
+}
+
+TEST(PortChoice, AddressesOfOtherNamespacesComeAfterOwnOnes) {
+  const Port foreign = port_of("rxe9", 1, table(v4(10, 99, 0, 1), "roce0"));
+  const PortChoice choice = choose_ports({foreign, kFirst}, {}, kInterfaces);
+  EXPECT_EQ(used(choice), Texts{"rxe0:1/3"});
+  EXPECT_NE(
+      choice.remarks[0].find("GID 3 (10.99.0.1) rejected: no interface here has that address"),
+      std::string::npos)
+      << choice.remarks[0];
+  EXPECT_EQ(used({foreign, kFirst}, interfaces("roce0")), Texts{"rxe0:1/3"})
+      << "a name means another interface in each namespace";
+  EXPECT_EQ(used({foreign}), Texts{"rxe9:1/3"}) << "before link-local ones";
+}
+
+TEST(PortChoice, PortsWithoutALinkOrOfInfinibandAreRejected) {
+  Port down = kFirst;
+  down.active = false;
+  down.state = "down";
+  Port infiniband = kSecond;
+  infiniband.ethernet = false;
+  Port shut;
+  shut.device = "rxe2";
+  shut.unreadable = "cannot be opened: Permission denied";
+  Port list;
+  list.unreadable = "cannot be listed: Operation not permitted";
+  const Port bare = port_of("rxe3", 1, {});
+  Port odd = port_of("rxe4", 2, table(v4(10, 77, 0, 1), "roce0"));
+  odd.mtu = 0;
+  const PortChoice choice =
+      choose_ports({down, infiniband, shut, list, bare, odd}, {}, kInterfaces);
+  EXPECT_EQ(used(choice), Texts{});
+  EXPECT_EQ(choice.remarks,
+            (Texts{"rxe0 port 1 rejected: is down (see its cable and `ip link`)",
+                   "rxe1 port 1 rejected: is InfiniBand, not RoCE",
+                   "rxe2 rejected: cannot be opened: Permission denied",
+                   "RDMA devices rejected: cannot be listed: Operation not permitted",
+                   "rxe3 port 1 rejected: has no GID (its network interface needs an address)",
+                   "rxe4 port 2 rejected: does not tell its MTU"}));
+  EXPECT_EQ(choice.why_none, "no RoCE port can be used (" + choice.remarks[0] + ", " +
+                                 choice.remarks[1] + ", " + choice.remarks[2] + ", " +
+                                 choice.remarks[3] + ", 2 more)");
+  EXPECT_EQ(choose_ports({}, {}, kInterfaces).why_none, "there is no RDMA device");
+}
+
+TEST(PortChoice, OnlyRoceV2GidsOfAReachableIndexAreUsed) {
+  const Port port = port_of("rxe0", 1,
+                            {gid(0, v4(10, 77, 0, 1), "roce0", Kind::infiniband),
+                             gid(1, v4(10, 77, 0, 1), "roce0", Kind::roce_v1), gid(2, {}, "roce0"),
+                             gid(256, v4(10, 77, 0, 1), "roce0")});
+  const PortChoice choice = choose_ports({port}, {}, kInterfaces);
+  EXPECT_EQ(used(choice), Texts{});
+  EXPECT_EQ(choice.remarks,
+            Texts{"rxe0 port 1: GID 0 (10.77.0.1) rejected: is not RoCE's; GID 1 (10.77.0.1) "
+                  "rejected: is RoCE v1, not RoCE v2; GID 2 (::) rejected: is empty; GID 256 "
+                  "(10.77.0.1) rejected: has an index over 255"});
+}
+
+TEST(PortChoice, BridgesAndLoopbackComeLast) {
+  const Port bridge = port_of("rxe_br", 1, table(v4(172, 17, 0, 1), "docker0"));
+  const Port loopback = port_of("rxe_lo", 1, table(v4(127, 0, 0, 1), "lo"));
+  EXPECT_EQ(used({bridge, loopback, kFirst, kSecond}),
+            (Texts{"rxe0:1/3", "rxe1:1/3", "rxe_br:1/3", "rxe_lo:1/3"}));
+  const Port both =
+      port_of("rxe0", 1, {gid(0, v4(172, 17, 0, 1), "docker0"), gid(1, v4(10, 77, 0, 1), "roce0")});
+  EXPECT_EQ(used({both}), Texts{"rxe0:1/1"}) << "also among the GIDs of a port";
+  EXPECT_EQ(used({both}, interfaces("docker,roce0")), Texts{"rxe0:1/0"}) << "names decide alone";
+}
+
+TEST(PortChoice, InterfaceNamesHoldAsForTcp) {
+  EXPECT_EQ(used({kFirst, kSecond}, interfaces("roce1")), Texts{"rxe1:1/3"});
+  EXPECT_EQ(used({kFirst, kSecond}, interfaces("eth,roce")), (Texts{"rxe0:1/3", "rxe1:1/3"}));
+  const PortChoice choice = choose_ports({kFirst}, interfaces("eth"), kInterfaces);
+  EXPECT_EQ(used(choice), Texts{});
+  EXPECT_NE(choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_SOCKET_IFNAME=eth does not "
+                                   "name its interface roce0"),
+            std::string::npos)
+      << choice.remarks[0];
+  const Port unknown = port_of("rxe0", 1, {gid(0, v4(10, 77, 0, 1), "")});
+  EXPECT_EQ(used({unknown}, interfaces("roce")), Texts{});
+  EXPECT_EQ(used({unknown}), Texts{"rxe0:1/0"});
+}
+
+TEST(PortChoice, DevicesAreChosenByName) {
+  const std::vector<Port> ports{kFirst, kSecond};
+  EXPECT_EQ(used(ports, devices("rxe1")), Texts{"rxe1:1/3"});
+  EXPECT_EQ(used(ports, devices("rxe1,rxe0")), (Texts{"rxe1:1/3", "rxe0:1/3"}))
+      << "the preferred first";
+  EXPECT_EQ(used(ports, devices("rxe")), (Texts{"rxe0:1/3", "rxe1:1/3"}));
+  EXPECT_EQ(used(ports, devices("=rxe0:1")), Texts{"rxe0:1/3"});
+  EXPECT_EQ(used(ports, devices("^rxe0")), Texts{"rxe1:1/3"});
+  EXPECT_EQ(used(ports, devices("^rxe")), Texts{}) << "leaving all out is no error";
+  EXPECT_EQ(choose_ports(ports, devices("rxe1"), kInterfaces).remarks[0],
+            "rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not name it");
+}
+
+TEST(PortChoice, DevicesThatAreNotThereAreRefused) {
+  Port shut;
+  shut.device = "rxe2";
+  shut.unreadable = "cannot be opened: Permission denied";
+  EXPECT_EQ(refusal({kFirst, kSecond, shut}, devices("mlx5")),
+            "HCCL_IB_HCA=\"mlx5\" matches no RDMA device of this host; name one of: rxe0 port 1, "
+            "rxe1 port 1, rxe2");
+  EXPECT_EQ(refusal({kFirst}, devices("=rxe")),
+            "HCCL_IB_HCA=\"=rxe\" matches no RDMA device of this host; name one of: rxe0 port 1");
+  EXPECT_NE(refusal({kFirst}, devices("rxe0:2")), "");
+  EXPECT_EQ(refusal({}, devices("rxe0")),
+            "HCCL_IB_HCA=\"rxe0\" matches no RDMA device of this host; there is none: unset it");
+  EXPECT_EQ(refusal({shut}, devices("rxe2:1")), "") << "its ports are unknown";
+}
+
+TEST(PortChoice, MalformedNamesAreRefused) {
+  EXPECT_EQ(refusal({kFirst}, devices("rxe0,,rxe1")),
+            "HCCL_IB_HCA=\"rxe0,,rxe1\" is no list of RDMA devices; set it to names like mlx5_0 or "
+            "mlx5_0:1, comma separated, perhaps after = or ^");
+  EXPECT_NE(refusal({kFirst}, devices("rxe0:")), "");
+}
+
+TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
+  EXPECT_EQ(used({kFirst, kSecond}, index(3)), (Texts{"rxe0:1/3", "rxe1:1/3"}));
+  EXPECT_EQ(used({kFirst}, index(1)), Texts{"rxe0:1/1"}) << "link-local, if it is named";
+  const PortChoice choice = choose_ports({kFirst}, index(1), kInterfaces);
+  EXPECT_NE(choice.remarks[0].find("GID 1 (fe80::1, RoCE v2, roce0) chosen; "), std::string::npos);
+  EXPECT_NE(choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_IB_GID_INDEX=1 names another"),
+            std::string::npos)
+      << choice.remarks[0];
+  const Port short_table = port_of("rxe1", 1, {gid(0, v4(10, 78, 0, 1), "roce1")});
+  EXPECT_EQ(used({short_table, kFirst}, index(3)), Texts{"rxe0:1/3"}) << "one port that has it";
+}
+
+TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
+  EXPECT_EQ(refusal({kFirst}, index(2)),
+            "HCCL_IB_GID_INDEX=2 names no usable GID (rxe0 port 1 GID 2: is RoCE v1, not RoCE v2); "
+            "set it to 1 or 3 (rxe0 port 1)");
+  EXPECT_EQ(refusal({kFirst, kSecond}, index(7)),
+            "HCCL_IB_GID_INDEX=7 names no usable GID (rxe0 port 1 GID 7: is empty; rxe1 port 1 GID "
+            "7: is empty); set it to 1 or 3 (rxe0 port 1), 1 or 3 (rxe1 port 1)");
+  EXPECT_EQ(refusal({port_of("rxe0", 1, {gid(0, {}, "roce0")})}, index(0)),
+            "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: is empty); unset it, and "
+            "give a network interface of RoCE an address");
+  EXPECT_NE(refusal({kFirst}, index(99)).find("GID 99: is not in its table of 16"),
+            std::string::npos);
+  const PortRequest contradictory{"", 3, "eth"};
+  EXPECT_NE(refusal({kFirst}, contradictory)
+                .find("GID 3: HCCL_SOCKET_IFNAME=eth does not name its interface roce0"),
+            std::string::npos);
+  Port down = kFirst;
+  down.active = false;
+  EXPECT_EQ(refusal({down}, index(2)), "") << "a port without a link is no fault of the index";
+}
+
+}  // namespace
+}  // namespace hccl::verbs
