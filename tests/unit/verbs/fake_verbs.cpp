@@ -87,8 +87,8 @@ int query_gid_ex(ibv_context* context, std::uint32_t number, std::uint32_t index
 
 }  // namespace
 
-FakeDevice::FakeDevice(const char* name_, std::vector<FakePort> ports_)
-    : ibv_device{}, device_name(name_), ports(std::move(ports_)) {}
+FakeDevice::FakeDevice(const char* called, std::vector<FakePort> with)
+    : ibv_device{}, device_name(called), ports(std::move(with)) {}
 
 FakeVerbs::FakeVerbs() {
   current = this;

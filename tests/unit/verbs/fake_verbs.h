@@ -18,7 +18,7 @@ struct FakePort {
 };
 
 struct FakeDevice : ibv_device {
-  FakeDevice(const char* name_, std::vector<FakePort> ports_);
+  FakeDevice(const char* called, std::vector<FakePort> with);
 
   std::string device_name;
   std::vector<FakePort> ports;

@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::ethernet_port;
-using test::FakeDevice;
 using test::FakePort;
 using test::FakeVerbs;
 using test::v4;
@@ -38,7 +37,7 @@ class Ports : public testing::Test {
     EXPECT_EQ(verbs_.open_devices, 0) << "every device is closed";
     EXPECT_EQ(verbs_.open_lists, 0) << "the list is given back";
   }
-  std::vector<Port> list() { return list_ports(verbs_.library); }
+  std::vector<Port> list() const { return list_ports(verbs_.library); }
 
   FakeVerbs verbs_;
 };
@@ -136,7 +135,7 @@ TEST_F(Ports, HolesOfATableAreLeftOut) {
 // An old library, or an old kernel below a new one, leaves the table to sysfs.
 class OldPorts : public Ports, public testing::WithParamInterface<bool> {
  protected:
-  OldPorts() {
+  void SetUp() override {
     std::string name = (fs::temp_directory_path() / "hccl-sysfs-XXXXXX").string();
     root_ = mkdtemp(name.data());
     if (GetParam()) {
@@ -145,9 +144,10 @@ class OldPorts : public Ports, public testing::WithParamInterface<bool> {
       verbs_.gid_error = ENODEV;
     }
   }
-  ~OldPorts() override { fs::remove_all(root_); }
-  OldPorts(const OldPorts&) = delete;
-  OldPorts& operator=(const OldPorts&) = delete;
+  void TearDown() override {
+    Ports::TearDown();
+    fs::remove_all(root_);
+  }
 
   void write(const std::string& name, const std::string& content) const {
     const fs::path file = root_ / "rxe0/ports/1/gid_attrs" / name;
