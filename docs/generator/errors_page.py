@@ -23,7 +23,7 @@ SUBJECTS = {
 }
 
 # Literals that no user sees: paths, parts of what identifies a box, labels of proofs.
-UNSEEN = re.compile(r"^(/|<root>/|uid |node |boot |hccl (rank|server)$)")
+UNSEEN = re.compile(r"^(/|<root>/|: cannot open|uid |node |boot |hccl (rank|server)$)")
 
 INTRODUCTION = """\
 <!-- Made by docs/generate.py of the sources. Do not edit: change the text where it is thrown, then ./dev format. -->
@@ -58,6 +58,9 @@ PARTS = {
     "src/transport/dialer.cpp": "`<troubles>`, of an address that was tried",
     "transports/tcp/tcp_endpoint.cpp": "`<lost>`, of a connection",
     "transports/shm/shm_endpoint.cpp": "`<lost>`, of a process",
+    "transports/verbs/causes.cpp": "`<name>`, `<cause>` and `<advice>`, of what an RDMA device reports",
+    "transports/verbs/port_choice.cpp": "`<reasons>`, `<why>` and `<advice>`, of RDMA ports and GIDs",
+    "transports/verbs/ports.cpp": "`<reasons>`, `<why>` and `<advice>`, of RDMA ports and GIDs",
     "src/node/waiting.cpp": "`<operation>`, and `<who is late, and why>`",
     "src/node/exchange_waiting.cpp": "`<who is late, and why>`, of a send or receive",
     "src/node/exchange.cpp": "`<call>` and `<operation>`",
