@@ -45,7 +45,12 @@ const char* to_text(Gid::Kind kind) {
   return "unknown";
 }
 
-std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs) {
+std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs, bool same_network) {
+  const bool loopback = address_of(ours).is_loopback() || address_of(theirs).is_loopback();
+  if (loopback && !same_network) {
+    return text("between its GID ", to_text(theirs), " and this rank's, ", to_text(ours),
+                ", loopback leads nowhere");
+  }
   if (is_ipv4(ours) == is_ipv4(theirs)) return "";
   const auto family = [](const GidBytes& gid) { return is_ipv4(gid) ? "IPv4" : "IPv6"; };
   return text("its GID ", to_text(theirs), " is ", family(theirs), " and this rank's, ",

@@ -31,7 +31,9 @@ struct Gid {
 [[nodiscard]] const char* to_text(Gid::Kind kind);
 
 // Why no queue pair can connect the two: a clause; empty: one can. Subnets may differ, for RoCE v2
-// is routed. Both sides come to the same answer.
-[[nodiscard]] std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs);
+// is routed; loopback leads to one's own network (base/process.h) alone. Both sides come to the
+// same answer.
+[[nodiscard]] std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs,
+                                          bool same_network = true);
 
 }  // namespace hccl::verbs

@@ -86,8 +86,8 @@ std::string objection_to(const Gid& gid, const PortRequest& request) {
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not RoCE's";
   if (gid.index > kMostGidIndex) return text("has an index over ", kMostGidIndex);
-  const Interface interface { gid.interface, address_of(gid.bytes) };
-  if (!request.interface_names.empty() && !is_named(interface, request.interface_names))
+  const Interface its{gid.interface, address_of(gid.bytes)};
+  if (!request.interface_names.empty() && !is_named(its, request.interface_names))
     return text("HCCL_SOCKET_IFNAME=", request.interface_names, " does not name its interface ",
                 gid.interface.empty() ? "(unknown)" : gid.interface);
   return "";
