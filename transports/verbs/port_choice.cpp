@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing ports and GIDs: objections rule an entry out, concessions are made where nothing better
-// is left anywhere on the machine.
+// Choosing ports and GIDs: objections rule an entry out; link-local ones are taken where nothing
+// else is left anywhere on the machine.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"
@@ -8,7 +8,6 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <tuple>
 
@@ -18,13 +17,10 @@ namespace {
 constexpr std::uint32_t kLeastMtu = 256;
 constexpr int kMostGidIndex = 255;  // a queue pair's address vector has a byte for it
 
-// What is wrong with a GID that nothing else speaks against; the least wrong are used.
-enum class Concession : std::uint8_t { none, foreign, link_local };
-
 struct ScoredGid {
   const Gid* gid = nullptr;
-  std::string objection;  // empty: none
-  Concession concession = Concession::none;
+  std::string objection;     // empty: none
+  bool stopgap = false;      // link-local
   bool last_resort = false;  // loopback, or a bridge or tunnel of containers
 };
 
@@ -78,14 +74,16 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
   return "";
 }
 
-// Why the entry cannot be used at all.
-std::string objection_to(const Gid& gid, const PortRequest& request) {
+// Why the entry cannot be used at all. `own`: the interface here that has the address.
+std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)
     return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another");
   if (is_zero(gid.bytes)) return "is empty";
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not RoCE's";
   if (gid.index > kMostGidIndex) return text("has an index over ", kMostGidIndex);
+  // Devices may be shared by network namespaces: their tables show the addresses of all.
+  if (own == nullptr) return "no interface here has that address";
   const Interface its{gid.interface, address_of(gid.bytes)};
   if (!request.interface_names.empty() && !is_named(its, request.interface_names))
     return text("HCCL_SOCKET_IFNAME=", request.interface_names, " does not name its interface ",
@@ -93,22 +91,22 @@ std::string objection_to(const Gid& gid, const PortRequest& request) {
   return "";
 }
 
-ScoredGid score(const Gid& gid, const PortRequest& request,
-                const std::vector<Interface>& interfaces) {
-  ScoredGid scored{&gid, objection_to(gid, request)};
-  const Address address = address_of(gid.bytes);
+const Interface* interface_with(const GidBytes& gid, const std::vector<Interface>& interfaces) {
+  const Address address = address_of(gid);
   const auto own = std::ranges::find_if(
       interfaces, [&](const Interface& entry) { return entry.address.same_host(address); });
-  if (is_link_local(gid.bytes)) {
-    // Named by its number it is as good as another.
-    if (!request.gid_index) scored.concession = Concession::link_local;
-  } else if (own == interfaces.end()) {
-    // Devices may be shared by network namespaces: their tables show the addresses of all.
-    scored.concession = Concession::foreign;
-  }
+  return own == interfaces.end() ? nullptr : &*own;
+}
+
+ScoredGid score(const Gid& gid, const PortRequest& request,
+                const std::vector<Interface>& interfaces) {
+  const Interface* const own = interface_with(gid.bytes, interfaces);
+  ScoredGid scored{&gid, objection_to(gid, request, own)};
+  // Named by its number it is as good as another.
+  scored.stopgap = is_link_local(gid.bytes) && !request.gid_index;
   if (request.interface_names.empty()) {
-    scored.last_resort = is_virtual({gid.interface, address}) || gid.interface == "lo" ||
-                         address.is_loopback() || (own != interfaces.end() && own->loopback);
+    const Interface its{gid.interface, address_of(gid.bytes)};
+    scored.last_resort = is_virtual(its) || (own != nullptr && own->loopback);
   }
   return scored;
 }
@@ -128,26 +126,19 @@ auto order_of(const ScoredGid& scored) {
   return std::tuple(scored.last_resort, !is_ipv4(scored.gid->bytes), scored.gid->index);
 }
 
-Concession least_concession(const std::vector<ScoredPort>& ports) {
-  Concession least = Concession::link_local;
-  for (const ScoredPort& port : ports) {
-    for (const ScoredGid& scored : port.gids) {
-      if (scored.objection.empty()) least = std::min(least, scored.concession);
-    }
-  }
-  return least;
+bool stopgap_needed(const std::vector<ScoredPort>& ports) {
+  const auto better = [](const ScoredGid& scored) {
+    return scored.objection.empty() && !scored.stopgap;
+  };
+  return std::ranges::none_of(
+      ports, [&](const ScoredPort& port) { return std::ranges::any_of(port.gids, better); });
 }
 
-const char* name_of(Concession concession) {
-  constexpr std::array kNames{"", "no interface here has that address", "link-local"};
-  return kNames.at(static_cast<std::size_t>(concession));
-}
-
-void choose_gid(ScoredPort& port, Concession allowed) {
+void choose_gid(ScoredPort& port, bool with_stopgaps) {
   for (ScoredGid& scored : port.gids) {
     if (!scored.objection.empty()) continue;
-    if (scored.concession > allowed) {
-      scored.objection = name_of(scored.concession);
+    if (scored.stopgap && !with_stopgaps) {
+      scored.objection = "link-local";
     } else if (port.chosen == nullptr || order_of(scored) < order_of(*port.chosen)) {
       port.chosen = &scored;
     }
@@ -157,10 +148,9 @@ void choose_gid(ScoredPort& port, Concession allowed) {
 std::string remark_on(const ScoredGid& scored, const ScoredGid* chosen) {
   const Gid& gid = *scored.gid;
   if (&scored == chosen) {
-    const bool conceded = scored.concession != Concession::none;
     return text("GID ", gid.index, " (", to_text(gid.bytes), ", ", to_text(gid.kind), ", ",
                 gid.interface.empty() ? "unknown interface" : gid.interface, ") chosen",
-                conceded ? ", for want of a better one: " : "", name_of(scored.concession));
+                scored.stopgap ? ", for want of one that is not link-local" : "");
   }
   const std::string why = scored.objection.empty()
                               ? text("GID ", chosen->gid->index, " goes before it")
@@ -184,7 +174,8 @@ std::string why_not_index(const ScoredPort& port, int index) {
   return index < length ? "is empty" : text("is not in its table of ", length);
 }
 
-void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& request) {
+void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& request,
+                  const std::vector<Interface>& interfaces) {
   PortRequest any_index = request;
   any_index.gid_index.reset();
   std::vector<std::string> reasons;
@@ -196,7 +187,7 @@ void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& reque
         text(name, " GID ", *request.gid_index, ": ", why_not_index(port, *request.gid_index)));
     std::vector<std::string> usable;
     for (const Gid& gid : port.port->gids) {
-      if (objection_to(gid, any_index).empty()) usable.push_back(text(gid.index));
+      if (score(gid, any_index, interfaces).objection.empty()) usable.push_back(text(gid.index));
     }
     if (!usable.empty()) others.push_back(text(join(usable, " or "), " (", name, ')'));
   }
@@ -230,8 +221,8 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
   std::vector<ScoredPort> scored;
   scored.reserve(ports.size());
   for (const Port& port : ports) scored.push_back(score(port, request, list, interfaces));
-  const Concession allowed = least_concession(scored);
-  for (ScoredPort& port : scored) choose_gid(port, allowed);
+  const bool with_stopgaps = stopgap_needed(scored);
+  for (ScoredPort& port : scored) choose_gid(port, with_stopgaps);
 
   PortChoice choice;
   std::vector<const ScoredPort*> usable;
@@ -241,7 +232,8 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
     any_candidate = any_candidate || port.objection.empty();
     if (port.chosen != nullptr) usable.push_back(&port);
   }
-  if (usable.empty() && any_candidate && request.gid_index) refuse_index(scored, request);
+  if (usable.empty() && any_candidate && request.gid_index)
+    refuse_index(scored, request, interfaces);
   std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
     return std::tuple(port->place, port->chosen->last_resort, !is_ipv4(port->chosen->gid->bytes));
   });

@@ -43,7 +43,8 @@ std::vector<Gid> table(const GidBytes& address, const char* interface) {
 const std::vector<Interface> kInterfaces{
     interface_of("lo", v4(127, 0, 0, 1), true), interface_of("roce0", v4(10, 77, 0, 1)),
     interface_of("roce1", v4(10, 78, 0, 1)),    interface_of("roce0", v6(0xfd, 0, 1)),
-    interface_of("docker0", v4(172, 17, 0, 1)), interface_of("roce2", v6(0xfd, 0, 2))};
+    interface_of("docker0", v4(172, 17, 0, 1)), interface_of("roce2", v6(0xfd, 0, 2)),
+    interface_of("roce0", v6(0xfe, 0x80, 1)),   interface_of("roce1", v6(0xfe, 0x80, 1))};
 
 // "rxe0:1/3" for each usable port: device, port and GID index.
 Texts used(const PortChoice& choice) {
@@ -109,21 +110,21 @@ TEST(PortChoice, LinkLocalIsForWantOfABetterOne) {
   const PortChoice choice = choose_ports({local}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{"rxe1:1/1"});
   EXPECT_EQ(choice.remarks,
-            Texts{"rxe1 port 1: GID 1 (fe80::1, RoCE v2, roce1) chosen, for want of "
-                  "a better one: link-local"});
+            Texts{"rxe1 port 1: GID 1 (fe80::1, RoCE v2, roce1) chosen, for want of one that "
+                  "is not link-local"});
 }
 
-TEST(PortChoice, AddressesOfOtherNamespacesComeAfterOwnOnes) {
-  const Port foreign = port_of("rxe9", 1, table(v4(10, 99, 0, 1), "roce0"));
+TEST(PortChoice, AddressesOfOtherNamespacesAreNotOurs) {
+  const Port foreign =
+      port_of("rxe9", 1, {gid(1, v6(0xfe, 0x80, 9), "roce0"), gid(3, v4(10, 99, 0, 1), "roce0")});
   const PortChoice choice = choose_ports({foreign, kFirst}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{"rxe0:1/3"});
-  EXPECT_NE(
-      choice.remarks[0].find("GID 3 (10.99.0.1) rejected: no interface here has that address"),
-      std::string::npos)
-      << choice.remarks[0];
+  EXPECT_EQ(choice.remarks[0],
+            "rxe9 port 1: GID 1 (fe80::9) rejected: no interface here has that address; GID 3 "
+            "(10.99.0.1) rejected: no interface here has that address");
   EXPECT_EQ(used({foreign, kFirst}, interfaces("roce0")), Texts{"rxe0:1/3"})
       << "a name means another interface in each namespace";
-  EXPECT_EQ(used({foreign}), Texts{"rxe9:1/3"}) << "before link-local ones";
+  EXPECT_EQ(used({foreign}), Texts{});
 }
 
 TEST(PortChoice, PortsWithoutALinkOrOfInfinibandAreRejected) {
