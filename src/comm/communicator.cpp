@@ -151,6 +151,8 @@ void Communicator::note_fault(hcclResult_t code, const char* what) {
 }
 
 void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call) {
+  fabric_->learn(call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0);
+  fabric_->learn(call.recv, node::receives(call, rank_) ? node::recv_bytes(call, size_) : 0);
   const CallMemory send(device_->arena(), call.send);
   const CallMemory recv(device_->arena(), call.recv);
   fabric_->lane(lane).run(call, send.get(), recv.get());

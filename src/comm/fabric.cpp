@@ -111,7 +111,8 @@ Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) c
            reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
 }
 
-void Fabric::attach(node::Fault& fault, const node::CoreCount& cores) {
+void Fabric::attach(node::Fault& fault, const node::CoreCount& cores, device::Arena& arena) {
+  memory_ = std::make_unique<FabricMemory>(arena, transports_);
   fault_ = &fault;
   ladder_ = cores.exclusive ? WaitLadder::spinning() : WaitLadder::yielding();
 }

@@ -5,6 +5,7 @@
 
 #include "base/secret.h"
 #include "base/waiter.h"
+#include "comm/fabric_memory.h"
 #include "comm/inquiries.h"
 #include "comm/traffic.h"
 #include "node/cores.h"
@@ -56,9 +57,12 @@ class Fabric {
   // transport reaches, and why.
   void connect(const std::vector<std::vector<std::byte>>& announced, topology::Topology topology,
                std::vector<std::string> rank_texts);
-  // Before anything runs: whom to ask for faults, and how to wait.
-  void attach(node::Fault& fault, const node::CoreCount& cores);
+  // Before anything runs: whom to ask for faults, how to wait, and where the device's memory is.
+  // The arena outlives the fabric.
+  void attach(node::Fault& fault, const node::CoreCount& cores, device::Arena& arena);
 
+  // Before a call uses a buffer, the device's or the program's.
+  void learn(std::uint64_t address, std::uint64_t bytes) { memory_->learn(address, bytes); }
   // The lane with that number, made at the first call.
   [[nodiscard]] FabricLane& lane(std::uint32_t ordinal);
   // The stream, and its lane if it has one, are used no more.
@@ -98,7 +102,8 @@ class Fabric {
   const FabricOptions options_;
   std::vector<std::unique_ptr<transport::Transport>> transports_;
   std::map<std::string, std::string> missing_;  // transports that are not here, and why: clauses
-  std::vector<Way> ways_;                       // by rank
+  std::unique_ptr<FabricMemory> memory_;
+  std::vector<Way> ways_;  // by rank
   std::optional<planner::Planner> planner_;
   std::vector<std::string> rank_texts_;
   node::Fault* fault_ = nullptr;

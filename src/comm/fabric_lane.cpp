@@ -94,6 +94,26 @@ struct FabricLane::Part {
   executor::Execution execution;
 };
 
+// A call that fails leaves its buffers to the program: no peer may store there any more.
+class FabricLane::CutUnlessDone {
+ public:
+  explicit CutUnlessDone(FabricLane& lane) : lane_(lane) {}
+  ~CutUnlessDone() {
+    if (done_) return;
+    for (auto& [key, stream] : lane_.endpoints_) {
+      if (stream.endpoint) stream.endpoint->cut();
+    }
+  }
+  CutUnlessDone(const CutUnlessDone&) = delete;
+  CutUnlessDone& operator=(const CutUnlessDone&) = delete;
+
+  void done() { done_ = true; }
+
+ private:
+  FabricLane& lane_;
+  bool done_ = false;
+};
+
 void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
                      executor::Memory& recv) {
   const FabricOptions& options = fabric_.options();
@@ -101,9 +121,11 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
   const planner::Plan plan =
       fabric_.planner().plan({call.collective, node::chunk_bytes(call, options.size), options.rank,
                               call.root, in_place(call, options.rank, options.size)});
+  CutUnlessDone guard(*this);
   naming_the_lost(
       fabric_, wait_set_, [&] { return node::describe(call); },
       [&] { run_channels(call, plan, send, recv); });
+  guard.done();
   if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
   count_traffic(plan);
   fabric_.inquiries().note_done({ordinal_, calls_, plan.name()}, call);

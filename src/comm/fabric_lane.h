@@ -31,6 +31,7 @@ class FabricLane {
 
  private:
   class ChannelStreams;
+  class CutUnlessDone;
   struct Part;
 
   void run_channels(const node::CollectiveCall& call, const planner::Plan& plan,

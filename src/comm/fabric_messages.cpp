@@ -44,7 +44,9 @@ class Item {
   [[nodiscard]] const PointToPoint& call() const { return call_; }
   [[nodiscard]] transport::WaitSet::Entry interest() const {
     const bool sends = call_.direction == Direction::send;
-    return {&messages_.endpoint(call_), {.readable = !sends, .writable = sends}};
+    const bool moved = header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
+    return {&messages_.endpoint(call_),
+            {.readable = !sends, .writable = sends && !moved, .flushed = sends && moved}};
   }
 
   // Returns whether anything moved.
@@ -115,6 +117,25 @@ class Item {
 };
 
 using Items = std::deque<Item>;
+
+// As of a collective: see FabricLane.
+class CutUnlessDone {
+ public:
+  CutUnlessDone(FabricMessages& messages, const Items& items)
+      : messages_(messages), items_(items) {}
+  ~CutUnlessDone() {
+    for (const Item& item : items_) {
+      if (item.complete() || !item.has_turn()) continue;
+      if (const auto& endpoint = messages_.way(item.call()).endpoint) endpoint->cut();
+    }
+  }
+  CutUnlessDone(const CutUnlessDone&) = delete;
+  CutUnlessDone& operator=(const CutUnlessDone&) = delete;
+
+ private:
+  FabricMessages& messages_;
+  const Items& items_;
+};
 
 const Item* first_open(const Items& items) {
   const auto found = std::ranges::find(items, false, &Item::complete);
@@ -221,7 +242,10 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
   transport::WaitSet& wait_set = wait_set_of(stream);
   Items items;
-  for (const PointToPoint& call : calls) items.emplace_back(call, *this, arena);
+  for (const PointToPoint& call : calls) {
+    fabric_.learn(call.address, call.bytes());
+    items.emplace_back(call, *this, arena);
+  }
   const auto doing = [&] { return node::describe(first_open(items)->call()); };
   const auto awaited = [&] {
     std::vector<int> ranks;
@@ -230,6 +254,7 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
     }
     return ranks;
   };
+  const CutUnlessDone guard(*this, items);
   FabricWatch watch(fabric_, std::nullopt, doing, awaited);
   naming_the_lost(fabric_, wait_set, doing, [&] {
     executor::Rest rest(fabric_.ladder(), watch);

@@ -111,7 +111,7 @@ void Communicator::connect() {
       texts.push_back(text_of(member));
     }
     fabric->connect(announced, std::move(topology), std::move(texts));
-    fabric->attach(engine_->fault(), engine_->cores());
+    fabric->attach(engine_->fault(), engine_->cores(), device_->arena());
     fabric_ = std::move(fabric);
   }
   if (roster.link.socket.valid()) {

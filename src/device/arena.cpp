@@ -130,6 +130,16 @@ void Arena::collect() {
   collect_locked();
 }
 
+void Arena::watch(PageWatcher& watcher) {
+  const std::lock_guard lock(mutex_);
+  watchers_.push_back(&watcher);
+}
+
+void Arena::unwatch(PageWatcher& watcher) {
+  const std::lock_guard lock(mutex_);
+  std::erase(watchers_, &watcher);
+}
+
 void Arena::collect_locked() {
   if (retiring_ == 0) return;
   for (auto entry = allocations_.begin(); entry != allocations_.end();) {
@@ -153,6 +163,7 @@ void Arena::collect_locked() {
 
 void Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) {
   view_->forget(file_offset, bytes);
+  for (PageWatcher* const watcher : watchers_) watcher->pages_leave(file_offset, bytes);
   if (fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                 static_cast<off_t>(file_offset), static_cast<off_t>(bytes)) != 0) {
     log(LogLevel::warning, "device", "cannot give back ", bytes,

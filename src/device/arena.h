@@ -32,6 +32,18 @@ struct Placement {
       0;  // of the pages there; tells peers whether they know them (ArenaView::follow)
 };
 
+// Who has to know when pages go. Called with the arena's lock held, which it must not ask for.
+class PageWatcher {
+ public:
+  PageWatcher() = default;
+  virtual ~PageWatcher() = default;
+  PageWatcher(const PageWatcher&) = delete;
+  PageWatcher& operator=(const PageWatcher&) = delete;
+
+  // The pages of the range are about to be given back.
+  virtual void pages_leave(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
+};
+
 class Arena {
  public:
   // True once nothing queued before the free can touch the memory any more.
@@ -67,6 +79,10 @@ class Arena {
 
   // Gives back what has become quiescent.
   void collect();
+
+  // From now on, and no longer: after unwatch() the watcher is not called.
+  void watch(PageWatcher& watcher);
+  void unwatch(PageWatcher& watcher);
 
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t free_bytes() const noexcept {
@@ -117,6 +133,7 @@ class Arena {
       1};                 // changes with the allocations: validates threads' cached look-ups
   std::uint64_t serial_;  // tells arenas apart in those caches
   std::size_t retiring_ = 0;
+  std::vector<PageWatcher*> watchers_;
   std::uint64_t next_lead_;
 };
 

@@ -71,6 +71,8 @@ class ArenaView {
   }
 
   [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
+  // Of the file.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   static constexpr std::uint64_t kSlice = 4ull << 20;

@@ -134,17 +134,27 @@ bool Execution::take_header(Link& link) {
 
 void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) const {
   if (held()) return;
-  const auto add = [&](const Flow& flow, bool receives) {
-    if (flow.link == nullptr || flow.complete()) return;
-    const bool held_up = flow.allowed() == flow.moved && !(receives && wants_header(flow));
-    if (held_up) return;
+  const auto entry_of = [&](const Flow& flow) -> transport::Interest& {
     auto found =
         std::ranges::find(entries, flow.link->endpoint, &transport::WaitSet::Entry::endpoint);
     if (found == entries.end()) found = entries.insert(entries.end(), {flow.link->endpoint, {}});
-    (receives ? found->interest.readable : found->interest.writable) = true;
+    return found->interest;
   };
-  for (const Flow& flow : receives_) add(flow, true);
-  for (const Flow& flow : sends_) add(flow, false);
+  const auto held_up = [](const Flow& flow, bool receives) {
+    return flow.allowed() == flow.moved && !(receives && wants_header(flow));
+  };
+  for (const Flow& flow : receives_) {
+    if (flow.link != nullptr && !flow.complete() && !held_up(flow, true))
+      entry_of(flow).readable = true;
+  }
+  for (const Flow& flow : sends_) {
+    // What has moved may still be read where it was.
+    if (!flow.complete()) {
+      if (!held_up(flow, false)) entry_of(flow).writable = true;
+    } else if (!flow.link->endpoint->flushed()) {
+      entry_of(flow).flushed = true;
+    }
+  }
 }
 
 std::vector<int> Execution::awaited() const {

@@ -13,6 +13,8 @@ namespace hccl::executor {
 namespace {
 
 constexpr std::uint64_t kLongestPiece = std::uint64_t{256} << 10;
+// A transport that stores what comes itself should know of as much as it can.
+constexpr std::uint64_t kLongestDestination = std::uint64_t{1} << 20;
 
 const std::byte kSignalByte{0x21};
 
@@ -72,12 +74,12 @@ Layout::Place Layout::place(const schedule::Span& span, std::uint64_t position,
   if (span.role == schedule::Role::input) memory = operands_.input;
   if (span.role == schedule::Role::scratch) memory = operands_.scratch;
   return {memory, run.first * element_bytes_ + within,
-          std::min({run.count * element_bytes_ - within, most, kLongestPiece})};
+          std::min(run.count * element_bytes_ - within, most)};
 }
 
 std::span<const std::byte> Layout::source(const schedule::Span& span, std::uint64_t position,
                                           std::uint64_t most) const {
-  const Place at = place(span, position, most);
+  const Place at = place(span, position, std::min(most, kLongestPiece));
   return at.memory->source(at.offset, at.bytes);
 }
 
@@ -114,7 +116,10 @@ std::uint64_t move_receive(Flow& flow, const Layout& layout) {
   if (flow.is_signal()) {
     count = take_signal(flow);
   } else {
-    const std::span<std::byte> into = layout.destination(flow.transfer->span, flow.moved, most);
+    const bool straight = flow.link != nullptr && flow.transfer->action != schedule::Action::reduce;
+    const std::span<std::byte> into =
+        layout.destination(flow.transfer->span, flow.moved,
+                           std::min(most, straight ? kLongestDestination : kLongestPiece));
     if (flow.link == nullptr) {
       count = move_locally(flow, layout, into);
     } else if (flow.transfer->action == schedule::Action::reduce) {

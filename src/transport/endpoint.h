@@ -45,6 +45,7 @@ struct Counters {
 struct Interest {
   bool readable = false;
   bool writable = false;
+  bool flushed = false;  // what was taken
 };
 
 // What a sleeping thread polls, and for how long at most.
@@ -86,7 +87,8 @@ class Endpoint {
   // lent in two halves for good.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
   // Moves what has come straight to its destination and returns how much; begins with the first
-  // unreleased byte, which need not be released then.
+  // unreleased byte, which need not be released then. The rest of a destination is no longer the
+  // caller's: it goes on with that, and nothing else of this stream, until it is full or cut().
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
 
   // For WaitSet. Adds to the plan what to poll until what is of interest may be there; false if it
@@ -94,6 +96,10 @@ class Endpoint {
   [[nodiscard]] virtual bool begin_sleep(Interest interest, SleepPlan& plan) = 0;
   // Ends what begin_sleep() began; looks after a peer that has been silent for long.
   virtual void end_sleep() noexcept = 0;
+
+  // The stream is given up: from now on nothing is read from memory that was sent from or stored in
+  // memory that was received into. Calls throw PeerLost.
+  virtual void cut() noexcept {}
 
   [[nodiscard]] virtual bool connected() const = 0;
   [[nodiscard]] int peer() const { return peer_; }

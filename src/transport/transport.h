@@ -90,8 +90,13 @@ class Transport {
   // waited for: that its process has gone is for bootstrap to notice. Throws Error.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, Channel channel,
                                                        std::span<const std::byte> peer_address) = 0;
-  // The region's pages are about to be given back: nothing of it is sent from or received into
-  // until it is named in a call again.
+  // Whether it is of use to learn().
+  [[nodiscard]] virtual bool learns() const { return false; }
+  // The region is mapped at its address for good, though its pages may come and go: what is sent
+  // from and received into it need not be copied.
+  virtual void learn(const Region& /*region*/) {}
+  // The pages of the region, known by its file and offset, are about to be given back: nothing is
+  // on its way from or to them.
   virtual void invalidate(const Region& /*region*/) {}
   // One line for each thing that was chosen or rejected, and why; for people.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }

@@ -61,7 +61,9 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
   settings.membership.rank = rank;
   settings.membership.size = size;
   settings.box = box_identity();
-  settings.interfaces = {loopback(way.v6)};
+  // A GID is an address of an interface that is not loopback.
+  const bool rdma = std::string(way.transport) == "verbs";
+  settings.interfaces = rdma ? local_interfaces() : std::vector{loopback(way.v6)};
   return settings;
 }
 

@@ -26,6 +26,8 @@ using transport::SleepPlan;
 
 constexpr std::size_t kMostParts = 16;
 constexpr std::size_t kShortMessage = 256;
+// So that no direction waits long for the other.
+constexpr std::size_t kMostAtOnce = std::size_t{256} << 10;
 constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};
 
@@ -123,6 +125,7 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
 // Nothing if nothing has come; then the peer may be lost.
 std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
   if (destination.empty() || !lost_.empty()) return 0;
+  destination = destination.first(std::min(destination.size(), kMostAtOnce));
   while (true) {
     const ssize_t count = recv(socket_.get(), destination.data(), destination.size(), MSG_DONTWAIT);
     if (count > 0) return static_cast<std::size_t>(count);

@@ -48,12 +48,18 @@ Device::~Device() {
   if (context_ != nullptr) static_cast<void>(library_.close_device(context_));
 }
 
-Registration Device::register_memory(std::span<std::byte> memory, bool remote) {
+std::optional<Registration> Device::try_register(std::span<std::byte> memory, bool remote) {
   const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
   ibv_mr* const region = library_.reg_mr(domain_, memory.data(), memory.size(), access);
-  if (region == nullptr)
+  if (region == nullptr) return std::nullopt;
+  return Registration(shared_from_this(), region);
+}
+
+Registration Device::register_memory(std::span<std::byte> memory, bool remote) {
+  auto registration = try_register(memory, remote);
+  if (!registration)
     throw Error(hcclSystemError, memlock_advice(memory.size(), errno, port_.device));
-  return {shared_from_this(), region};
+  return std::move(*registration);
 }
 
 void Device::note(const ibv_async_event& event) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -71,6 +72,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // For local access, and for writes of peers if `remote`. Throws Error(hcclSystemError) that says
   // which limit to raise.
   [[nodiscard]] Registration register_memory(std::span<std::byte> memory, bool remote);
+  // The same; nothing where it cannot be, and errno tells why.
+  [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
   // Becomes readable when the device has something to say.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }

@@ -28,6 +28,8 @@ Bytes serialize(const Facts& facts) {
   writer.put_u32(facts.mtu);
   writer.put_u64(facts.ring_address);
   writer.put_u32(facts.ring_key);
+  writer.put_u64(facts.notes_address);
+  writer.put_u32(facts.notes_key);
   return writer.take();
 }
 
@@ -43,6 +45,8 @@ std::optional<Facts> parse_facts(std::span<const std::byte> bytes) {
   facts.mtu = reader.u32();
   facts.ring_address = reader.u64();
   facts.ring_key = reader.u32();
+  facts.notes_address = reader.u64();
+  facts.notes_key = reader.u32();
   const bool sound = facts.queue_pair <= kMost24Bits && facts.first_packet <= kMost24Bits &&
                      facts.mtu >= kSmallestMtu && facts.mtu <= kLargestMtu;
   if (!known || !reader.complete() || !sound) return std::nullopt;

@@ -23,11 +23,13 @@ struct Facts {
   std::uint32_t mtu = 0;           // bytes: of its port
   std::uint64_t ring_address = 0;  // where the peer writes
   std::uint32_t ring_key = 0;
+  std::uint64_t notes_address = 0;  // where the peer writes invitations
+  std::uint32_t notes_key = 0;
 
   friend bool operator==(const Facts&, const Facts&) = default;
 };
 
-constexpr std::size_t kFactsBytes = 44;
+constexpr std::size_t kFactsBytes = 56;
 
 [[nodiscard]] Bytes serialize(const Facts& facts);
 // Nothing if no rank of this version sends that.

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 namespace hccl::verbs {
 
-// Data: so many bytes have been written to the ring, behind those before. Credit: so many bytes of
-// the ring and so many messages have been taken since the last credit.
 struct Message {
-  enum class Kind : std::uint8_t { data = 0, credit = 1 };
+  enum class Kind : std::uint8_t {
+    data = 0,    // so many bytes have been written to the ring, behind those before
+    credit = 1,  // so many bytes of the ring and so many messages have been taken since the last
+    direct = 2,  // so many bytes have been written to where the receiver has invited them
+    invitation = 3,  // one has been written, see invitation.h
+  };
 
   static constexpr std::uint32_t kMostBytes = (1U << 20) - 1;
   static constexpr std::uint32_t kMostMessages = (1U << 10) - 1;
@@ -27,12 +29,10 @@ struct Message {
   return static_cast<std::uint32_t>(message.kind) << 30 | message.messages << 20 | message.bytes;
 }
 
-// Nothing if no rank of this version sends that.
-[[nodiscard]] constexpr std::optional<Message> decode(std::uint32_t bits) {
-  const std::uint32_t kind = bits >> 30;
-  if (kind > static_cast<std::uint32_t>(Message::Kind::credit)) return std::nullopt;
-  return Message{static_cast<Message::Kind>(kind), bits & Message::kMostBytes,
-                 bits >> 20 & Message::kMostMessages};
+// Any bits are a message; whether it fits is for the windows to say.
+[[nodiscard]] constexpr Message decode(std::uint32_t bits) {
+  return {static_cast<Message::Kind>(bits >> 30), bits & Message::kMostBytes,
+          bits >> 20 & Message::kMostMessages};
 }
 
 }  // namespace hccl::verbs

@@ -116,8 +116,8 @@ void QueuePair::post_arrivals(std::size_t count) {
   }
 }
 
-void QueuePair::write(std::span<const std::byte> bytes, std::uint32_t local_key,
-                      const Target& target, std::uint32_t immediate) {
+std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t local_key,
+                               const Target& target, std::uint32_t immediate) {
   ibv_sge part{};
   part.addr = reinterpret_cast<std::uintptr_t>(bytes.data());
   part.length = static_cast<std::uint32_t>(bytes.size());
@@ -126,15 +126,16 @@ void QueuePair::write(std::span<const std::byte> bytes, std::uint32_t local_key,
   request.sg_list = &part;
   request.num_sge = bytes.empty() ? 0 : 1;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  // The device tells of every few: that all before one of them are complete, too.
+  // The device tells of these: that all before one of them are complete, too.
   const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
-  if ((posted_ + 1) % every == 0) request.send_flags |= IBV_SEND_SIGNALED;
-  if (bytes.size() <= depths_.inline_bytes) request.send_flags |= IBV_SEND_INLINE;
+  const bool copied = copies(bytes.size());
+  if (copied) request.send_flags |= IBV_SEND_INLINE;
+  if (!copied || (posted_ + 1) % every == 0) request.send_flags |= IBV_SEND_SIGNALED;
   request.imm_data = htonl(immediate);
   request.wr.rdma.remote_addr = target.address;
   request.wr.rdma.rkey = target.key;
   const int error = post(request);
-  if (error == 0) return;
+  if (error == 0) return posted_;
   throw Error(hcclSystemError, text("cannot post a write on ", device_->port().device, ": ",
                                     system_error_text(error), "; see the kernel's log"));
 }
@@ -192,6 +193,12 @@ void QueuePair::take_rings() noexcept {
     device_->library().ack_cq_events(rung, 1);
     armed_ = false;
   }
+}
+
+void QueuePair::cut() noexcept {
+  if (failure_.text.empty()) failure_ = {true, "its queue pair was ended when a call failed"};
+  ibv_qp_attr attributes = to_error().attributes;
+  static_cast<void>(device_->library().modify_qp(pair_.get(), &attributes, to_error().mask));
 }
 
 void QueuePair::drain(Deadline deadline, int hung_up) noexcept {

@@ -60,10 +60,15 @@ class QueuePair {
   [[nodiscard]] std::uint32_t free_writes() const {
     return depths_.writes - static_cast<std::uint32_t>(posted_ - completed_);
   }
-  // Writes `bytes` to the peer's memory, and the immediate to its completion queue. The bytes must
-  // stay as they are until the peer has told that they arrived. Throws Error(hcclSystemError).
-  void write(std::span<const std::byte> bytes, std::uint32_t local_key, const Target& target,
-             std::uint32_t immediate);
+  // Whether a write of so many bytes copies them at once.
+  [[nodiscard]] bool copies(std::size_t bytes) const { return bytes <= depths_.inline_bytes; }
+  // Writes `bytes` to the peer's memory, and the immediate to its completion queue; returns the
+  // write's number. Where they are not copied they must stay as they are until it is complete.
+  // Throws Error(hcclSystemError).
+  std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t local_key,
+                      const Target& target, std::uint32_t immediate);
+  // All writes up to this number are complete: the peer has the bytes.
+  [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
   // The immediates that have come since, in their order; empty if none have, or the pair has
   // failed.
@@ -78,6 +83,9 @@ class QueuePair {
   // Takes the rings.
   void take_rings() noexcept;
 
+  // Ends the traffic both ways: from now on the peer writes nothing more, and what was posted is
+  // complete or never will be.
+  void cut() noexcept;
   // Waits until all writes have been acknowledged, the deadline has passed, the pair has failed or
   // `hung_up` (a socket) has been closed by the peer.
   void drain(Deadline deadline, int hung_up) noexcept;

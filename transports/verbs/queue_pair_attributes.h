@@ -11,11 +11,11 @@
 
 namespace hccl::verbs {
 
-// An unacknowledged packet is sent again after 4.096 us * 2^18, about a second, and devices may
-// take four times that. Shorter ones end queue pairs of a host that is merely loaded: a software
-// device (rxe) acknowledges in the kernel's threads, and those wait for a core like any other.
-constexpr std::uint8_t kAckTimeout = 18;
-constexpr std::uint8_t kRetries = 7;  // the most there are
+// An unacknowledged packet is sent again after 4.096 us * 2^17, half a second, and devices may take
+// four times that. Shorter ones end queue pairs of a host that is merely loaded: a software device
+// (rxe) acknowledges in the kernel's threads, and those wait for a core like any other.
+constexpr std::uint8_t kAckTimeout = 17;
+constexpr std::uint8_t kRetries = 6;  // 7 is the most, but rxe takes that for "for ever"
 // 7 stands for "for ever". The peer's process may be slow to post receives, which is no fault;
 // credits of the endpoints make it rare.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;

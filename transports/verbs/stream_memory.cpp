@@ -1,17 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// One memory file for both rings: shared memory, so that a fork of the process changes nothing.
+// One memory file for all of it: shared memory, so that a fork of the process changes nothing.
 #include "verbs/stream_memory.h"
 
 #include "base/shared_memory.h"
 
+#include <cstring>
+
 namespace hccl::verbs {
+namespace {
+
+constexpr std::size_t kNotesBytes = std::size_t{64} << 10;  // a page, however large pages are
+static_assert(kInvitationPlaces * sizeof(Invitation) <= kNotesBytes);
+
+}  // namespace
 
 StreamMemory::StreamMemory(Device& device) {
-  const FileDescriptor file = create_memory_file("hccl-verbs", 2 * kRingBytes);
+  const FileDescriptor file = create_memory_file("hccl-verbs", 2 * kRingBytes + kNotesBytes);
   incoming_ = MirroredMapping(file, 0, kRingBytes);
   outgoing_ = MirroredMapping(file, kRingBytes, kRingBytes);
+  notes_ = MirroredMapping(file, 2 * kRingBytes, kNotesBytes);
   registered_in_ = device.register_memory({incoming_.data(), kRingBytes}, true);
   registered_out_ = device.register_memory({outgoing_.data(), kRingBytes}, false);
+  registered_notes_ =
+      device.register_memory({notes_.data(), kInvitationPlaces * sizeof(Invitation)}, true);
+}
+
+Invitation StreamMemory::invitation(std::uint32_t number) const {
+  Invitation invitation;
+  std::memcpy(&invitation, notes_.data() + number % kInvitationPlaces * sizeof(Invitation),
+              sizeof(invitation));
+  return invitation;
 }
 
 }  // namespace hccl::verbs

@@ -20,18 +20,12 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// What the receiver learns of at a time: large enough that the device is busy meanwhile, small
-// enough that it can fold one while the next is on its way.
-constexpr std::size_t kSlice = std::size_t{32} << 10;
 // Room for less is not worth waking up for.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 64;  // between looks after the peer
 constexpr std::uint32_t kInlineBytes = 128;
-// Writes of data are at most so many without credit; credits have places of their own, and so has
-// the last write of all. Those that the device has not told of yet take places, too.
-constexpr std::uint32_t kPlacesForCredits = 2 * kMostCredits;
-constexpr QueuePair::Depths kDepths{.writes = 2 * kMostMessages + kPlacesForCredits,
-                                    .arrivals = kMostMessages + kMostCredits,
+constexpr QueuePair::Depths kDepths{.writes = 2 * kMostMessages + kPlacesForOthers,
+                                    .arrivals = kMostMessages + kMostCredits + kMostInvitations,
                                     .inline_bytes = kInlineBytes};
 constexpr std::chrono::seconds kLongestSleep{1};
 constexpr std::chrono::seconds kLongestDrain{2};
@@ -40,12 +34,15 @@ constexpr std::byte kReady{0x52};
 }  // namespace
 
 VerbsEndpoint::VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
-                             std::shared_ptr<Device> device, const transport::Limits& limits)
+                             std::shared_ptr<Device> device,
+                             std::shared_ptr<RegistrationCache> cache,
+                             const transport::Limits& limits)
     : Endpoint(peer, "verbs"),
       own_(own),
       limits_(limits),
       connecting_(std::move(connecting)),
-      device_(std::move(device)) {}
+      device_(std::move(device)),
+      cache_(std::move(cache)) {}
 
 VerbsEndpoint::~VerbsEndpoint() {
   if (stage_ == Stage::streaming && lost_.empty())
@@ -93,8 +90,10 @@ void VerbsEndpoint::introduce() {
                                 .first_packet = pair_->first_packet(),
                                 .gid = device_->port().gid.bytes,
                                 .mtu = device_->port().mtu,
-                                .ring_address = memory_->address(),
-                                .ring_key = memory_->key_for_peer()}));
+                                .ring_address = memory_->ring_address(),
+                                .ring_key = memory_->ring_key(),
+                                .notes_address = memory_->notes_address(),
+                                .notes_key = memory_->notes_key()}));
   stage_ = Stage::introducing;
 }
 
@@ -110,7 +109,10 @@ void VerbsEndpoint::meet(const Facts& peer_facts) {
                               .own_gid = to_text(port.gid.bytes),
                               .peer_gid = to_text(peer_facts.gid),
                               .mtu = std::min(port.mtu, peer_facts.mtu)});
-  ring_ = {peer_facts.ring_address, peer_facts.ring_key};
+  const QueuePair::Target ring{peer_facts.ring_address, peer_facts.ring_key};
+  const QueuePair::Target notes{peer_facts.notes_address, peer_facts.notes_key};
+  send_.emplace(*pair_, *memory_, *cache_, ring);
+  receive_.emplace(*pair_, *memory_, *cache_, ring, notes);
   introduction_.send({&kReady, 1});
   stage_ = Stage::readying;
 }
@@ -144,8 +146,9 @@ void VerbsEndpoint::look_after_idle_peer() {
 // Takes what has come; throws where the pair has failed.
 void VerbsEndpoint::progress() {
   for (const std::uint32_t immediate : pair_->poll()) take(immediate);
+  send_->settle();
   const PairFailure& failure = pair_->failure();
-  if (failure.text.empty()) return tell_credit();
+  if (failure.text.empty()) return receive_->tell_credit();
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
   look_after_peer();  // that its process has ended says more
   const Trouble trouble = device_->look_after();
@@ -154,42 +157,22 @@ void VerbsEndpoint::progress() {
 }
 
 void VerbsEndpoint::take(std::uint32_t immediate) {
-  const auto message = decode(immediate);
-  const bool fits = message && (message->kind == Message::Kind::data ? in_.arrive(*message)
-                                                                     : out_.credit(*message));
+  const Message message = decode(immediate);
+  bool fits = true;
+  switch (message.kind) {
+    case Message::Kind::data:
+    case Message::Kind::direct:
+      fits = receive_->arrive(message);
+      break;
+    case Message::Kind::credit:
+      fits = send_->credit(message);
+      break;
+    case Message::Kind::invitation:
+      send_->invited();
+  }
   if (fits) return;
   throw Error(hcclInternalError, text("rank ", peer(), " has written what rank ", own_,
                                       " has no room for; use one version on all ranks"));
-}
-
-void VerbsEndpoint::tell_credit() {
-  if (!in_.credit_due() || pair_->free_writes() < 2) return;
-  pair_->write({}, 0, ring_, encode(in_.take_credit()));
-}
-
-std::size_t VerbsEndpoint::room() const {
-  if (pair_->free_writes() <= kPlacesForCredits) return 0;
-  const std::size_t room = out_.room();
-  return room > unwritten_ ? room - unwritten_ : 0;
-}
-
-// As much as fits into one write.
-std::size_t VerbsEndpoint::copy_out(std::span<const std::byte> bytes) {
-  const std::span<std::byte> place = memory_->outgoing(out_.sent() + unwritten_);
-  const std::size_t count = std::min({bytes.size(), room(), place.size(), kSlice - unwritten_});
-  std::copy_n(bytes.begin(), count, place.begin());
-  unwritten_ += count;
-  return count;
-}
-
-void VerbsEndpoint::write_out() {
-  if (unwritten_ == 0) return;
-  const std::uint64_t at = out_.sent() % kRingBytes;
-  const std::span<const std::byte> bytes = memory_->outgoing(at).first(unwritten_);
-  pair_->write(bytes, memory_->key_for_sending(), {ring_.address + at, ring_.key},
-               encode({Message::Kind::data, static_cast<std::uint32_t>(unwritten_), 0}));
-  out_.send(unwritten_);
-  unwritten_ = 0;
 }
 
 std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
@@ -197,50 +180,52 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
   if (!establish()) return 0;
   progress();
   throw_if_lost();
-  std::size_t offered = 0;
-  std::size_t taken = 0;
-  for (auto part : parts) {
-    offered += part.size();
-    while (!part.empty()) {
-      const std::size_t count = copy_out(part);
-      const bool at_end = (out_.sent() + unwritten_) % kRingBytes == 0;
-      if (at_end || unwritten_ == kSlice) write_out();
-      if (count == 0) break;
-      part = part.subspan(count);
-      taken += count;
-    }
-    if (!part.empty()) break;
-  }
-  write_out();
-  if (taken == 0 && offered > 0) {
+  const std::size_t taken = send_->send(parts);
+  const auto empty = [](const auto& part) { return part.empty(); };
+  if (taken == 0 && !std::ranges::all_of(parts, empty)) {
     look_after_idle_peer();
     throw_if_lost();
   }
   return count_sent(taken);
 }
 
+bool VerbsEndpoint::flushed() {
+  if (!send_ || send_->flushed()) return true;
+  progress();
+  throw_if_lost();
+  return send_->flushed();
+}
+
+// Progress, and a look after a peer that has nothing to say.
+void VerbsEndpoint::listen() {
+  if (!lost_.empty()) return;
+  progress();
+  if (receive_->has_more()) return;
+  look_after_idle_peer();
+  if (!lost_.empty()) progress();  // it may have come just before the end
+}
+
 std::span<const std::byte> VerbsEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
-  if (in_.arrived() < most && lost_.empty()) {
-    progress();
-    if (in_.arrived() <= in_.lent()) {
-      look_after_idle_peer();
-      if (!lost_.empty()) progress();  // it may have come just before the end
-    }
-  }
-  const std::size_t count = std::min(most, in_.arrived());
-  if (count <= in_.lent() && count < most) throw_if_lost();
-  in_.lend(count);
-  return {memory_->incoming(in_.position()), count};
+  if (receive_->held() < most) listen();
+  const std::size_t known = receive_->lent();
+  const auto view = receive_->lend(most);
+  if (view.size() <= known && view.size() < most) throw_if_lost();
+  return view;
 }
 
 void VerbsEndpoint::release(std::size_t count) {
-  count_received(in_.release(count));
-  if (lost_.empty()) tell_credit();
+  if (!receive_) return;
+  count_received(receive_->release(count));
+  if (lost_.empty()) receive_->tell_credit();
 }
 
 std::size_t VerbsEndpoint::try_receive_into(std::span<std::byte> destination) {
-  return copy_lent(destination, kSlice);
+  if (!establish()) return 0;
+  if (!receive_->has_more() && !destination.empty()) listen();
+  const std::size_t count = receive_->take(destination);
+  if (count == 0 && !destination.empty()) throw_if_lost();
+  return count_received(count);
 }
 
 bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
@@ -258,8 +243,9 @@ bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
                                       "; see the kernel's log"));
   }
   progress();
-  if (!lost_.empty() || (interest.readable && in_.arrived() > in_.lent()) ||
-      (interest.writable && room() >= kWorthwhileRoom))
+  if (!lost_.empty() || (interest.readable && receive_->has_more()) ||
+      (interest.writable && send_->room() >= kWorthwhileRoom) ||
+      (interest.flushed && send_->flushed()))
     return false;
   plan.descriptors.push_back({pair_->descriptor(), POLLIN, 0});
   return true;
@@ -269,6 +255,14 @@ void VerbsEndpoint::end_sleep() noexcept {
   if (stage_ != Stage::streaming) return;
   pair_->take_rings();
   look_after_peer();
+}
+
+void VerbsEndpoint::cut() noexcept {
+  lose("the stream was cut when a call had failed; see what failed first");
+  if (!pair_) return;
+  pair_->cut();
+  shutdown(socket_.get(), SHUT_RDWR);  // the peer need not find out by retries
+  if (send_) send_->abandon();
 }
 
 }  // namespace hccl::verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream through a queue pair: what is sent is written to a ring in the peer's memory, with its
-// length beside it. The TCP connection over which the two ends have met stays open: its end is the
-// peer's, and its keep-alive notices a link that is cut while nothing is sent.
+// A stream through a queue pair: how it begins, sleeps and ends. What moves the bytes is
+// send_side.h and receive_side.h. The TCP connection over which the two ends have met stays open:
+// its end is the peer's, and its keep-alive notices a link that is cut while nothing is sent.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -11,8 +11,10 @@
 #include "verbs/device.h"
 #include "verbs/introduction.h"
 #include "verbs/queue_pair.h"
+#include "verbs/receive_side.h"
+#include "verbs/registration_cache.h"
+#include "verbs/send_side.h"
 #include "verbs/stream_memory.h"
-#include "verbs/windows.h"
 
 #include <memory>
 #include <optional>
@@ -24,19 +26,21 @@ class VerbsEndpoint final : public transport::Endpoint {
  public:
   // `own`: this rank.
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
-                std::shared_ptr<Device> device, const transport::Limits& limits);
+                std::shared_ptr<Device> device, std::shared_ptr<RegistrationCache> cache,
+                const transport::Limits& limits);
   // Waits, for a short time, until the peer has what was sent.
   ~VerbsEndpoint() override;
 
   [[nodiscard]] std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) override;
-  [[nodiscard]] bool flushed() override { return true; }
+  [[nodiscard]] bool flushed() override;
   [[nodiscard]] std::span<const std::byte> try_receive(std::size_t most) override;
   void release(std::size_t count) override;
   [[nodiscard]] std::size_t view_limit() const override { return kRingBytes / 2; }
   [[nodiscard]] std::size_t try_receive_into(std::span<std::byte> destination) override;
   [[nodiscard]] bool begin_sleep(transport::Interest interest, transport::SleepPlan& plan) override;
   void end_sleep() noexcept override;
+  void cut() noexcept override;
   [[nodiscard]] bool connected() const override { return stage_ == Stage::streaming; }
 
  private:
@@ -47,10 +51,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   void meet(const Facts& peer);
   void progress();
   void take(std::uint32_t immediate);
-  void tell_credit();
-  [[nodiscard]] std::size_t room() const;
-  [[nodiscard]] std::size_t copy_out(std::span<const std::byte> bytes);
-  void write_out();
+  void listen();
   void look_after_peer() noexcept;
   void look_after_idle_peer();
   void lose(const std::string& what) noexcept;
@@ -60,17 +61,16 @@ class VerbsEndpoint final : public transport::Endpoint {
   transport::Limits limits_;
   std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
   std::shared_ptr<Device> device_;
+  std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;
   Stage stage_ = Stage::connecting;
   Introduction introduction_;
   std::unique_ptr<StreamMemory> memory_;
   std::unique_ptr<QueuePair> pair_;  // ends before the memory
-  QueuePair::Target ring_;           // the peer's
-  SendWindow out_;
-  ReceiveWindow in_;
-  std::size_t unwritten_ = 0;  // copied out behind out_.sent()
-  std::uint32_t idle_ = 0;     // calls that moved nothing
-  std::string lost_;           // what has happened; empty while all is well
+  std::optional<SendSide> send_;     // from when the peer is known
+  std::optional<ReceiveSide> receive_;
+  std::uint32_t idle_ = 0;  // calls that moved nothing
+  std::string lost_;        // what has happened; empty while all is well
 };
 
 }  // namespace hccl::verbs

@@ -34,7 +34,8 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       own_(settings.membership),
       limits_(settings.limits),
       remarks_(std::move(choice.remarks)),
-      device_(Device::open(library, choice.usable.front())) {
+      device_(Device::open(library, choice.usable.front())),
+      cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
   // That memory may be locked is better known now, when there may be another way.
   static_cast<void>(StreamMemory(*device_));
@@ -87,7 +88,8 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer, transport::C
         std::vector<transport::Target>{{to_socket_address(address), address.to_text()}}, own_, key,
         limits_, transport::keep_alive);
   }
-  return std::make_unique<VerbsEndpoint>(own_.rank, peer, std::move(connecting), device_, limits_);
+  return std::make_unique<VerbsEndpoint>(own_.rank, peer, std::move(connecting), device_, cache_,
+                                         limits_);
 }
 
 transport::Made make_transport(const transport::Settings& settings) {

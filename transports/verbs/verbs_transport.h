@@ -6,6 +6,7 @@
 #include "transport/registry.h"
 #include "verbs/device.h"
 #include "verbs/offer.h"
+#include "verbs/registration_cache.h"
 
 #include <memory>
 #include <span>
@@ -24,6 +25,9 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
       int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+  [[nodiscard]] bool learns() const override { return true; }
+  void learn(const transport::Region& region) override { cache_->learn(region); }
+  void invalidate(const transport::Region& region) override { cache_->invalidate(region); }
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
 
  private:
@@ -33,6 +37,7 @@ class VerbsTransport final : public transport::Transport {
   transport::Limits limits_;
   std::vector<std::string> remarks_;
   std::shared_ptr<Device> device_;
+  std::shared_ptr<RegistrationCache> cache_;
   Offer offer_;
   Bytes address_;
   std::shared_ptr<transport::Listener> listener_;

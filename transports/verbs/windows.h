@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write how much: the positions in a stream that its two ends keep. A ring at the receiver
-// holds what has come and is not released; a message needs a receive request there, too. Both come
-// back as credit, told in large pieces.
+// Who may write how much. A ring at the receiver holds what has come through it and is not
+// released; every message needs a receive request there, too. Both come back as credit, told in
+// large pieces.
 #pragma once
 
 #include "verbs/message.h"
@@ -27,15 +27,17 @@ static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMo
 // Of the end that writes.
 class SendWindow {
  public:
+  // Bytes that went through the ring.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
-  // The bytes that may be written in one message now.
   [[nodiscard]] std::size_t room() const {
-    return messages_ == kMostMessages ? 0 : kRingBytes - static_cast<std::size_t>(sent_ - taken_);
+    return kRingBytes - static_cast<std::size_t>(sent_ - taken_);
   }
-  void send(std::size_t bytes) {
+  [[nodiscard]] bool may_send() const { return messages_ < kMostMessages; }
+  void send_through_ring(std::size_t bytes) {
     sent_ += bytes;
     ++messages_;
   }
+  void send_straight() { ++messages_; }
   // False if the peer says that it has taken more than there was.
   [[nodiscard]] bool credit(const Message& credit) {
     if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
@@ -53,20 +55,20 @@ class SendWindow {
 // Of the end that reads.
 class ReceiveWindow {
  public:
-  // False if the peer has written more than it may.
-  [[nodiscard]] bool arrive(const Message& data) {
-    if (data.bytes > kRingBytes - static_cast<std::size_t>(arrived_ - told_) ||
+  // A message with so many bytes through the ring; false if the peer has written more than it may.
+  [[nodiscard]] bool arrive(std::size_t bytes) {
+    if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - told_) ||
         messages_ == kMostMessages)
       return false;
-    arrived_ += data.bytes;
+    arrived_ += bytes;
     ++messages_;
     return true;
   }
-  [[nodiscard]] std::uint64_t position() const { return released_; }
-  // From the first unreleased byte on.
-  [[nodiscard]] std::size_t arrived() const {
-    return static_cast<std::size_t>(arrived_ - released_);
-  }
+  // Of all that went through the ring, since the beginning.
+  [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
+  [[nodiscard]] std::uint64_t released() const { return released_; }
+  // What has come and is not released.
+  [[nodiscard]] std::size_t held() const { return static_cast<std::size_t>(arrived_ - released_); }
   [[nodiscard]] std::size_t lent() const { return static_cast<std::size_t>(lent_ - released_); }
   void lend(std::size_t count) { lent_ = std::max(lent_, released_ + count); }
   // Returns what was released of the count: no more than is lent.

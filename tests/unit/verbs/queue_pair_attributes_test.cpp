@@ -60,8 +60,8 @@ TEST(QueuePairAttributes, ReadyToSendSetsTheRetries) {
   EXPECT_EQ(change.attributes.qp_state, IBV_QPS_RTS);
   EXPECT_EQ(change.attributes.sq_psn, 0x123456U);
   EXPECT_EQ(change.attributes.max_rd_atomic, 1);
-  EXPECT_EQ(change.attributes.timeout, 18);
-  EXPECT_EQ(change.attributes.retry_cnt, 7);
+  EXPECT_EQ(change.attributes.timeout, kAckTimeout);
+  EXPECT_EQ(change.attributes.retry_cnt, kRetries);
   EXPECT_EQ(change.attributes.rnr_retry, 7);
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/fabric_memory.h"
+
+#include <algorithm>
+
+namespace hccl::comm {
+namespace {
+
+constexpr std::uint64_t kWindow = device::ArenaView::kWindowBytes;
+
+}  // namespace
+
+FabricMemory::FabricMemory(device::Arena& arena,
+                           const std::vector<std::unique_ptr<transport::Transport>>& transports)
+    : arena_(arena), learned_(arena.view()->bytes() / kWindow + 1) {
+  for (const auto& transport : transports) {
+    if (transport->learns()) learning_.push_back(transport.get());
+  }
+  if (!learning_.empty()) arena_.watch(*this);
+}
+
+FabricMemory::~FabricMemory() {
+  if (!learning_.empty()) arena_.unwatch(*this);
+}
+
+void FabricMemory::learn(std::uint64_t address, std::uint64_t bytes) {
+  if (learning_.empty() || bytes == 0 || !device::is_device_address(address)) return;
+  const std::uint64_t begin = arena_.file_offset(address);
+  const std::lock_guard lock(mutex_);
+  device::ArenaView& view = *arena_.view();
+  for (std::uint64_t window = begin / kWindow; window <= (begin + bytes - 1) / kWindow; ++window) {
+    if (learned_[window]) continue;
+    const std::uint64_t offset = window * kWindow;
+    const auto length = static_cast<std::size_t>(std::min(kWindow, view.bytes() - offset));
+    for (transport::Transport* const transport : learning_)
+      transport->learn({view.at(offset), length, view.file().get(), offset});
+    learned_[window] = true;
+  }
+}
+
+void FabricMemory::pages_leave(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
+  for (transport::Transport* const transport : learning_) {
+    transport->invalidate(
+        {nullptr, static_cast<std::size_t>(bytes), arena_.view()->file().get(), file_offset});
+  }
+}
+
+}  // namespace hccl::comm

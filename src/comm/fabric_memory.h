@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the transports know of a device's memory, so that they need not copy it.
+#pragma once
+
+#include "device/arena.h"
+#include "transport/transport.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hccl::comm {
+
+// Any thread.
+class FabricMemory final : public device::PageWatcher {
+ public:
+  // Both outlive it.
+  FabricMemory(device::Arena& arena,
+               const std::vector<std::unique_ptr<transport::Transport>>& transports);
+  ~FabricMemory() override;
+
+  // The windows of device memory that a buffer lies in; of the program's own memory, nothing.
+  void learn(std::uint64_t address, std::uint64_t bytes);
+  void pages_leave(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
+
+ private:
+  device::Arena& arena_;
+  std::vector<transport::Transport*> learning_;
+  std::mutex mutex_;
+  std::vector<bool> learned_;  // by window
+};
+
+}  // namespace hccl::comm

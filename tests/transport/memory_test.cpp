@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams from and to memory that the transport has learned of and may use as it lies there.
+#include "base/shared_memory.h"
+#include "every_way.h"
+
+#include <random>
+
+#include <sys/mman.h>
+
+namespace hccl::test {
+namespace {
+
+// Memory that a transport may read and store to itself. Messages begin and end anywhere in it.
+class SharedBuffer {
+ public:
+  explicit SharedBuffer(transport::Transport& transport)
+      : file_(create_memory_file("hccl-test", kBytes)), mapping_(SharedSegment::map(file_)) {
+    if (transport.learns()) transport.learn({mapping_->data(), kBytes, file_.get(), 0});
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const { return {mapping_->data(), kBytes}; }
+  [[nodiscard]] transport::Region region(std::size_t offset, std::size_t bytes) const {
+    return {mapping_->data() + offset, bytes, file_.get(), offset};
+  }
+
+  static constexpr std::size_t kBytes = std::size_t{9} << 20;  // no whole number of granules
+
+ private:
+  FileDescriptor file_;
+  std::shared_ptr<SharedSegment> mapping_;
+};
+
+void send_all(Endpoint& endpoint, std::span<const std::byte> bytes, WaitSet& wait_set) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+  while (!bytes.empty() || !endpoint.flushed()) {
+    const std::size_t sent = bytes.empty() ? 0 : endpoint.try_send(bytes);
+    bytes = bytes.subspan(sent);
+    if (sent > 0) continue;
+    const WaitSet::Entry entry{&endpoint, {false, !bytes.empty(), bytes.empty()}};
+    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::Outcome::ready, "bytes are sent");
+  }
+}
+
+void receive_all(Endpoint& endpoint, std::span<std::byte> bytes, WaitSet& wait_set) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+  while (!bytes.empty()) {
+    const std::size_t got = endpoint.try_receive_into(bytes);
+    bytes = bytes.subspan(got);
+    if (got > 0) continue;
+    const WaitSet::Entry entry{&endpoint, {true, false}};
+    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::Outcome::ready, "bytes come");
+  }
+}
+
+class Memory : public EveryWay {};
+
+INSTANTIATE_TEST_SUITE_P(All, Memory, testing::ValuesIn(all_ways()), name_of);
+
+TEST_P(Memory, LearnedMemoryIsSentFromAndReceivedInto) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const SharedBuffer buffer(member.transport());
+    const auto endpoint = member.open(1 - world.rank);
+    WaitSet wait_set;
+    std::mt19937_64 random(11);  // the same on both ranks
+    std::vector<std::byte> elsewhere(SharedBuffer::kBytes);
+    for (std::uint64_t round = 0; round < 40; ++round) {
+      const std::size_t size = 1 + random() % (round % 4 == 0 ? 100 : 3'000'000);
+      const std::size_t from = random() % (SharedBuffer::kBytes - size);
+      const std::size_t to = random() % (SharedBuffer::kBytes - size);
+      // Either end may have memory that cannot be registered.
+      const bool sender_learned = random() % 4 != 0;
+      const bool receiver_learned = random() % 4 != 0;
+      if (random() % 4 == 0) world.board->barrier(0, 2);
+      if (static_cast<std::uint64_t>(world.rank) == round % 2) {
+        const auto all = sender_learned ? buffer.bytes() : std::span(elsewhere);
+        const auto bytes = all.subspan(from, size);
+        fill(bytes, round, 0);
+        send_all(*endpoint, bytes, wait_set);
+        std::ranges::fill(bytes, std::byte{0xee});
+        continue;
+      }
+      const auto all = receiver_learned ? buffer.bytes() : std::span(elsewhere);
+      const auto bytes = all.subspan(to, size);
+      std::ranges::fill(all, std::byte{0xdd});
+      receive_all(*endpoint, bytes, wait_set);
+      check_pattern(bytes, round, 0);
+      const auto untouched = [](std::byte byte) { return byte == std::byte{0xdd}; };
+      require(std::ranges::all_of(all.first(to), untouched) &&
+                  std::ranges::all_of(all.subspan(to + size), untouched),
+              "nothing else is stored to");
+    }
+  });
+}
+
+TEST_P(Memory, NewPagesOfLearnedMemoryAreUsed) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const SharedBuffer buffer(member.transport());
+    const auto endpoint = member.open(1 - world.rank);
+    WaitSet wait_set;
+    constexpr std::size_t kSize = std::size_t{1} << 20;
+    for (std::uint64_t round = 0; round < 50; ++round) {
+      const std::size_t at = round % 3 * 700'000 / 4096 * 4096;
+      const auto bytes = buffer.bytes().subspan(at, kSize);
+      if (world.rank == 0) {
+        fill(bytes, round, 0);
+        send_all(*endpoint, bytes, wait_set);
+      } else {
+        receive_all(*endpoint, bytes, wait_set);
+        check_pattern(bytes, round, 0);
+      }
+      // The pages go, as when device memory is freed.
+      member.transport().invalidate(buffer.region(at, kSize));
+      require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are given back");
+    }
+  });
+}
+
+TEST_P(Memory, NothingIsStoredAfterACut) {
+  run(2, [](World& world) {
+    Member member(world, GetParam());
+    const SharedBuffer buffer(member.transport());
+    if (!member.transport().learns()) return;  // nothing is stored but by the receiver's own calls
+    const auto endpoint = member.open(1 - world.rank);
+    connect(*endpoint);
+    if (world.rank == 0) {
+      std::size_t sent = 0;
+      while (sent < (std::size_t{64} << 10))
+        sent += endpoint->try_send(buffer.bytes().first((std::size_t{64} << 10) - sent));
+      world.board->barrier(0, 2);  // the other has begun to receive, and gives up
+      world.board->barrier(0, 2);
+      static_cast<void>(loss_in([&] {
+        static_cast<void>(endpoint->try_send(buffer.bytes().subspan(sent, std::size_t{4} << 20)));
+      }));
+      world.board->barrier(0, 2);
+      return;
+    }
+    std::span<std::byte> rest = buffer.bytes().first(std::size_t{8} << 20);
+    while (rest.size() > (std::size_t{8} << 20) - (std::size_t{64} << 10))
+      rest = rest.subspan(endpoint->try_receive_into(rest));
+    static_cast<void>(endpoint->try_receive_into(rest));
+    world.board->barrier(0, 2);
+    endpoint->cut();
+    std::ranges::fill(buffer.bytes(), std::byte{0x77});
+    world.board->barrier(0, 2);
+    world.board->barrier(0, 2);
+    const auto untouched = [](std::byte byte) { return byte == std::byte{0x77}; };
+    require(std::ranges::all_of(buffer.bytes(), untouched), "the buffer is the program's");
+    static_cast<void>(loss_of(*endpoint));
+  });
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/registration_cache.h"
+
+#include "base/log.h"
+#include "verbs/causes.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace hccl::verbs {
+namespace {
+
+// A process with CAP_IPC_LOCK locks what it wants.
+bool may_exceed_locked_memory_limit() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  if (syscall(SYS_capget, &header, sets.data()) != 0) return false;
+  return (sets[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK)) != 0;
+}
+
+}  // namespace
+
+// A quarter is left to the streams' rings and to others of this user.
+std::uint64_t registration_budget() {
+  const std::uint64_t limit = locked_memory_limit();
+  if (limit == RLIM_INFINITY || may_exceed_locked_memory_limit())
+    return std::numeric_limits<std::uint64_t>::max();
+  return limit / 4 * 3;
+}
+
+void RegistrationCache::learn(const transport::Region& region) {
+  const std::lock_guard lock(mutex_);
+  regions_[region.address] = region;
+}
+
+const transport::Region* RegistrationCache::region_of(const std::byte* address) const {
+  auto after = regions_.upper_bound(address);
+  if (after == regions_.begin()) return nullptr;
+  const transport::Region& region = std::prev(after)->second;
+  return address < region.address + region.bytes ? &region : nullptr;
+}
+
+RegistrationCache::Granule* RegistrationCache::find(const Key& key) {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return &found->second->second;
+}
+
+void RegistrationCache::drop(std::map<Key, Entries::iterator>::iterator found) {
+  registered_ -= found->second->second.bytes;
+  entries_.erase(found->second);
+  by_key_.erase(found);
+}
+
+// The one that has not been used for the longest time, of those that nobody holds.
+bool RegistrationCache::evict_one() {
+  const auto unused = [](const Entry& entry) { return entry.second.registration.use_count() == 1; };
+  const auto found = std::find_if(entries_.rbegin(), entries_.rend(), unused);
+  if (found == entries_.rend()) return false;
+  drop(by_key_.find(found->first));
+  return true;
+}
+
+RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::span<std::byte> memory) {
+  while (registered_ + memory.size() > budget_) {
+    if (!evict_one()) return nullptr;
+  }
+  std::optional<Registration> made = device_->try_register(memory, true);
+  while (!made && evict_one()) made = device_->try_register(memory, true);
+  if (!made) {
+    if (!std::exchange(told_, true)) {
+      log(LogLevel::info, "verbs", "sends and receives go through buffers: ",
+          memlock_advice(memory.size(), errno, device_->port().device));
+    }
+    return nullptr;
+  }
+  entries_.push_front({key, {std::make_shared<Registration>(std::move(*made)), memory.size()}});
+  by_key_[key] = entries_.begin();
+  registered_ += memory.size();
+  return &entries_.front().second;
+}
+
+std::optional<RegistrationCache::Lease> RegistrationCache::lease(
+    std::span<const std::byte> memory) {
+  const std::lock_guard lock(mutex_);
+  const transport::Region* const region = region_of(memory.data());
+  if (region == nullptr) return std::nullopt;
+  const auto in_region = static_cast<std::uint64_t>(memory.data() - region->address);
+  const Key key{region->fd, (region->offset + in_region) / kGranuleBytes};
+  // The granule as far as it lies in the region.
+  const std::uint64_t begin = std::max(key.second * kGranuleBytes, region->offset);
+  const std::uint64_t end =
+      std::min((key.second + 1) * kGranuleBytes, region->offset + region->bytes);
+  Granule* granule = find(key);
+  if (granule == nullptr)
+    granule = add(
+        key, {region->address + (begin - region->offset), static_cast<std::size_t>(end - begin)});
+  if (granule == nullptr) return std::nullopt;
+  const std::uint64_t rest = end - (region->offset + in_region);
+  return Lease{granule->registration,
+               static_cast<std::size_t>(std::min<std::uint64_t>(rest, memory.size()))};
+}
+
+void RegistrationCache::invalidate(const transport::Region& region) {
+  const std::lock_guard lock(mutex_);
+  auto found = by_key_.lower_bound({region.fd, region.offset / kGranuleBytes});
+  while (found != by_key_.end() && found->first.first == region.fd &&
+         found->first.second * kGranuleBytes < region.offset + region.bytes)
+    drop(found++);
+}
+
+std::uint64_t RegistrationCache::registered() const {
+  const std::lock_guard lock(mutex_);
+  return registered_;
+}
+
+}  // namespace hccl::verbs

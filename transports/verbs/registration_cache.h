@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the program that the device may access: registered at first use in granules of 2 MiB,
+// kept for the next, and given up when its pages go or when too much is registered.
+#pragma once
+
+#include "transport/region.h"
+#include "verbs/device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace hccl::verbs {
+
+// What may be registered at all; the limit of locked memory, less what the streams need.
+[[nodiscard]] std::uint64_t registration_budget();
+
+// Any thread.
+class RegistrationCache {
+  struct Granule {
+    std::shared_ptr<Registration> registration;
+    std::uint64_t bytes = 0;
+  };
+
+ public:
+  static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
+
+  explicit RegistrationCache(std::shared_ptr<Device> device,
+                             std::uint64_t budget = registration_budget())
+      : device_(std::move(device)), budget_(budget) {}
+
+  // Registered memory, at least as long as this exists. Its pages are those that were there when
+  // it was registered, whatever becomes of the range.
+  struct Lease {
+    std::shared_ptr<Registration> registration;
+    std::size_t bytes = 0;  // so many from the beginning of what was asked for
+  };
+
+  // Ranges in the region may be registered from now on.
+  void learn(const transport::Region& region);
+  // The pages of the region go: registrations of them serve nobody any more.
+  void invalidate(const transport::Region& region);
+  // The first part of the memory, as far as it lies in one granule; nothing where it may not be
+  // registered or there is no room for it.
+  [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
+
+  // Bytes that are registered and kept.
+  [[nodiscard]] std::uint64_t registered() const;
+
+ private:
+  // A file and the number of the granule in it. What comes first was used last.
+  using Key = std::pair<int, std::uint64_t>;
+  using Entry = std::pair<Key, Granule>;
+  using Entries = std::list<Entry>;
+
+  // All of these with the mutex held.
+  [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
+  [[nodiscard]] Granule* find(const Key& key);
+  [[nodiscard]] Granule* add(const Key& key, std::span<std::byte> memory);
+  [[nodiscard]] bool evict_one();
+  void drop(std::map<Key, Entries::iterator>::iterator found);
+
+  const std::shared_ptr<Device> device_;
+  const std::uint64_t budget_;
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, transport::Region> regions_;  // by address
+  Entries entries_;
+  std::map<Key, Entries::iterator> by_key_;
+  std::uint64_t registered_ = 0;
+  bool told_ = false;  // that there was no room
+};
+
+}  // namespace hccl::verbs
