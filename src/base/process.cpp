@@ -4,7 +4,9 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/file_descriptor.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 #include <array>
@@ -66,6 +68,12 @@ std::string network_identity() {
   struct stat status {};
   const bool found = stat("/proc/self/ns/net", &status) == 0;
   return text("boot ", boot, " net ", found ? status.st_ino : 0);
+}
+
+std::uint64_t network_number() {
+  const std::string identity = network_identity();
+  const Digest digest = sha256(std::as_bytes(std::span(identity)));
+  return WireReader(digest).u64();
 }
 
 std::string box_identity() {

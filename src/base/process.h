@@ -2,6 +2,7 @@
 // What this process is: whether it was forked from one that used the library, its host and its box.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace hccl {
@@ -17,6 +18,8 @@ void install_fork_guard();
 
 // Processes with the same text share a network: a loopback address of one reaches the others.
 [[nodiscard]] std::string network_identity();
+// The same as a number, to be compared with that of others.
+[[nodiscard]] std::uint64_t network_number();
 
 // The box: processes with the same text share devices' module ids and may map each other's memory:
 // uid, then HCCL_NODE_ID or boot id + network namespace.

@@ -96,12 +96,6 @@ AddressChoice choose_addresses(const std::vector<Interface>& interfaces, const s
               "in HCCL_SOCKET_IFNAME");
 }
 
-std::uint64_t own_network() {
-  const std::string identity = network_identity();
-  const Digest digest = sha256(std::as_bytes(std::span(identity)));
-  return WireReader(digest).u64();
-}
-
 Bytes serialize(const Offer& offer) {
   WireWriter writer;
   writer.put_u8(kFormat);

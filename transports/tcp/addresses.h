@@ -43,7 +43,6 @@ struct Offer {
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 
-[[nodiscard]] std::uint64_t own_network();
 [[nodiscard]] Bytes serialize(const Offer& offer);
 [[nodiscard]] std::optional<Offer> parse_offer(std::span<const std::byte> bytes);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "tcp/tcp_endpoint.h"
 #include "transport/dialer.h"
@@ -53,7 +54,7 @@ TcpTransport::TcpTransport(const transport::Settings& settings)
     : Transport("tcp"), own_(settings.membership), limits_(settings.limits) {
   AddressChoice choice = choose_addresses(settings.interfaces, settings.interface_names);
   remarks_ = std::move(choice.remarks);
-  offer_.network = own_network();
+  offer_.network = network_number();
   listener_ = std::make_shared<transport::Listener>(
       listen(choice.offered), own_, limits_,
       transport::Family{.name = "tcp", .describe = describe, .object = nullptr});

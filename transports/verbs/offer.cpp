@@ -13,6 +13,7 @@ constexpr std::uint8_t kFormat = 0x56;  // unlike those of other transports
 Bytes serialize(const Offer& offer) {
   WireWriter writer;
   writer.put_u8(kFormat);
+  writer.put_u64(offer.network);
   writer.put_bytes(std::as_bytes(std::span(offer.gid)));
   writer.put_u16(offer.tcp_port);
   return writer.take();
@@ -22,6 +23,7 @@ std::optional<Offer> parse_offer(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Offer offer;
   const bool known = reader.u8() == kFormat;
+  offer.network = reader.u64();
   const auto gid = reader.array<sizeof(GidBytes)>();
   std::ranges::transform(gid, offer.gid.begin(),
                          [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
@@ -31,13 +33,7 @@ std::optional<Offer> parse_offer(std::span<const std::byte> bytes) {
 }
 
 Address meeting_point(const Offer& offer) {
-  Address address;
-  address.v6 = !is_ipv4(offer.gid);
-  if (address.v6) {
-    address.bytes = offer.gid;
-  } else {
-    std::copy_n(offer.gid.begin() + 12, 4, address.bytes.begin());
-  }
+  Address address = address_of(offer.gid);
   address.port = offer.tcp_port;
   return address;
 }

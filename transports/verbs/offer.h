@@ -14,6 +14,7 @@
 namespace hccl::verbs {
 
 struct Offer {
+  std::uint64_t network = 0;  // where loopback is the same
   GidBytes gid{};
   std::uint16_t tcp_port = 0;
 

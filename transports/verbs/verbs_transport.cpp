@@ -3,6 +3,7 @@
 #include "verbs/verbs_transport.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "transport/dialer.h"
 #include "transport/socket_care.h"
@@ -48,6 +49,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
 }
 
 FileDescriptor VerbsTransport::listen() {
+  offer_.network = network_number();
   offer_.gid = device_->port().gid.bytes;
   const Address address = meeting_point(offer_);
   const SocketAddress where = to_socket_address(address);
@@ -67,7 +69,8 @@ FileDescriptor VerbsTransport::listen() {
 Reach VerbsTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_offer(peer_address);
   if (!theirs) return {false, Cost::network, "its RDMA address is malformed"};
-  const std::string why_not = why_unreachable(offer_.gid, theirs->gid);
+  const std::string why_not =
+      why_unreachable(offer_.gid, theirs->gid, offer_.network == theirs->network);
   return {why_not.empty(), Cost::network, why_not};
 }
 
@@ -100,6 +103,12 @@ transport::Made make_transport(const transport::Settings& settings) {
       list_ports(*library), {settings.ib_devices, settings.ib_gid_index, settings.interface_names},
       settings.interfaces);
   if (choice.usable.empty()) return {nullptr, choice.why_none};
+  const UsablePort& best = choice.usable.front();
+  if (is_link_local(best.gid.bytes)) {
+    return {nullptr,
+            text(best.device, " has no GID but link-local ones, which lead nowhere without ",
+                 "a scope: its interface ", best.gid.interface, " has no address")};
+  }
   return {std::make_unique<VerbsTransport>(settings, *library, std::move(choice)), ""};
 }
 
