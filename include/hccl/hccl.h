@@ -109,7 +109,9 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm);
 hcclResult_t hcclCommAbort(hcclComm_t comm);
 
 // Writes to `asyncError` whether the communicator still works: hcclSuccess, or the code of the
-// first failure. Does not block. hcclInvalidArgument: unknown communicator or null `asyncError`.
+// first failure; or hcclPortDown while this rank's RDMA port has no link, which fails nothing if it
+// comes back before the retries are used up. Does not block. hcclInvalidArgument: unknown
+// communicator or null `asyncError`.
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
 
 // The text that belongs to the error hcclCommGetAsyncError() last reported, or null if there is

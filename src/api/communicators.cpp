@@ -90,7 +90,7 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
     // Another thread was first: with an abort, which this call has served, or with a destroy.
-    if (communicator->async_error() == hcclSuccess) static_cast<void>(find_communicator(comm));
+    if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }
 

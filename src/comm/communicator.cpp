@@ -223,14 +223,21 @@ void Communicator::fail(const char* call) {
   tell_others();
 }
 
-hcclResult_t Communicator::async_error() const {
-  return failed() ? engine_->fault().code() : hcclSuccess;
+hcclResult_t Communicator::async_error() {
+  if (failed()) return engine_->fault().code();
+  return fabric_ ? fabric_->trouble().code : hcclSuccess;
 }
 
 const char* Communicator::async_error_text() {
-  if (!failed()) return nullptr;
-  std::call_once(error_text_once_, [this] { error_text_ = engine_->fault().text(); });
-  return error_text_.c_str();
+  std::string found;
+  if (failed()) {
+    found = engine_->fault().text();
+  } else if (fabric_) {
+    found = fabric_->trouble().text;
+  }
+  if (found.empty()) return nullptr;
+  const std::lock_guard lock(error_texts_mutex_);
+  return error_texts_.insert(std::move(found)).first->c_str();
 }
 
 }  // namespace hccl::comm

@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Throws the communicator's fault if it has one.
   void throw_if_failed() const;
-  // hcclSuccess, or the fault's code.
-  [[nodiscard]] hcclResult_t async_error() const;
-  // The fault's text, null if there is none; lives as long as the communicator.
+  [[nodiscard]] bool failed() const { return engine_ && engine_->fault().raised(); }
+  // The fault's code; else that of what keeps a transport from working now, or hcclSuccess.
+  [[nodiscard]] hcclResult_t async_error();
+  // Its text, null if there is none; lives as long as the communicator.
   [[nodiscard]] const char* async_error_text();
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -125,7 +127,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   StreamLane& lane_of(device::Stream& stream);
   [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
   void forget_stream(std::uint64_t stream_id);
-  [[nodiscard]] bool failed() const { return engine_ && engine_->fault().raised(); }
 
   const hcclUniqueId id_;
   const int size_;
@@ -136,8 +137,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
   std::uint32_t next_ordinal_ = 0;
-  std::once_flag error_text_once_;
-  std::string error_text_;
+  std::mutex error_texts_mutex_;
+  std::set<std::string> error_texts_;  // that the program may still look at
   // Destroyed first: their callbacks use the engine.
   std::mutex link_mutex_;
   std::shared_ptr<bootstrap::ControlLink> link_;  // null where all ranks are on one node

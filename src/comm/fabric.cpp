@@ -146,6 +146,16 @@ std::string Fabric::transport_to(int rank) const {
   return way.transport == nullptr ? "itself" : way.transport->name();
 }
 
+transport::Trouble Fabric::trouble() const {
+  for (const auto& transport : transports_) {
+    const auto leads = [&](const Way& way) { return way.transport == transport.get(); };
+    if (std::ranges::none_of(ways_, leads)) continue;
+    if (transport::Trouble trouble = transport->trouble(); trouble.code != hcclSuccess)
+      return trouble;
+  }
+  return {};
+}
+
 std::string Fabric::transports() const {
   std::string names;
   for (const auto& transport : transports_) {

@@ -83,6 +83,8 @@ class Fabric {
   // The name of the transport to another rank, or to all, each once: "shm+tcp".
   [[nodiscard]] std::string transport_to(int rank) const;
   [[nodiscard]] std::string transports() const;
+  // What keeps a transport that leads to some rank from working now. Does not block.
+  [[nodiscard]] transport::Trouble trouble() const;
   [[nodiscard]] Traffic& traffic() { return traffic_; }
   [[nodiscard]] Inquiries& inquiries() { return inquiries_; }
   // True once in the life of the communicator.

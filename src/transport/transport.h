@@ -68,6 +68,12 @@ struct Reach {
   std::string why_not;  // a clause, where it is not possible
 };
 
+// What keeps a transport from working now, though it may come back.
+struct Trouble {
+  hcclResult_t code = hcclSuccess;  // there is none
+  std::string text;
+};
+
 constexpr std::size_t kMostAddressBytes = 256;
 
 // Belongs to one rank of one communicator. Any thread may call it. Its endpoints may outlive it;
@@ -98,6 +104,8 @@ class Transport {
   // The pages of the region, known by its file and offset, are about to be given back: nothing is
   // on its way from or to them.
   virtual void invalidate(const Region& /*region*/) {}
+  // Does not block.
+  [[nodiscard]] virtual Trouble trouble() { return {}; }
   // One line for each thing that was chosen or rejected, and why; for people.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
 

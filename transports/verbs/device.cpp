@@ -66,16 +66,15 @@ void Device::note(const ibv_async_event& event) {
   const bool of_port =
       event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;
   if (of_port && event.element.port_num != port_.number) return;
-  if (trouble_.kind == Trouble::Kind::device_gone) return;
+  if (trouble_.code == hcclSystemError) return;  // the device has gone, and nothing comes back
   if (event.event_type == IBV_EVENT_PORT_ACTIVE) trouble_ = {};
   const Severity severity = severity_of(event.event_type);
   if (severity != Severity::port_down && severity != Severity::device_gone) return;
-  trouble_ = {
-      severity == Severity::port_down ? Trouble::Kind::port_down : Trouble::Kind::device_gone,
-      describe_event(event.event_type, port_.device, port_.number)};
+  trouble_ = {severity == Severity::port_down ? hcclPortDown : hcclSystemError,
+              describe_event(event.event_type, port_.device, port_.number)};
 }
 
-Trouble Device::look_after() {
+transport::Trouble Device::look_after() {
   const std::lock_guard lock(mutex_);
   ibv_async_event event{};
   while (library_.get_async_event(context_, &event) == 0) {

@@ -3,6 +3,7 @@
 // unasked.
 #pragma once
 
+#include "transport/transport.h"
 #include "verbs/port_choice.h"
 #include "verbs/verbs_library.h"
 
@@ -46,14 +47,6 @@ class Registration {
   ibv_mr* region_ = nullptr;
 };
 
-// What keeps a device from working.
-struct Trouble {
-  enum class Kind : std::uint8_t { none, port_down, device_gone };
-
-  Kind kind = Kind::none;
-  std::string text;
-};
-
 // Shared by a transport and its endpoints. Any thread.
 class Device : public std::enable_shared_from_this<Device> {
  public:
@@ -78,7 +71,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // Becomes readable when the device has something to say.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
   // Takes what it has said; what keeps it from working now.
-  [[nodiscard]] Trouble look_after();
+  [[nodiscard]] transport::Trouble look_after();
 
  private:
   Device(const VerbsLibrary& library, UsablePort port)
@@ -91,7 +84,7 @@ class Device : public std::enable_shared_from_this<Device> {
   ibv_context* context_ = nullptr;
   ibv_pd* domain_ = nullptr;
   std::mutex mutex_;
-  Trouble trouble_;
+  transport::Trouble trouble_;
 };
 
 }  // namespace hccl::verbs

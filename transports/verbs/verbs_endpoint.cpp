@@ -151,8 +151,8 @@ void VerbsEndpoint::progress() {
   if (failure.text.empty()) return receive_->tell_credit();
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
   look_after_peer();  // that its process has ended says more
-  const Trouble trouble = device_->look_after();
-  if (trouble.kind != Trouble::Kind::none) throw Error(hcclPortDown, trouble.text);
+  const transport::Trouble trouble = device_->look_after();
+  if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   lose(failure.text);
 }
 

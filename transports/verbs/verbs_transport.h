@@ -28,6 +28,7 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] bool learns() const override { return true; }
   void learn(const transport::Region& region) override { cache_->learn(region); }
   void invalidate(const transport::Region& region) override { cache_->invalidate(region); }
+  [[nodiscard]] transport::Trouble trouble() override { return device_->look_after(); }
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
 
  private:
