@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of two on nodes of their own, for the race over RoCE (roce.py); the other is started
+// alike. RANK and HCCL_COMM_ID tell who and where.
+//   hccl_pair ping_pong|exchange|all_reduce BYTES CALLS
+// A call of ping_pong is a message there and one back, of exchange one each way at once. Rank 0
+// prints the microseconds of a call: the median and the mean.
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void check(int status, const char* call) {
+  if (status == 0) return;
+  const char* const text = hcclGetLastErrorMessage();
+  std::fprintf(stderr, "hccl_pair: %s: %d: %s\n", call, status, text != nullptr ? text : "no text");
+  std::exit(1);
+}
+
+struct Rank {
+  explicit Rank(std::size_t bytes) : number(std::atoi(std::getenv("RANK"))) {
+    check(synInitialize(), "synInitialize");
+    check(synDeviceAcquireByDeviceType(&device, synDeviceGaudi2), "synDeviceAcquireByDeviceType");
+    check(synStreamCreateGeneric(&stream, device, 0), "synStreamCreateGeneric");
+    check(synDeviceMalloc(device, bytes, 0, 0, &send), "synDeviceMalloc");
+    check(synDeviceMalloc(device, bytes, 0, 0, &recv), "synDeviceMalloc");
+    check(synMemsetD8Async(send, 1, bytes, stream), "synMemsetD8Async");
+    check(synMemsetD8Async(recv, 1, bytes, stream), "synMemsetD8Async");
+    hcclUniqueId id{};
+    if (number == 0) check(hcclGetUniqueId(&id), "hcclGetUniqueId");
+    check(hcclCommInitRank(&comm, 2, id, number), "hcclCommInitRank");
+  }
+  ~Rank() {
+    hcclCommDestroy(comm);
+    synStreamDestroy(stream);
+    synDeviceRelease(device);
+    synDestroy();
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the API takes device addresses as pointers
+  static void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+  void post(std::size_t bytes) const {
+    check(hcclSend(pointer(send), bytes, hcclUint8, 1 - number, comm, stream), "hcclSend");
+  }
+  void take(std::size_t bytes) const {
+    check(hcclRecv(pointer(recv), bytes, hcclUint8, 1 - number, comm, stream), "hcclRecv");
+  }
+
+  void call(const std::string& what, std::size_t bytes) const {
+    if (what == "all_reduce") {
+      check(hcclAllReduce(pointer(send), pointer(recv), bytes / sizeof(float), hcclFloat32, hcclSum,
+                          comm, stream),
+            "hcclAllReduce");
+    } else if (what == "exchange") {
+      check(hcclGroupStart(), "hcclGroupStart");
+      post(bytes);
+      take(bytes);
+      check(hcclGroupEnd(), "hcclGroupEnd");
+    } else if (number == 0) {
+      post(bytes);
+      take(bytes);
+    } else {
+      take(bytes);
+      post(bytes);
+    }
+    check(synStreamSynchronize(stream), "synStreamSynchronize");
+  }
+
+  const int number;
+  synDeviceId device = 0;
+  synStreamHandle stream = nullptr;
+  std::uint64_t send = 0;
+  std::uint64_t recv = 0;
+  hcclComm_t comm = nullptr;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4 || std::getenv("RANK") == nullptr) {
+    std::fprintf(stderr, "usage: RANK=0|1 hccl_pair ping_pong|exchange|all_reduce BYTES CALLS\n");
+    return 2;
+  }
+  const std::string what = argv[1];
+  const std::size_t bytes = std::strtoull(argv[2], nullptr, 10);
+  const std::size_t calls = std::strtoull(argv[3], nullptr, 10);
+  const Rank rank(std::max<std::size_t>(bytes, 8));
+  for (std::size_t i = 0; i < calls / 10 + 2; ++i) rank.call(what, bytes);
+  std::vector<double> microseconds(calls);
+  for (double& sample : microseconds) {
+    const auto begin = Clock::now();
+    rank.call(what, bytes);
+    sample = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  }
+  std::ranges::sort(microseconds);
+  const double sum = std::accumulate(microseconds.begin(), microseconds.end(), 0.0);
+  if (rank.number == 0)
+    std::printf("%.3f %.3f\n", microseconds[calls / 2], sum / static_cast<double>(calls));
+  return 0;
+}
