@@ -190,7 +190,8 @@ std::string memlock_advice(std::size_t bytes, int error_number, const std::strin
                                    system_error_text(error_number));
   if (error_number == ENOMEM && limit != RLIM_INFINITY) {
     return text(failure, "; the limit of locked memory is ", size_text(limit),
-                ": raise `ulimit -l` (of a container: --ulimit memlock=-1)");
+                ": raise `ulimit -l` (of a container: --ulimit memlock=-1), or do without RoCE: "
+                "HCCL_IB_DISABLE=1");
   }
   if (error_number == ENOMEM) {
     return text(failure,

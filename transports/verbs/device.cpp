@@ -55,13 +55,6 @@ std::optional<Registration> Device::try_register(std::span<std::byte> memory, bo
   return Registration(shared_from_this(), region);
 }
 
-Registration Device::register_memory(std::span<std::byte> memory, bool remote) {
-  auto registration = try_register(memory, remote);
-  if (!registration)
-    throw Error(hcclSystemError, memlock_advice(memory.size(), errno, port_.device));
-  return std::move(*registration);
-}
-
 void Device::note(const ibv_async_event& event) {
   const bool of_port =
       event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;

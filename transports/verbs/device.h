@@ -62,10 +62,8 @@ class Device : public std::enable_shared_from_this<Device> {
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
   [[nodiscard]] const UsablePort& port() const { return port_; }
 
-  // For local access, and for writes of peers if `remote`. Throws Error(hcclSystemError) that says
-  // which limit to raise.
-  [[nodiscard]] Registration register_memory(std::span<std::byte> memory, bool remote);
-  // The same; nothing where it cannot be, and errno tells why.
+  // For local access, and for writes of peers if `remote`. Nothing where it cannot be, and errno
+  // tells why.
   [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
   // Becomes readable when the device has something to say.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs/registration_cache.h"
 
+#include "base/error.h"
 #include "base/log.h"
 #include "verbs/causes.h"
 
@@ -69,12 +70,26 @@ bool RegistrationCache::evict_one() {
   return true;
 }
 
+// Others of this process may have locked memory, so the budget alone does not tell.
+std::optional<Registration> RegistrationCache::register_somehow(std::span<std::byte> memory,
+                                                                bool remote) {
+  std::optional<Registration> made = device_->try_register(memory, remote);
+  while (!made && evict_one()) made = device_->try_register(memory, remote);
+  return made;
+}
+
+Registration RegistrationCache::register_always(std::span<std::byte> memory, bool remote) {
+  const std::lock_guard lock(mutex_);
+  auto made = register_somehow(memory, remote);
+  if (made) return std::move(*made);
+  throw Error(hcclSystemError, memlock_advice(memory.size(), errno, device_->port().device));
+}
+
 RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::span<std::byte> memory) {
   while (registered_ + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
-  std::optional<Registration> made = device_->try_register(memory, true);
-  while (!made && evict_one()) made = device_->try_register(memory, true);
+  std::optional<Registration> made = register_somehow(memory, true);
   if (!made) {
     if (!std::exchange(told_, true)) {
       log(LogLevel::info, "verbs", "sends and receives go through buffers: ",

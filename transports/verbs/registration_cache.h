@@ -50,6 +50,10 @@ class RegistrationCache {
   // registered or there is no room for it.
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
+  // Memory of the streams' own, for which what is kept must give way. Throws
+  // Error(hcclSystemError) that says which limit to raise.
+  [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
+
   // Bytes that are registered and kept.
   [[nodiscard]] std::uint64_t registered() const;
 
@@ -62,6 +66,8 @@ class RegistrationCache {
   // All of these with the mutex held.
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
+  [[nodiscard]] std::optional<Registration> register_somehow(std::span<std::byte> memory,
+                                                             bool remote);
   [[nodiscard]] Granule* add(const Key& key, std::span<std::byte> memory);
   [[nodiscard]] bool evict_one();
   void drop(std::map<Key, Entries::iterator>::iterator found);

@@ -14,15 +14,15 @@ static_assert(kInvitationPlaces * sizeof(Invitation) <= kNotesBytes);
 
 }  // namespace
 
-StreamMemory::StreamMemory(Device& device) {
+StreamMemory::StreamMemory(RegistrationCache& cache) {
   const FileDescriptor file = create_memory_file("hccl-verbs", 2 * kRingBytes + kNotesBytes);
   incoming_ = MirroredMapping(file, 0, kRingBytes);
   outgoing_ = MirroredMapping(file, kRingBytes, kRingBytes);
   notes_ = MirroredMapping(file, 2 * kRingBytes, kNotesBytes);
-  registered_in_ = device.register_memory({incoming_.data(), kRingBytes}, true);
-  registered_out_ = device.register_memory({outgoing_.data(), kRingBytes}, false);
+  registered_in_ = cache.register_always({incoming_.data(), kRingBytes}, true);
+  registered_out_ = cache.register_always({outgoing_.data(), kRingBytes}, false);
   registered_notes_ =
-      device.register_memory({notes_.data(), kInvitationPlaces * sizeof(Invitation)}, true);
+      cache.register_always({notes_.data(), kInvitationPlaces * sizeof(Invitation)}, true);
 }
 
 Invitation StreamMemory::invitation(std::uint32_t number) const {

@@ -7,6 +7,7 @@
 #include "base/mirrored_mapping.h"
 #include "verbs/device.h"
 #include "verbs/invitation.h"
+#include "verbs/registration_cache.h"
 #include "verbs/windows.h"
 
 #include <cstddef>
@@ -18,7 +19,7 @@ namespace hccl::verbs {
 class StreamMemory {
  public:
   // Throws Error.
-  explicit StreamMemory(Device& device);
+  explicit StreamMemory(RegistrationCache& cache);
 
   // Where the byte at a position of what came through the ring lies; kRingBytes from there on are
   // its successors.

@@ -22,7 +22,7 @@ using transport::SleepPlan;
 
 // Room for less is not worth waking up for.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
-constexpr std::uint32_t kIdleCalls = 64;  // between looks after the peer
+constexpr std::uint32_t kIdleCalls = 256;  // between looks after the peer
 constexpr std::uint32_t kInlineBytes = 128;
 constexpr QueuePair::Depths kDepths{.writes = 2 * kMostMessages + kPlacesForOthers,
                                     .arrivals = kMostMessages + kMostCredits + kMostInvitations,
@@ -65,7 +65,7 @@ bool VerbsEndpoint::establish() {
     const Outcome outcome = introduction_.poll(socket_.get(), awaited);
     if (outcome == Outcome::waiting) return false;
     if (outcome == Outcome::closed) {
-      lose("has closed its connection or ended");
+      lose("the process has closed its connection or ended; see what that rank says");
       throw_if_lost();
     }
     if (stage_ == Stage::introducing) {
@@ -84,7 +84,7 @@ bool VerbsEndpoint::establish() {
 }
 
 void VerbsEndpoint::introduce() {
-  memory_ = std::make_unique<StreamMemory>(*device_);
+  memory_ = std::make_unique<StreamMemory>(*cache_);
   pair_ = std::make_unique<QueuePair>(device_, kDepths);
   introduction_.send(serialize({.queue_pair = pair_->number(),
                                 .first_packet = pair_->first_packet(),
@@ -198,9 +198,8 @@ bool VerbsEndpoint::flushed() {
 
 // Progress, and a look after a peer that has nothing to say.
 void VerbsEndpoint::listen() {
-  if (!lost_.empty()) return;
-  progress();
-  if (receive_->has_more()) return;
+  progress();  // also of a peer that is lost: there is what it sent before
+  if (receive_->has_more() || !lost_.empty()) return;
   look_after_idle_peer();
   if (!lost_.empty()) progress();  // it may have come just before the end
 }

@@ -39,7 +39,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
   // That memory may be locked is better known now, when there may be another way.
-  static_cast<void>(StreamMemory(*device_));
+  static_cast<void>(StreamMemory(*cache_));
   std::vector<FileDescriptor> sockets;
   sockets.push_back(listen());
   listener_ = std::make_shared<transport::Listener>(

@@ -110,7 +110,8 @@ TEST(Causes, SeveritiesOfEvents) {
 TEST(Causes, ALimitOfLockedMemoryIsNamed) {
   EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
             "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
-            "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1)");
+            "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1), or "
+            "do without RoCE: HCCL_IB_DISABLE=1");
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 8 << 20), "is 8 MiB:"));
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 65537), "is 65537 bytes:"));
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 0), "is 0 bytes:"));
