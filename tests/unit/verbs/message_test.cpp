@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 32 bits of a message: all of them are used, and none says two things.
+#include "verbs/message.h"
+
+#include "verbs/send_side.h"
+#include "verbs/windows.h"
+
+#include <array>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace hccl::verbs {
+namespace {
+
+using Kind = Message::Kind;
+
+constexpr std::array kKinds{Kind::data, Kind::credit, Kind::direct, Kind::invitation};
+
+TEST(Message, EveryKindTravels) {
+  for (const Kind kind : kKinds) {
+    for (const std::uint32_t bytes : {0U, 1U, 4096U, Message::kMostBytes}) {
+      for (const std::uint32_t messages : {0U, 1U, 128U, Message::kMostMessages}) {
+        const Message message{kind, bytes, messages};
+        EXPECT_EQ(decode(encode(message)), message)
+            << static_cast<int>(kind) << ' ' << bytes << ' ' << messages;
+      }
+    }
+  }
+}
+
+TEST(Message, AnyBitsAreAMessage) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 100'000; ++i) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    const Message message = decode(bits);
+    EXPECT_EQ(encode(message), bits);
+    EXPECT_LE(message.bytes, Message::kMostBytes);
+    EXPECT_LE(message.messages, Message::kMostMessages);
+  }
+}
+
+TEST(Message, EachFieldHasItsOwnBits) {
+  const std::uint32_t bytes = encode({Kind::data, Message::kMostBytes, 0});
+  const std::uint32_t messages = encode({Kind::data, 0, Message::kMostMessages});
+  const std::uint32_t kind = encode({Kind::invitation, 0, 0});
+  EXPECT_EQ(bytes & messages, 0U);
+  EXPECT_EQ(messages & kind, 0U);
+  EXPECT_EQ(kind & bytes, 0U);
+  EXPECT_EQ(bytes | messages | kind, 0xffffffffU);
+}
+
+TEST(Message, WhatTheWindowsAllowFits) {
+  EXPECT_LE(kSlice, Message::kMostBytes);
+  const Message whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMostMessages};
+  EXPECT_EQ(decode(encode(whole)), whole) << "a credit for everything at once";
+  EXPECT_GT(Message::kMostMessages, 2 * kMostInvitations)
+      << "so few bits of the number of invitations tell which are meant";
+}
+
+}  // namespace
+}  // namespace hccl::verbs

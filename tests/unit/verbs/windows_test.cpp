@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both windows of a stream, with data and credits that are on their way for as long as chance has
+// it: neither the ring nor the receive requests ever run over, and nobody waits for ever.
+#include "verbs/windows.h"
+
+#include "ranks.h"
+#include "verbs/send_side.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace hccl::verbs {
+namespace {
+
+using hccl::test::scaled;
+using hccl::test::test_seed;
+using Kind = Message::Kind;
+
+// The windows of both ends and what is under way between them. Its checks are those of the peer's
+// device: a write beyond the ring or without a receive request would be the end of the stream.
+class Traffic {
+ public:
+  explicit Traffic(std::uint64_t seed) : random_(seed) {}
+
+  // From now on some things happen often and others hardly ever.
+  void change_mood() {
+    std::array<double, 6> weights{};
+    for (double& weight : weights) weight = std::array{0.01, 1.0, 4.0}.at(random_() % 3);
+    mood_ = std::discrete_distribution<int>(weights.begin(), weights.end());
+  }
+  // One thing that can happen now.
+  void step() {
+    switch (mood_(random_)) {
+      case 0:
+        return send_through_ring(1 + random_() % kSlice);
+      case 1:
+        return send_through_ring(1 + random_() % 200);  // so that messages are short, too
+      case 2:
+        return send_straight();
+      case 3:
+        return deliver_data();
+      case 4:
+        return release_some();
+      default:
+        return deliver_credit();
+    }
+  }
+
+  // The receiver takes everything; nothing stays under way.
+  void settle() {
+    while (!data_.empty()) deliver_data();
+    receiver_.lend(receiver_.held());
+    receiver_.release(receiver_.lent());
+    tell();
+    while (!credits_.empty()) deliver_credit();
+  }
+  void check_that_there_is_room() const {
+    EXPECT_TRUE(sender_.may_send());
+    EXPECT_GT(sender_.room(), kRingBytes - kCreditBytes) << "less than is worth telling is missing";
+    EXPECT_EQ(receiver_.held(), 0U);
+    EXPECT_EQ(receiver_.released(), sender_.sent());
+  }
+  void check() {
+    was_full_ = was_full_ || sender_.room() == 0;
+    had_no_message_ = had_no_message_ || !sender_.may_send();
+    EXPECT_LE(bytes_under_way_ + receiver_.held(), kRingBytes) << "the ring runs over";
+    EXPECT_LE(sender_.room(), kRingBytes);
+    EXPECT_LE(credits_.size(), kMostCredits);
+    EXPECT_LE(data_.size(), kMostMessages) << "there are no more receive requests";
+    EXPECT_LE(receiver_.lent(), receiver_.held());
+  }
+  // Whether the windows were ever all used: else nothing has been tried.
+  [[nodiscard]] bool reached_both_ends() const { return was_full_ && had_no_message_; }
+
+ private:
+  void send_through_ring(std::size_t bytes) {
+    bytes = std::min(bytes, sender_.room());
+    if (bytes == 0 || !sender_.may_send()) return;
+    sender_.send_through_ring(bytes);
+    bytes_under_way_ += bytes;
+    data_.push_back(bytes);
+  }
+  void send_straight() {
+    if (!sender_.may_send()) return;
+    sender_.send_straight();
+    data_.push_back(0);
+  }
+  void deliver_data() {
+    if (data_.empty()) return;
+    EXPECT_TRUE(receiver_.arrive(data_.front())) << "what the sender may, the receiver takes";
+    bytes_under_way_ -= data_.front();
+    data_.pop_front();
+    tell_perhaps();
+  }
+  void release_some() {
+    receiver_.lend(random_() % (receiver_.held() + 1));
+    const std::size_t lent = receiver_.lent();
+    const std::size_t count = random_() % (kRingBytes + 1);
+    EXPECT_EQ(receiver_.release(count), std::min(count, lent));
+    tell_perhaps();
+  }
+  void tell() {
+    if (receiver_.credit_due()) credits_.push_back(receiver_.take_credit());
+    EXPECT_FALSE(receiver_.credit_due());
+  }
+  // As an end does whose writes may all be posted.
+  void tell_perhaps() {
+    if (random_() % 4 > 0) tell();
+  }
+  void deliver_credit() {
+    if (credits_.empty()) return;
+    EXPECT_TRUE(sender_.credit(credits_.front()));
+    credits_.pop_front();
+  }
+
+  std::mt19937_64 random_;
+  std::discrete_distribution<int> mood_;
+  SendWindow sender_;
+  ReceiveWindow receiver_;
+  std::deque<std::size_t> data_;  // under way: bytes through the ring
+  std::deque<Message> credits_;
+  std::size_t bytes_under_way_ = 0;
+  bool was_full_ = false;
+  bool had_no_message_ = false;
+};
+
+TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
+  const std::uint64_t seed = test_seed();
+  SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
+  Traffic traffic(seed);
+  for (int round = 0; round < scaled(400) && !testing::Test::HasFailure(); ++round) {
+    traffic.change_mood();
+    for (int i = 0; i < 1000 && !testing::Test::HasFailure(); ++i) {
+      traffic.step();
+      traffic.check();
+    }
+    traffic.settle();
+    traffic.check();
+    traffic.check_that_there_is_room();
+  }
+  EXPECT_TRUE(traffic.reached_both_ends());
+}
+
+TEST(SendWindow, IsFullAtTheEndOfTheRing) {
+  SendWindow window;
+  EXPECT_EQ(window.room(), kRingBytes);
+  window.send_through_ring(kRingBytes);
+  EXPECT_EQ(window.room(), 0U);
+  EXPECT_TRUE(window.may_send()) << "what goes straight needs no room";
+  EXPECT_TRUE(window.credit({Kind::credit, 1000, 1}));
+  EXPECT_EQ(window.room(), 1000U);
+  EXPECT_EQ(window.sent(), kRingBytes);
+}
+
+TEST(SendWindow, IsFullWithTheLastMessage) {
+  SendWindow window;
+  for (std::uint32_t i = 0; i < kMostMessages; ++i) {
+    EXPECT_TRUE(window.may_send());
+    if (i % 2 == 0) {
+      window.send_straight();
+    } else {
+      window.send_through_ring(1);
+    }
+  }
+  EXPECT_FALSE(window.may_send());
+  EXPECT_TRUE(window.credit({Kind::credit, 0, kCreditMessages}));
+  EXPECT_TRUE(window.may_send());
+}
+
+TEST(SendWindow, RefusesCreditForWhatItHasNotSent) {
+  SendWindow window;
+  EXPECT_FALSE(window.credit({Kind::credit, 1, 0}));
+  EXPECT_FALSE(window.credit({Kind::credit, 0, 1}));
+  window.send_through_ring(1000);
+  EXPECT_FALSE(window.credit({Kind::credit, 1001, 1}));
+  EXPECT_FALSE(window.credit({Kind::credit, 1000, 2}));
+  EXPECT_EQ(window.room(), kRingBytes - 1000) << "what was refused has changed nothing";
+  EXPECT_TRUE(window.credit({Kind::credit, 1000, 1}));
+  EXPECT_FALSE(window.credit({Kind::credit, 1, 0})) << "it was told once";
+  EXPECT_EQ(window.room(), kRingBytes);
+}
+
+TEST(ReceiveWindow, RefusesMoreThanTheRingHolds) {
+  ReceiveWindow window;
+  EXPECT_FALSE(window.arrive(kRingBytes + 1));
+  EXPECT_TRUE(window.arrive(kRingBytes - 1));
+  EXPECT_FALSE(window.arrive(2));
+  EXPECT_TRUE(window.arrive(1));
+  EXPECT_EQ(window.held(), kRingBytes);
+  window.lend(kRingBytes);
+  EXPECT_EQ(window.release(kRingBytes), kRingBytes);
+  EXPECT_FALSE(window.arrive(1)) << "the peer has not been told yet";
+  EXPECT_EQ(window.take_credit(), (Message{Kind::credit, kRingBytes, 2}));
+  EXPECT_TRUE(window.arrive(kRingBytes));
+}
+
+TEST(ReceiveWindow, RefusesMoreMessagesThanThereAreRequests) {
+  ReceiveWindow window;
+  for (std::uint32_t i = 0; i < kMostMessages; ++i) EXPECT_TRUE(window.arrive(i % 2));
+  EXPECT_FALSE(window.arrive(0));
+  EXPECT_FALSE(window.arrive(1));
+  EXPECT_EQ(window.take_credit(), (Message{Kind::credit, 0, kMostMessages}));
+  EXPECT_TRUE(window.arrive(0));
+}
+
+TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
+  ReceiveWindow bytes;
+  EXPECT_FALSE(bytes.credit_due());
+  ASSERT_TRUE(bytes.arrive(kCreditBytes));
+  EXPECT_FALSE(bytes.credit_due()) << "nothing is released";
+  bytes.lend(kCreditBytes);
+  EXPECT_EQ(bytes.release(kCreditBytes - 1), kCreditBytes - 1);
+  EXPECT_FALSE(bytes.credit_due());
+  EXPECT_EQ(bytes.release(1), 1U);
+  EXPECT_TRUE(bytes.credit_due());
+  EXPECT_EQ(bytes.take_credit(), (Message{Kind::credit, kCreditBytes, 1}));
+  EXPECT_FALSE(bytes.credit_due());
+  ReceiveWindow messages;
+  for (std::uint32_t i = 0; i < kCreditMessages; ++i) {
+    EXPECT_FALSE(messages.credit_due());
+    ASSERT_TRUE(messages.arrive(0));
+  }
+  EXPECT_TRUE(messages.credit_due()) << "a message is acknowledged when it has come";
+}
+
+TEST(ReceiveWindow, ReleasesOnlyWhatIsLent) {
+  ReceiveWindow window;
+  ASSERT_TRUE(window.arrive(100));
+  EXPECT_EQ(window.release(100), 0U);
+  window.lend(60);
+  window.lend(20);
+  EXPECT_EQ(window.lent(), 60U) << "a smaller piece is part of the one before";
+  EXPECT_EQ(window.release(50), 50U);
+  EXPECT_EQ(window.lent(), 10U);
+  window.lend(30);
+  EXPECT_EQ(window.lent(), 30U) << "from the first unreleased byte on";
+  EXPECT_EQ(window.release(1000), 30U);
+  EXPECT_EQ(window.held(), 20U);
+  EXPECT_EQ(window.released(), 80U);
+}
+
+}  // namespace
+}  // namespace hccl::verbs
