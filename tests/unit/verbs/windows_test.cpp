@@ -145,6 +145,32 @@ TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
   EXPECT_TRUE(traffic.reached_both_ends());
 }
 
+// Chance hardly ever tells so often without the sender's hearing of it.
+TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
+  SendWindow sender;
+  ReceiveWindow receiver;
+  std::deque<Message> credits;
+  const auto tell = [&] {
+    if (receiver.credit_due()) credits.push_back(receiver.take_credit());
+  };
+  while (sender.room() > 0) {
+    sender.send_through_ring(kCreditBytes);
+    ASSERT_TRUE(receiver.arrive(kCreditBytes));
+    receiver.lend(kCreditBytes);
+    ASSERT_EQ(receiver.release(kCreditBytes), kCreditBytes);
+    tell();
+  }
+  while (sender.may_send()) {
+    sender.send_straight();
+    ASSERT_TRUE(receiver.arrive(0));
+    tell();
+  }
+  EXPECT_GE(credits.size(), kMostCredits - 1);
+  EXPECT_LE(credits.size(), kMostCredits);
+  for (const Message& credit : credits) EXPECT_TRUE(sender.credit(credit));
+  EXPECT_EQ(sender.room(), kRingBytes);
+}
+
 TEST(SendWindow, IsFullAtTheEndOfTheRing) {
   SendWindow window;
   EXPECT_EQ(window.room(), kRingBytes);
