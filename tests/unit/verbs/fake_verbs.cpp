@@ -2,6 +2,7 @@
 // The functions of the fake library.
 #include "fake_verbs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -11,9 +12,12 @@ namespace {
 
 FakeVerbs* current = nullptr;
 
-struct FakeContext : ibv_context {};
+FakeDevice& described(const ibv_device* device) {
+  return *std::ranges::find_if(current->devices,
+                               [&](const FakeDevice& each) { return &each == device; });
+}
 
-FakeDevice& device_of(ibv_context* context) { return *static_cast<FakeDevice*>(context->device); }
+FakeDevice& device_of(ibv_context* context) { return described(context->device); }
 
 FakePort& port_of(ibv_context* context, std::uint32_t number) {
   return device_of(context).ports.at(number - 1);
@@ -36,21 +40,21 @@ void free_device_list(ibv_device** list) {
   --current->open_lists;
 }
 
-const char* get_device_name(ibv_device* device) {
-  return static_cast<FakeDevice*>(device)->device_name.c_str();
-}
+const char* get_device_name(ibv_device* device) { return described(device).device_name.c_str(); }
 
 ibv_context* open_device(ibv_device* device) {
-  errno = static_cast<FakeDevice*>(device)->open_error;
+  errno = described(device).open_error;
   if (errno != 0) return nullptr;
-  auto context = std::make_unique<FakeContext>();
+  auto context = std::make_unique<ibv_context>();
   context->device = device;
+  context->ops = current->operations;
+  context->async_fd = -1;
   ++current->open_devices;
   return context.release();
 }
 
 int close_device(ibv_context* context) {
-  const std::unique_ptr<FakeContext> owner(static_cast<FakeContext*>(context));
+  const std::unique_ptr<ibv_context> owner(context);
   --current->open_devices;
   return 0;
 }

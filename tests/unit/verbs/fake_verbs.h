@@ -35,6 +35,7 @@ class FakeVerbs {
 
   VerbsLibrary library;
   std::vector<FakeDevice> devices;
+  ibv_context_ops operations{};  // of contexts opened from now on
   int list_error = 0;
   int gid_error = 0;  // of _ibv_query_gid_ex
   // What has not been given back.

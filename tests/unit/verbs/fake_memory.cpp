@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_memory.h"
+
+#include <cerrno>
+
+namespace hccl::verbs::test {
+namespace {
+
+// Keys that are no number of anything else, and differ for either end.
+constexpr std::uint32_t kLocal = 0x10000001;
+constexpr std::uint32_t kRemote = 0x20000001;
+constexpr std::uint32_t kStep = 0x101;
+
+FakeMemory* current = nullptr;
+
+ibv_pd* alloc_pd(ibv_context* context) {
+  auto domain = std::make_unique<ibv_pd>();
+  domain->context = context;
+  ++current->domains;
+  return domain.release();
+}
+
+int dealloc_pd(ibv_pd* domain) {
+  const std::unique_ptr<ibv_pd> owner(domain);
+  --current->domains;
+  return 0;
+}
+
+ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t length, int access) {
+  return current->add(domain, address, length, access);
+}
+
+int dereg_mr(ibv_mr* region) {
+  current->remove(region);
+  return 0;
+}
+
+int get_async_event(ibv_context* /*context*/, ibv_async_event* /*event*/) {
+  errno = EAGAIN;
+  return -1;
+}
+
+void ack_async_event(ibv_async_event* /*event*/) {}
+
+}  // namespace
+
+FakeMemory::FakeMemory() {
+  current = this;
+  verbs_.library.alloc_pd = alloc_pd;
+  verbs_.library.dealloc_pd = dealloc_pd;
+  verbs_.library.reg_mr = reg_mr;
+  verbs_.library.dereg_mr = dereg_mr;
+  verbs_.library.get_async_event = get_async_event;
+  verbs_.library.ack_async_event = ack_async_event;
+  verbs_.devices.emplace_back("fake0", std::vector{ethernet_port(1)});
+}
+
+FakeMemory::~FakeMemory() { current = nullptr; }
+
+std::shared_ptr<Device> FakeMemory::open(const GidBytes& gid) const {
+  UsablePort port;
+  port.device = "fake0";
+  port.gid.bytes = gid;
+  port.gid.kind = Gid::Kind::roce_v2;
+  port.mtu = 4096;
+  return Device::open(verbs_.library, port);
+}
+
+ibv_mr* FakeMemory::add(ibv_pd* domain, void* address, std::size_t bytes, int access) {
+  const std::lock_guard lock(mutex_);
+  if (to_refuse_ > 0) {
+    --to_refuse_;
+    ++refused_;
+    errno = refusal_;
+    return nullptr;
+  }
+  if (bytes_ + bytes > limit_) {
+    ++refused_;
+    errno = ENOMEM;
+    return nullptr;
+  }
+  auto region = std::make_unique<ibv_mr>();
+  const std::uint32_t number = ++last_;
+  region->context = domain->context;
+  region->pd = domain;
+  region->addr = address;
+  region->length = bytes;
+  region->handle = number;
+  region->lkey = kLocal + number * kStep;
+  region->rkey = kRemote + number * kStep;
+  ranges_[number] = {reinterpret_cast<std::uintptr_t>(address), bytes, access};
+  bytes_ += bytes;
+  return region.release();
+}
+
+void FakeMemory::remove(ibv_mr* region) {
+  const std::unique_ptr<ibv_mr> owner(region);
+  const std::lock_guard lock(mutex_);
+  bytes_ -= region->length;
+  ranges_.erase(region->handle);
+}
+
+std::optional<FakeMemory::Range> FakeMemory::with_number(std::uint32_t number) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = ranges_.find(number);
+  if (found == ranges_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<FakeMemory::Range> FakeMemory::with_local_key(std::uint32_t key) const {
+  if ((key - kLocal) % kStep != 0) return std::nullopt;
+  return with_number((key - kLocal) / kStep);
+}
+
+std::optional<FakeMemory::Range> FakeMemory::with_remote_key(std::uint32_t key) const {
+  if ((key - kRemote) % kStep != 0) return std::nullopt;
+  return with_number((key - kRemote) / kStep);
+}
+
+std::size_t FakeMemory::count() const {
+  const std::lock_guard lock(mutex_);
+  return ranges_.size();
+}
+
+std::uint64_t FakeMemory::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+int FakeMemory::made() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(last_);
+}
+
+void FakeMemory::limit(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  limit_ = bytes;
+}
+
+void FakeMemory::refuse(int times, int error) {
+  const std::lock_guard lock(mutex_);
+  to_refuse_ = times;
+  refusal_ = error;
+}
+
+int FakeMemory::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+}  // namespace hccl::verbs::test
