@@ -85,7 +85,8 @@ Registration RegistrationCache::register_always(std::span<std::byte> memory, boo
   throw Error(hcclSystemError, memlock_advice(memory.size(), errno, device_->port().device));
 }
 
-RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::span<std::byte> memory) {
+RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t bytes) {
+  const std::span<std::byte> memory(key.address, bytes);
   while (registered_ + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
@@ -109,15 +110,13 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease(
   const transport::Region* const region = region_of(memory.data());
   if (region == nullptr) return std::nullopt;
   const auto in_region = static_cast<std::uint64_t>(memory.data() - region->address);
-  const Key key{region->fd, (region->offset + in_region) / kGranuleBytes};
   // The granule as far as it lies in the region.
-  const std::uint64_t begin = std::max(key.second * kGranuleBytes, region->offset);
-  const std::uint64_t end =
-      std::min((key.second + 1) * kGranuleBytes, region->offset + region->bytes);
+  const std::uint64_t number = (region->offset + in_region) / kGranuleBytes;
+  const std::uint64_t begin = std::max(number * kGranuleBytes, region->offset);
+  const std::uint64_t end = std::min((number + 1) * kGranuleBytes, region->offset + region->bytes);
+  const Key key{region->fd, number, region->address + (begin - region->offset)};
   Granule* granule = find(key);
-  if (granule == nullptr)
-    granule = add(
-        key, {region->address + (begin - region->offset), static_cast<std::size_t>(end - begin)});
+  if (granule == nullptr) granule = add(key, static_cast<std::size_t>(end - begin));
   if (granule == nullptr) return std::nullopt;
   const std::uint64_t rest = end - (region->offset + in_region);
   return Lease{granule->registration,
@@ -126,9 +125,9 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease(
 
 void RegistrationCache::invalidate(const transport::Region& region) {
   const std::lock_guard lock(mutex_);
-  auto found = by_key_.lower_bound({region.fd, region.offset / kGranuleBytes});
-  while (found != by_key_.end() && found->first.first == region.fd &&
-         found->first.second * kGranuleBytes < region.offset + region.bytes)
+  auto found = by_key_.lower_bound({region.fd, region.offset / kGranuleBytes, nullptr});
+  while (found != by_key_.end() && found->first.file == region.fd &&
+         found->first.granule * kGranuleBytes < region.offset + region.bytes)
     drop(found++);
 }
 

@@ -6,6 +6,7 @@
 #include "transport/region.h"
 #include "verbs/device.h"
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -58,8 +59,16 @@ class RegistrationCache {
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
-  // A file and the number of the granule in it. What comes first was used last.
-  using Key = std::pair<int, std::uint64_t>;
+  // The granule's number is that in its file. Of what two regions share, or what is in no file, the
+  // address tells apart which is meant.
+  struct Key {
+    int file = -1;
+    std::uint64_t granule = 0;
+    std::byte* address = nullptr;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  // What comes first was used last.
   using Entry = std::pair<Key, Granule>;
   using Entries = std::list<Entry>;
 
@@ -68,7 +77,7 @@ class RegistrationCache {
   [[nodiscard]] Granule* find(const Key& key);
   [[nodiscard]] std::optional<Registration> register_somehow(std::span<std::byte> memory,
                                                              bool remote);
-  [[nodiscard]] Granule* add(const Key& key, std::span<std::byte> memory);
+  [[nodiscard]] Granule* add(const Key& key, std::size_t bytes);
   [[nodiscard]] bool evict_one();
   void drop(std::map<Key, Entries::iterator>::iterator found);
 

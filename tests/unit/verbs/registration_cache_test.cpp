@@ -129,6 +129,30 @@ TEST_F(Cache, GranulesAreThoseOfTheFile) {
   EXPECT_EQ(cache_->registered(), 2 * kGranule);
 }
 
+TEST_F(Cache, TwoRegionsThatShareAGranuleAreEachRegistered) {
+  cache_->learn({space_.at(0), kMiB, kFile, 0});
+  cache_->learn({space_.at(kBytes), kMiB, kFile, kMiB});
+  for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kBytes}}) {
+    const auto leased = lease(offset, kMiB);
+    ASSERT_TRUE(leased);
+    EXPECT_EQ(leased->bytes, kMiB);
+    EXPECT_TRUE(
+        range_of(*leased)->holds(reinterpret_cast<std::uintptr_t>(space_.at(offset)), kMiB));
+  }
+  cache_->invalidate({nullptr, kGranule, kFile, 0});
+  EXPECT_EQ(cache_->registered(), 0U);
+}
+
+TEST_F(Cache, MemoryWithoutAFileIsKnownByItsAddress) {
+  cache_->learn({space_.at(0), kGranule, -1, 0});
+  cache_->learn({space_.at(kBytes), kGranule, -1, 0});
+  for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kBytes}}) {
+    const auto leased = lease(offset, 100);
+    ASSERT_TRUE(leased);
+    EXPECT_TRUE(range_of(*leased)->holds(reinterpret_cast<std::uintptr_t>(space_.at(offset)), 100));
+  }
+}
+
 TEST_F(Cache, GivesUpWhatHasNotBeenUsedForTheLongestTime) {
   learn_all();
   for (const std::uint64_t granule : {0U, 1U, 2U, 0U}) EXPECT_TRUE(lease(granule * kGranule));
