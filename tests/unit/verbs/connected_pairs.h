@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two queue pairs over the fake wire that are connected with each other, with memory that the other
+// may write to. What the wire finds fault with fails the test.
+#pragma once
+
+#include "fake_wire.h"
+#include "gids.h"
+#include "verbs/queue_pair.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::verbs::test {
+
+inline Facts facts_of(const Device& device, const QueuePair& pair) {
+  Facts facts;
+  facts.queue_pair = pair.number();
+  facts.first_packet = pair.first_packet();
+  facts.gid = device.port().gid.bytes;
+  facts.mtu = device.port().mtu;
+  return facts;
+}
+
+inline Link link_between(int own, int peer) {
+  return {own, peer, "node-b", "fake0", 1, "10.77.0.1", "10.77.0.2", 4096};
+}
+
+// One end, which another may write to.
+struct PairEnd {
+  PairEnd(FakeWire& wire, int number, const QueuePair::Depths& depths)
+      : device(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(number)))),
+        pair(std::make_unique<QueuePair>(device, depths)),
+        memory(4096, std::byte{0xA5}),
+        registration(device->register_memory(memory, true)) {}
+
+  [[nodiscard]] QueuePair::Target target(std::size_t offset = 0) const {
+    return {reinterpret_cast<std::uintptr_t>(memory.data() + offset), registration.remote_key()};
+  }
+
+  std::shared_ptr<Device> device;
+  std::unique_ptr<QueuePair> pair;
+  std::vector<std::byte> memory;
+  Registration registration;
+};
+
+class ConnectedPairs : public testing::Test {
+ protected:
+  static constexpr QueuePair::Depths kDepths{.writes = 64, .arrivals = 80, .inline_bytes = 128};
+
+  void SetUp() override { start(kDepths); }
+  void TearDown() override {
+    near_.reset();
+    far_.reset();
+    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
+    EXPECT_EQ(wire_.objects(), 0U);
+    EXPECT_EQ(wire_.memory().count(), 0U);
+    EXPECT_EQ(wire_.memory().domains, 0);
+    EXPECT_EQ(wire_.memory().verbs().open_devices, 0);
+  }
+  void start(const QueuePair::Depths& depths) {
+    near_.reset();
+    far_.reset();
+    near_ = std::make_unique<PairEnd>(wire_, 1, depths);
+    far_ = std::make_unique<PairEnd>(wire_, 2, depths);
+    near().connect(facts_of(*far_->device, far()), link_between(0, 3));
+    far().connect(facts_of(*near_->device, near()), link_between(3, 0));
+  }
+
+  [[nodiscard]] QueuePair& near() { return *near_->pair; }
+  [[nodiscard]] QueuePair& far() { return *far_->pair; }
+  // To the far end: nothing but an immediate, or bytes of the near end's memory.
+  std::uint64_t say(std::uint32_t immediate) { return near().write({}, 0, {}, immediate); }
+  std::uint64_t write(std::size_t bytes, std::uint32_t immediate, std::size_t offset = 0) {
+    return near().write(std::span(near_->memory).subspan(offset, bytes),
+                        near_->registration.local_key(), far_->target(offset), immediate);
+  }
+  // All that has come to an end.
+  [[nodiscard]] static std::vector<std::uint32_t> hear(QueuePair& pair) {
+    std::vector<std::uint32_t> heard;
+    for (auto more = pair.poll(); !more.empty(); more = pair.poll())
+      heard.insert(heard.end(), more.begin(), more.end());
+    return heard;
+  }
+
+  FakeWire wire_;
+  std::unique_ptr<PairEnd> near_;
+  std::unique_ptr<PairEnd> far_;
+};
+
+}  // namespace hccl::verbs::test

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// How writes travel between the fake queue pairs.
+#include "fake_wire.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace hccl::verbs::test {
+
+FakeWire::Pair& FakeWire::pair_of(const ibv_qp* pair) { return *pairs_.at(pair->qp_num); }
+
+FakeWire::Queue& FakeWire::queue_of(const ibv_cq* queue) { return *queues_.at(queue); }
+
+void FakeWire::violate(const Pair& pair, const std::string& what) {
+  violations_.push_back(text("queue pair ", pair.pair.qp_num, ": ", what));
+}
+
+int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
+  if (faults.post_send != 0) return faults.post_send;
+  if (pair.pair.state != IBV_QPS_RTS && pair.pair.state != IBV_QPS_ERR) {
+    violate(pair, "a write was posted before it was ready to send");
+    return EINVAL;
+  }
+  if (pair.sends_in_use >= pair.most.max_send_wr) {
+    violate(pair, "more writes were posted than there are places");
+    return ENOMEM;
+  }
+  Write write;
+  write.id = request.wr_id;
+  write.signaled = (request.send_flags & IBV_SEND_SIGNALED) != 0;
+  if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) write.immediate = request.imm_data;
+  if (request.num_sge > 0) {
+    const ibv_sge& part = *request.sg_list;
+    const auto* const source = reinterpret_cast<const std::byte*>(part.addr);
+    write.bytes.assign(source, source + part.length);
+    write.local_key = part.lkey;
+    if ((request.send_flags & IBV_SEND_INLINE) == 0) write.source = source;
+    if (write.source == nullptr && part.length > pair.most.max_inline_data) {
+      violate(pair, "more was to be copied than it copies");
+      return EINVAL;
+    }
+  }
+  write.address = request.wr.rdma.remote_addr;
+  write.remote_key = request.wr.rdma.rkey;
+  pair.writes.push_back(std::move(write));
+  ++pair.sends_in_use;
+  if (pair.pair.state == IBV_QPS_ERR) end(pair, IBV_WC_WR_FLUSH_ERR, 0);
+  while (prompt && carry_on()) continue;
+  return 0;
+}
+
+bool FakeWire::can_deliver(const Pair& pair) {
+  return pair.pair.state == IBV_QPS_RTS && pair.arrived < pair.writes.size() &&
+         pair.peer != nullptr &&
+         (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS);
+}
+
+// The memory of a write belongs to the device until it is complete: it may send it again.
+bool FakeWire::is_unchanged(const Write& write) {
+  if (write.source == nullptr) return true;
+  const auto range = memory_.with_local_key(write.local_key);
+  return range &&
+         range->holds(reinterpret_cast<std::uintptr_t>(write.source), write.bytes.size()) &&
+         std::memcmp(write.source, write.bytes.data(), write.bytes.size()) == 0;
+}
+
+void FakeWire::deliver_one(Pair& pair) {
+  const Write& write = pair.writes[pair.arrived];
+  Pair& peer = *pair.peer;
+  if (peer.first_expected != pair.first_sent) violate(pair, "its packets are numbered otherwise");
+  if (!is_unchanged(write)) {
+    violate(pair, "what a write sends is not registered or has changed");
+    return end(pair, IBV_WC_LOC_PROT_ERR, 0);
+  }
+  if (!write.bytes.empty()) {
+    const auto range = memory_.with_remote_key(write.remote_key);
+    if (!range || (range->access & IBV_ACCESS_REMOTE_WRITE) == 0 ||
+        !range->holds(write.address, write.bytes.size())) {
+      violate(pair, "a write goes where the peer has not registered memory for it");
+      return end(pair, IBV_WC_REM_ACCESS_ERR, 0);
+    }
+    std::memcpy(reinterpret_cast<void*>(write.address), write.bytes.data(), write.bytes.size());
+  }
+  if (write.immediate) {
+    if (peer.receives.empty()) {
+      violate(pair, "the peer has posted no receive request (RNR)");
+      return end(pair, IBV_WC_RNR_RETRY_EXC_ERR, 0);
+    }
+    ibv_wc completion{};
+    completion.wr_id = peer.receives.front();
+    completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+    completion.imm_data = *write.immediate;
+    completion.byte_len = static_cast<std::uint32_t>(write.bytes.size());
+    completion.wc_flags = IBV_WC_WITH_IMM;
+    peer.receives.pop_front();
+    tell(peer, completion, false);
+  }
+  ++pair.arrived;
+}
+
+void FakeWire::complete_one(Pair& pair) {
+  const Write write = std::move(pair.writes.front());
+  pair.writes.pop_front();
+  --pair.arrived;
+  if (!is_unchanged(write)) violate(pair, "what a write sends has changed before it was complete");
+  ++pair.untold;
+  if (!write.signaled) return;
+  ibv_wc completion{};
+  completion.wr_id = write.id;
+  completion.opcode = IBV_WC_RDMA_WRITE;
+  tell(pair, completion, true);
+}
+
+void FakeWire::tell(Pair& pair, const ibv_wc& completion, bool send) {
+  Queue& queue = queue_of(pair.pair.send_cq);
+  Entry entry{completion, send ? pair.untold : 0, send ? 0U : 1U};
+  if (send) pair.untold = 0;
+  entry.completion.qp_num = pair.pair.qp_num;
+  queue.entries.push_back(entry);
+  if (queue.entries.size() > static_cast<std::size_t>(queue.queue.cqe))
+    violate(pair, "its completion queue runs over");
+  if (!queue.armed) return;
+  queue.armed = false;
+  const std::uint64_t one = 1;
+  if (::write(queue.queue.channel->fd, &one, sizeof(one)) != sizeof(one))
+    violate(pair, "its channel cannot ring");
+}
+
+// The first write ends with the status, and all others as flushed.
+void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error) {
+  pair.pair.state = IBV_QPS_ERR;
+  ibv_wc completion{};
+  completion.status = status;
+  completion.vendor_err = vendor_error;
+  for (; !pair.writes.empty(); pair.writes.pop_front()) {
+    completion.wr_id = pair.writes.front().id;
+    ++pair.untold;
+    tell(pair, completion, true);
+    completion.status = IBV_WC_WR_FLUSH_ERR;
+    completion.vendor_err = 0;
+  }
+  pair.arrived = 0;
+  completion.status = IBV_WC_WR_FLUSH_ERR;
+  completion.vendor_err = 0;
+  for (; !pair.receives.empty(); pair.receives.pop_front()) {
+    completion.wr_id = pair.receives.front();
+    tell(pair, completion, false);
+  }
+}
+
+bool FakeWire::carry_on() {
+  std::vector<Pair*> deliverable;
+  std::vector<Pair*> completable;
+  for (const auto& [number, pair] : pairs_) {
+    if (can_deliver(*pair)) deliverable.push_back(pair.get());
+    if (pair->arrived > 0) completable.push_back(pair.get());
+  }
+  const std::size_t choices = deliverable.size() + completable.size();
+  if (choices == 0) return false;
+  const std::size_t choice = random_() % choices;
+  if (choice < deliverable.size()) {
+    deliver_one(*deliverable[choice]);
+  } else {
+    complete_one(*completable[choice - deliverable.size()]);
+  }
+  return true;
+}
+
+bool FakeWire::step() {
+  const std::lock_guard lock(mutex_);
+  return carry_on();
+}
+
+void FakeWire::run() {
+  while (step()) continue;
+}
+
+void FakeWire::deliver(std::uint32_t pair) {
+  const std::lock_guard lock(mutex_);
+  Pair& which = *pairs_.at(pair);
+  while (can_deliver(which)) deliver_one(which);
+}
+
+void FakeWire::fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error) {
+  const std::lock_guard lock(mutex_);
+  end(*pairs_.at(pair), status, vendor_error);
+}
+
+std::uint32_t FakeWire::places_in_use(std::uint32_t pair) {
+  const std::lock_guard lock(mutex_);
+  return pairs_.at(pair)->sends_in_use;
+}
+
+ibv_qp_state FakeWire::state(std::uint32_t pair) {
+  const std::lock_guard lock(mutex_);
+  return pairs_.at(pair)->pair.state;
+}
+
+std::size_t FakeWire::objects() {
+  const std::lock_guard lock(mutex_);
+  return rings_.size() + queues_.size() + pairs_.size();
+}
+
+}  // namespace hccl::verbs::test

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs that are connected in memory: a posted write is carried out, and its completion told,
+// when a test or chance says so. Whatever a real device would punish is remembered as a violation.
+// One at a time, as of FakeVerbs.
+#pragma once
+
+#include "fake_memory.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace hccl::verbs::test {
+
+// Any thread.
+class FakeWire {
+ public:
+  // What devices refuse.
+  struct Faults {
+    bool no_channel = false;
+    bool no_completion_queue = false;
+    bool no_queue_pair = false;
+    std::uint32_t most_inline = 512;
+    std::optional<ibv_qp_state> no_change_to;
+    int post_send = 0;
+    int post_receive = 0;
+    bool poll = false;
+    bool notify = false;
+  };
+
+  explicit FakeWire(std::uint64_t seed = 1);
+  ~FakeWire();
+  FakeWire(const FakeWire&) = delete;
+  FakeWire& operator=(const FakeWire&) = delete;
+
+  [[nodiscard]] FakeMemory& memory() { return memory_; }
+  Faults faults;
+  bool prompt = false;  // what is posted is carried out at once
+
+  // Carries out one write or tells one completion, by chance. False if there is nothing to do.
+  bool step();
+  void run();
+  // Only the writes of that pair arrive; none of its completions is told.
+  void deliver(std::uint32_t pair);
+  // The oldest write of that pair ends so, and the pair with it.
+  void fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error = 0);
+
+  // Places for writes that are in use: those whose completion has not been polled.
+  [[nodiscard]] std::uint32_t places_in_use(std::uint32_t pair);
+  [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
+  [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
+  // That are there.
+  [[nodiscard]] std::size_t objects();
+
+ private:
+  friend struct FakeWireFunctions;
+
+  struct Write {
+    std::uint64_t id = 0;
+    std::vector<std::byte> bytes;
+    const std::byte* source = nullptr;  // null: copied when it was posted
+    std::uint32_t local_key = 0;
+    std::uint64_t address = 0;
+    std::uint32_t remote_key = 0;
+    std::optional<std::uint32_t> immediate;
+    bool signaled = false;
+  };
+  struct Ring {
+    ibv_comp_channel channel{};
+    ibv_cq* queue = nullptr;
+  };
+  struct Entry {
+    ibv_wc completion{};
+    std::uint32_t sends = 0;  // places that are free when it has been polled
+    std::uint32_t receives = 0;
+  };
+  struct Queue {
+    ibv_cq queue{};
+    std::deque<Entry> entries;
+    bool armed = false;
+    int unacknowledged = 0;
+  };
+  struct Pair {
+    ibv_qp pair{};
+    ibv_qp_cap most{};
+    Pair* peer = nullptr;
+    std::uint32_t first_sent = 0;
+    std::uint32_t first_expected = 0;
+    std::deque<Write> writes;  // that are not complete; of these, so many have arrived
+    std::size_t arrived = 0;
+    std::deque<std::uint64_t> receives;
+    std::uint32_t sends_in_use = 0;
+    std::uint32_t receives_in_use = 0;
+    std::uint32_t untold = 0;  // complete, without a completion
+  };
+
+  // All of these with the mutex held.
+  int post(Pair& pair, const ibv_send_wr& request);
+  int change(Pair& pair, const ibv_qp_attr& attributes, int mask);
+  bool carry_on();
+  [[nodiscard]] static bool can_deliver(const Pair& pair);
+  void deliver_one(Pair& pair);
+  void complete_one(Pair& pair);
+  [[nodiscard]] bool is_unchanged(const Write& write);
+  void end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error);
+  void tell(Pair& pair, const ibv_wc& completion, bool send);
+  void forget(const Pair& pair);
+  void violate(const Pair& pair, const std::string& what);
+  [[nodiscard]] Pair& pair_of(const ibv_qp* pair);
+  [[nodiscard]] Queue& queue_of(const ibv_cq* queue);
+
+  FakeMemory memory_;
+  std::mutex mutex_;
+  std::mt19937_64 random_;
+  std::map<const ibv_comp_channel*, std::unique_ptr<Ring>> rings_;
+  std::map<const ibv_cq*, std::unique_ptr<Queue>> queues_;
+  std::map<std::uint32_t, std::unique_ptr<Pair>> pairs_;  // by number
+  std::uint32_t last_number_ = 0x1000;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace hccl::verbs::test
