@@ -30,6 +30,7 @@ NEEDS = {
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
+    r"rdma hosts": lambda: "RXE_NODES" in os.environ,
     r"another build": lambda: False,  # e.g. one without sanitizers: what the test measures is not there
 }
 
