@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lost_hosts.h"
+
+#include "check.h"
+#include "faults.h"
+#include "session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include <sys/mman.h>
+
+namespace hccl::test {
+
+using Clock = std::chrono::steady_clock;
+
+Progress::Progress()
+    : counts_(new (mmap(nullptr, sizeof *counts_, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Counts) {}
+
+Progress::~Progress() { munmap(counts_, sizeof *counts_); }
+
+void Progress::await(const std::atomic<int>& count, int ranks) {
+  const auto end = Clock::now() + std::chrono::seconds(60);
+  while (count < ranks && Clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+RankFunction reduces_until_failure(const std::function<void(int)>& move, const Progress& progress,
+                                   std::size_t count, const std::vector<hcclResult_t>& codes) {
+  return [move, &progress, count, codes](World& world) {
+    move(world.rank);
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const DeviceMemory memory(session.device(), count * 4);
+    void* const data = device_pointer(memory.address());
+    const auto reduces = [&] {
+      return hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream) ==
+                 hcclSuccess &&
+             synStreamSynchronize(stream) == synSuccess;
+    };
+    require(reduces(), last_hccl_message());
+    ++progress.counts().reducing;
+    while (reduces()) {
+    }
+    ++progress.counts().failed;
+    const std::string message = async_message(group.handle);
+    world.report(message);
+    hcclResult_t code = hcclSuccess;
+    succeed(hcclCommGetAsyncError(group.handle, &code));
+    require(std::ranges::find(codes, code) != codes.end(), join("code ", code, ": ", message));
+    expect_usable_remains(session, group, stream, code);
+    session.finish();
+  };
+}
+
+std::string blames_none_of(const RankOutcome& outcome, const std::vector<int>& ranks) {
+  const std::string text = outcome.reports.empty() ? "nothing" : outcome.reports.back();
+  // That of a time-out begins with who says it.
+  const std::size_t waited = text.find(" s for ");
+  const std::size_t end = text.find(';', waited);
+  const std::string culprits =
+      waited == std::string::npos ? text : text.substr(waited, end - waited);
+  for (const int rank : ranks) {
+    if (names_rank(culprits, rank)) return "";
+  }
+  return join(text, "; ", outcome.failure);
+}
+
+}  // namespace hccl::test
