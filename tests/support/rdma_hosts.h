@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts with an RDMA device each for ranks to run on: the nodes of a virtual machine that
+// run-in-rxe-vm --nodes has started (network, host name, IPC and mount namespaces on one switch).
+// They outlive a test, so whatever is changed of them is changed back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <sys/types.h>
+
+namespace hccl::test {
+
+class RdmaHosts {
+ public:
+  // Why there are not so many here; empty if there are.
+  [[nodiscard]] static std::string why_not(int hosts);
+
+  // Undoes what a test left that was killed.
+  RdmaHosts();
+  // Undoes what this one changed.
+  ~RdmaHosts();
+  RdmaHosts(const RdmaHosts&) = delete;
+  RdmaHosts& operator=(const RdmaHosts&) = delete;
+
+  [[nodiscard]] static std::string address(int host);
+  [[nodiscard]] static std::string device(int host);
+  // The calling process is on that host from now on. Before it starts threads.
+  static void enter(int host);
+
+  // The cable is pulled out of the switch: nothing comes through, and the host's port is down.
+  void cut(int host) const;
+  void mend(int host) const;
+  // The host's own network interface is down, and with it the RDMA device's port.
+  void shut_interface(int host) const;
+  // So many of the packets to the host and as many of those from it are lost, as "1%"; of all,
+  // "100%", no port sees anything.
+  void lose(int host, const std::string& share) const;
+  void lose_nothing(int host) const;
+  [[nodiscard]] std::uint64_t packets_lost(int host) const;
+  // Begins to remove the RDMA device; the driver waits until no process uses it.
+  void delete_device(int host) const;
+  [[nodiscard]] static bool has_device(int host);
+  // The largest packets that the host's network interface sends, or that the switch lets through to
+  // the host.
+  void limit_frames(int host, int bytes) const;
+  void limit_frames_at_switch(int host, int bytes) const;
+
+  // What of one kind a process has on a host's device, a line for each: queue pairs ("qp"),
+  // completion queues ("cq"), memory regions ("mr"), protection domains ("pd"), contexts ("ctx").
+  [[nodiscard]] static std::string resources(int host, const std::string& kind, pid_t process);
+  // That a host's device has sent; called on that host.
+  [[nodiscard]] static std::uint64_t packets_sent(int host);
+
+ private:
+  static void change(const std::string& command, const std::string& undo);
+};
+
+}  // namespace hccl::test
