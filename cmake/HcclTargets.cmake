@@ -77,14 +77,19 @@ function(hccl_layer name)
   set_property(GLOBAL APPEND PROPERTY HCCL_LIBRARIES ${ARG_LIBRARIES})
 endfunction()
 
-# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>])
+# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>])
 # A GoogleTest program over the internal static library; it sees just the layers it names. Each of its cases is a
 # test of ctest's, named <name>/<Suite.Case>, so that a skip or a time-out says which one it was; TIMEOUT is per case.
 # LAYOUT: all of it once more with the ranks on the nodes that the letters stand for (HCCL_TEST_LAYOUT).
+# LOCK: no two cases with that name run at the same time.
 function(hccl_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;LAYOUT" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
+  endif()
+  set(lock)
+  if(ARG_LOCK)
+    set(lock RESOURCE_LOCK ${ARG_LOCK})
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hccl_internal hccl_public_headers hccl_warnings GTest::gtest GTest::gtest_main
@@ -96,12 +101,12 @@ function(hccl_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_precompile_headers(${name} REUSE_FROM hccl_test_headers)
   gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
-                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock})
   # The same once more, with the ranks on several rehearsed nodes.
   if(ARG_LAYOUT)
     gtest_discover_tests(${name} TEST_PREFIX ${name}_on_${ARG_LAYOUT}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
                          TEST_LIST ${name}_on_nodes
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock}
                                     ENVIRONMENT HCCL_TEST_LAYOUT=${ARG_LAYOUT})
   endif()
 endfunction()

@@ -101,17 +101,23 @@ std::vector<Operation> matrix_of(Collective collective, int size, const Nodes& n
   return MatrixBuilder(collective, size, nodes).build();
 }
 
-void run_matrix(World& world, Collective collective, const Nodes& nodes) {
+void run_operations(World& world, const std::vector<Operation>& operations,
+                    const std::function<void(const Group&)>& at_end) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  for (const Operation& operation : matrix_of(collective, world.size, nodes)) {
+  for (const Operation& operation : operations) {
     OperationRun run(session, group, operation);
     succeed(run.queue(stream));
     succeed(synStreamSynchronize(stream));
     run.verify();
   }
+  if (at_end) at_end(group);
   session.finish();
+}
+
+void run_matrix(World& world, Collective collective, const Nodes& nodes) {
+  run_operations(world, matrix_of(collective, world.size, nodes));
 }
 
 void run_barriers(World& world) {

@@ -4,6 +4,7 @@
 
 #include "operation.h"
 
+#include <functional>
 #include <vector>
 
 namespace hccl::test {
@@ -18,7 +19,11 @@ struct Nodes {
 [[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size,
                                                const Nodes& nodes = {});
 
-// Runs them one after the other on a communicator of all ranks, each checked on this rank.
+// Runs operations one after the other on a communicator of all ranks, each checked on this rank;
+// `at_end` looks at the communicator then.
+void run_operations(World& world, const std::vector<Operation>& operations,
+                    const std::function<void(const Group&)>& at_end = {});
+// All of the matrix.
 void run_matrix(World& world, Collective collective, const Nodes& nodes = {});
 
 // Barriers: no rank leaves one before all have come.
