@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same all-reduce over verbs and over TCP: the same bits, for the order of additions is the
+// algorithm's.
+#include "elements.h"
+#include "rdma_test.h"
+
+#include <cstring>
+#include <ostream>
+#include <span>
+
+#include <hccl_emulation.h>
+#include <sys/mman.h>
+
+namespace hccl::test {
+namespace {
+
+// A few bytes, several slices, several channels; odd.
+constexpr std::array<std::size_t, 3> kCounts{3, 20'001, 300'007};
+
+std::size_t bytes_of_all() {
+  std::size_t bytes = 0;
+  for (const std::size_t count : kCounts) bytes += count * sizeof(float);
+  return bytes;
+}
+
+struct Case {
+  const char* layout;
+  const char* algorithm;
+};
+
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.algorithm << " on " << value.layout;
+}
+
+// The bytes of all ranks' results, one rank after the other, where they can write them.
+class Results {
+ public:
+  explicit Results(int ranks)
+      : size_(static_cast<std::size_t>(ranks) * bytes_of_all()),
+        bytes_(static_cast<std::byte*>(
+            mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  ~Results() { munmap(bytes_, size_); }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  [[nodiscard]] std::span<std::byte> of_rank(std::size_t rank) const {
+    return {bytes_ + rank * bytes_of_all(), bytes_of_all()};
+  }
+
+ private:
+  std::size_t size_;
+  std::byte* bytes_;
+};
+
+// Random mantissas: a sum of a few depends on the order of additions.
+void reduce_all(const Session& session, const Group& group, synStreamHandle stream,
+                std::span<std::byte> results) {
+  for (const std::size_t count : kCounts) {
+    std::vector<std::byte> bytes(count * sizeof(float));
+    for (std::size_t i = 0; i < count; ++i) {
+      store_word(hcclFloat32, &bytes[i * sizeof(float)],
+                 element_word(hcclFloat32, Data::numbers, test_seed(), group.rank, i));
+    }
+    const DeviceMemory memory(session.device(), bytes.size());
+    void* const data = device_pointer(memory.address());
+    upload(stream, bytes, memory.address());
+    succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
+    download(stream, memory.address(), bytes);
+    succeed(synStreamSynchronize(stream));
+    std::memcpy(results.data(), bytes.data(), bytes.size());
+    results = results.subspan(bytes.size());
+  }
+}
+
+std::vector<RankOutcome> run(const Case& of, bool verbs, const Results& results) {
+  const Layout layout{of.layout};
+  RankOptions options = on_hosts_of(layout);
+  options.environment.emplace_back("HCCL_ALGO", of.algorithm);
+  if (!verbs) options.environment.emplace_back("HCCL_IB_DISABLE", "1");
+  const auto reduce = [&](World& world) {
+    move_to(layout.host_of(world.rank));
+    const VerbsProof proof(world, layout);
+    Session session(world);
+    const Group group = session.join_all();
+    reduce_all(session, group, session.make_stream(),
+               results.of_rank(static_cast<std::size_t>(world.rank)));
+    hcclEmulationTraffic_t traffic{};
+    succeed(hcclEmulationTraffic(group.handle, -1, &traffic));
+    require_equal(std::string(traffic.algorithm), std::string(of.algorithm), "algorithm");
+    require_equal(contains(traffic.transport, "tcp"), !verbs, traffic.transport);
+    if (verbs) proof.report(group);
+    session.finish();
+  };
+  return run_ranks(layout.ranks(), reduce, options);
+}
+
+class SameBits : public OnRdmaHosts, public testing::WithParamInterface<Case> {};
+
+TEST_P(SameBits, OverVerbsAndTcp) {
+  SCOPED_TRACE(random_seed_text());
+  const RdmaHosts hosts;
+  const int ranks = Layout{GetParam().layout}.ranks();
+  const Results over_verbs(ranks);
+  const Results over_tcp(ranks);
+  const auto verbs = run(GetParam(), true, over_verbs);
+  ASSERT_EQ(failures(verbs), "");
+  EXPECT_GT(VerbsProof::bytes_moved(verbs), 0U);
+  ASSERT_EQ(failures(run(GetParam(), false, over_tcp)), "");
+  for (std::size_t rank = 0; rank < verbs.size(); ++rank) {
+    EXPECT_TRUE(std::ranges::equal(over_verbs.of_rank(rank), over_tcp.of_rank(rank))) << rank;
+    EXPECT_TRUE(std::ranges::equal(over_verbs.of_rank(rank), over_verbs.of_rank(0))) << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
+                         testing::Values(Case{"aabb", "ring"}, Case{"aabb", "tree"},
+                                         Case{"aabb", "hierarchical"}, Case{"abcd", "ring"},
+                                         Case{"abcd", "tree"}));
+
+}  // namespace
+}  // namespace hccl::test
