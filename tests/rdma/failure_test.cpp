@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks over verbs that die or stop, hosts that go, links that are cut: every rank left gets an
+// error that names who is missing, in time.
+#include "lost_hosts.h"
+#include "rdma_test.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <signal.h>
+
+namespace hccl::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Pids = std::vector<pid_t>;
+
+constexpr std::size_t kSmall = 256;
+constexpr std::size_t kLarge = 1 << 20;
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+// While all ranks all-reduce so many floats, again and again.
+class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
+ protected:
+  // `fail` breaks something, and leaves `survivors` of the ranks.
+  void run(const std::string& letters, const std::string& timeout, int survivors,
+           const std::function<void(const Pids&)>& fail) {
+    const Layout layout{letters};
+    RankOptions options = on_hosts_of(layout);
+    options.seconds = 60;
+    options.environment.emplace_back("HCCL_TIMEOUT", timeout);
+    Clock::time_point broken;
+    options.meanwhile = [&](const Pids& ranks) {
+      progress_.await_reducing(layout.ranks());
+      broken = Clock::now();
+      fail(ranks);
+      progress_.await_failed(survivors);
+      std::printf("noticed after %.1f s\n", seconds_since(broken));
+    };
+    const auto move = [&](int rank) { move_to(layout.host_of(rank)); };
+    outcomes_ = run_ranks(
+        layout.ranks(),
+        reduces_until_failure(move, progress_, GetParam(), {hcclSystemError, hcclPortDown}),
+        options);
+    std::printf("ended after %.1f s\n", seconds_since(broken));
+  }
+
+  // The rank has ended as it should; what it said blames one of `others`.
+  void expect_blames(int rank, const std::vector<int>& others) const {
+    const RankOutcome& outcome = outcomes_.at(static_cast<std::size_t>(rank));
+    EXPECT_EQ(outcome.failure, "") << "rank " << rank;
+    EXPECT_EQ(blames_none_of(outcome, others), "") << "rank " << rank;
+    std::printf("rank %d: %s\n", rank, text_of(rank).c_str());
+  }
+  [[nodiscard]] std::string text_of(int rank) const {
+    const auto& reports = outcomes_.at(static_cast<std::size_t>(rank)).reports;
+    return reports.empty() ? "nothing" : reports.back();
+  }
+
+  const RdmaHosts hosts_;
+  const Progress progress_;
+  std::vector<RankOutcome> outcomes_;
+};
+
+TEST_P(RdmaFaults, AKilledRankIsNamedByAll) {
+  run("aabb", "60", 3, [](const Pids& ranks) { kill(ranks[3], SIGKILL); });
+  for (const int rank : {0, 1, 2}) expect_blames(rank, {3});
+}
+
+TEST_P(RdmaFaults, ADeadHostIsNamedByTheOthers) {
+  run("aabbc", "60", 3, [](const Pids& ranks) {
+    kill(ranks[2], SIGKILL);
+    kill(ranks[3], SIGKILL);
+  });
+  for (const int rank : {0, 1, 4}) expect_blames(rank, {2, 3});
+}
+
+TEST_P(RdmaFaults, TheHostOfRankZeroMayDieToo) {
+  run("aabbc", "60", 3, [](const Pids& ranks) {
+    kill(ranks[0], SIGKILL);
+    kill(ranks[1], SIGKILL);
+  });
+  for (const int rank : {2, 3, 4}) expect_blames(rank, {0, 1});
+}
+
+// The port of host 1 sees it, and its ranks may say that instead.
+TEST_P(RdmaFaults, ACutLinkIsAnErrorOnBothSides) {
+  run("aabb", "5", 4, [&](const Pids&) { hosts_.cut(1); });
+  for (const int rank : {0, 1}) expect_blames(rank, {2, 3});
+  for (const int rank : {2, 3}) {
+    if (!contains(text_of(rank), "rxe1 port 1: the port has lost its link"))
+      expect_blames(rank, {0, 1});
+  }
+}
+
+TEST_P(RdmaFaults, ACutThatNoPortSeesIsAnErrorOnBothSides) {
+  run("aabb", "5", 4, [&](const Pids&) { hosts_.lose(1, "100%"); });
+  for (const int rank : {0, 1}) expect_blames(rank, {2, 3});
+  for (const int rank : {2, 3}) expect_blames(rank, {0, 1});
+}
+
+TEST_P(RdmaFaults, AStoppedRankIsNamedByAll) {
+  run("aabb", "2", 3, [&](const Pids& ranks) {
+    kill(ranks[3], SIGSTOP);
+    progress_.await_failed(3);
+    kill(ranks[3], SIGCONT);
+  });
+  EXPECT_EQ(failures(outcomes_), "");
+  for (const int rank : {0, 1, 2}) expect_blames(rank, {3});
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, RdmaFaults, testing::Values(kSmall, kLarge));
+
+// Long before the time is up: the devices give up.
+class RdmaFaultsOfSmall : public RdmaFaults {};
+
+TEST_P(RdmaFaultsOfSmall, ACutLinkEndsALongWait) {
+  run("ab", "1800", 2, [&](const Pids&) { hosts_.lose(1, "100%"); });
+  expect_blames(0, {1});
+  expect_blames(1, {0});
+}
+
+INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfSmall, testing::Values(kSmall));
+
+class RdmaFaultsOfLarge : public RdmaFaults {};
+
+TEST_P(RdmaFaultsOfLarge, AnInterfaceThatIsShutIsAnErrorOnBothSides) {
+  run("ab", "1800", 2, [&](const Pids&) { hosts_.shut_interface(1); });
+  expect_blames(0, {1});
+  EXPECT_EQ(failures(outcomes_), "");
+  EXPECT_FALSE(contains(text_of(1), "report this")) << text_of(1);
+}
+
+// Shorter than the devices' patience, and than the library's for a port that is down.
+TEST_P(RdmaFaultsOfLarge, AShortCutIsNoError) {
+  run("ab", "1800", 1, [&](const Pids& ranks) {
+    for (int i = 0; i < 2; ++i) {
+      hosts_.cut(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      hosts_.mend(1);
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+    }
+    EXPECT_EQ(progress_.counts().failed, 0);
+    kill(ranks[1], SIGKILL);
+  });
+  expect_blames(0, {1});
+  EXPECT_TRUE(contains(text_of(0), "has exited") || contains(text_of(0), "closed")) << text_of(0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
+
+}  // namespace
+}  // namespace hccl::test

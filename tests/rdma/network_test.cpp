@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks that lose packets or carry small ones only, and a device that is taken away: it works,
+// or says why not.
+#include "lost_hosts.h"
+#include "matrix.h"
+#include "rdma_test.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::uint64_t kFrames = 1500;
+constexpr std::uint64_t kMtuOfFrames = 1024;  // RoCE knows powers of two
+
+class RdmaNetwork : public OnRdmaHosts {
+ protected:
+  // A few collectives of two ranks on two hosts, short and long, whose results are checked.
+  static std::vector<RankOutcome> run(std::uint64_t mtu = 4096) {
+    const Layout layout{"ab"};
+    std::vector<Operation> operations;
+    for (const Collective collective : {Collective::all_reduce, Collective::all_to_all}) {
+      for (const std::size_t count : {2U, 1000U, 600'000U}) {
+        Operation operation;
+        operation.collective = collective;
+        operation.count = count;
+        operation.seed = test_seed();
+        operation.nodes = {"a", "b"};
+        operations.push_back(operation);
+      }
+    }
+    return run_ranks(
+        layout.ranks(),
+        [&](World& world) {
+          move_to(layout.host_of(world.rank));
+          const VerbsProof proof(world, layout);
+          run_operations(world, operations, [&](const Group& group) { proof.report(group, mtu); });
+        },
+        on_hosts_of(layout));
+  }
+
+  const RdmaHosts hosts_;
+};
+
+TEST_F(RdmaNetwork, LostPacketsAreSentAgain) {
+  SCOPED_TRACE(random_seed_text());
+  hosts_.lose(1, "1%");
+  const auto outcomes = run();
+  EXPECT_EQ(failures(outcomes), "");
+  EXPECT_GT(VerbsProof::bytes_moved(outcomes), 0U);
+  const std::uint64_t lost = hosts_.packets_lost(1);
+  EXPECT_GT(lost, 0U);
+  std::printf("%llu packets lost\n", static_cast<unsigned long long>(lost));
+}
+
+TEST_F(RdmaNetwork, TheSmallerMtuOfBothIsUsed) {
+  SCOPED_TRACE(random_seed_text());
+  hosts_.limit_frames(1, kFrames);
+  const auto outcomes = run(kMtuOfFrames);
+  EXPECT_EQ(failures(outcomes), "");
+  EXPECT_GT(VerbsProof::bytes_moved(outcomes), 0U);
+}
+
+TEST_F(RdmaNetwork, ASwitchThatCarriesLessIsNamedAsALikelyCause) {
+  for (const int host : {0, 1}) hosts_.limit_frames_at_switch(host, kFrames);
+  const Layout layout{"ab"};
+  const auto outcomes = run_ranks(
+      layout.ranks(),
+      [&](World& world) {
+        move_to(layout.host_of(world.rank));
+        Session session(world);
+        const Group group = session.join_all();
+        synStreamHandle stream = session.make_stream();
+        constexpr std::size_t kCount = 1 << 20;
+        const DeviceMemory memory(session.device(), kCount * 4);
+        void* const data = device_pointer(memory.address());
+        succeed(hcclAllReduce(data, data, kCount, hcclFloat32, hcclSum, group.handle, stream));
+        require(synStreamSynchronize(stream) != synSuccess, "large packets do not come through");
+        world.report(async_message(group.handle));
+        session.finish();
+      },
+      on_hosts_of(layout));
+  EXPECT_EQ(failures(outcomes), "");
+  for (const int rank : {0, 1}) {
+    const RankOutcome& outcome = outcomes.at(static_cast<std::size_t>(rank));
+    EXPECT_EQ(blames_none_of(outcome, {1 - rank}), "");
+    for (const std::string& text : outcome.reports) {
+      EXPECT_TRUE(contains(text, "MTU")) << text;
+      std::printf("rank %d: %s\n", rank, text.c_str());
+    }
+  }
+}
+
+// The kernel lets who has opened the device use it until they close it.
+TEST_F(RdmaNetwork, ADeviceGoesWhenItsCommunicatorDoes) {
+  const Layout layout{"ab"};
+  RankOptions options = on_hosts_of(layout);
+  options.environment.emplace_back("HCCL_TIMEOUT", "30");
+  const auto outcomes = run_ranks(
+      layout.ranks(),
+      [&](World& world) {
+        move_to(layout.host_of(world.rank));
+        Session session(world);
+        const Group group = session.join_all();
+        synStreamHandle stream = session.make_stream();
+        for (int round = 0; round < 20; ++round) {
+          if (round == 10) {
+            world.board->barrier(0, world.size);
+            if (world.rank == 1) hosts_.delete_device(1);
+            world.board->barrier(0, world.size);
+          }
+          Operation operation;
+          operation.count = 10'000;
+          operation.nodes = {"a", "b"};
+          OperationRun run(session, group, operation);
+          succeed(run.queue(stream));
+          succeed(synStreamSynchronize(stream));
+          run.verify();
+        }
+        require(world.rank == 0 || RdmaHosts::has_device(1), "it waits for this process");
+        session.finish();
+        for (int i = 0; world.rank == 1 && i < 100 && RdmaHosts::has_device(1); ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        require(world.rank == 0 || !RdmaHosts::has_device(1), "closed by hcclCommDestroy");
+      },
+      options);
+  EXPECT_EQ(failures(outcomes), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
