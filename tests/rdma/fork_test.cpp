@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank with open endpoints forks: neither a child that stores to all its memory nor one that
+// merely shares pages with its parent may spoil what the devices write and read.
+#include "operation.h"
+#include "rdma_test.h"
+
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+struct Range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+};
+
+// What a fork copies: private and writable. (Shared memory is the parent's, too.)
+std::vector<Range> private_memory() {
+  std::vector<Range> ranges;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    Range range;
+    std::array<char, 5> rights{};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &range.begin, &range.end, rights.data()) == 3 &&
+        std::string(rights.data()).starts_with("rw") && rights[3] == 'p')
+      ranges.push_back(range);
+  }
+  return ranges;
+}
+
+// Each page becomes the child's own; with other contents it could not run on.
+void store_to_all(const std::vector<Range>& ranges) {
+  constexpr std::uintptr_t kPage = 4096;
+  for (const Range& range : ranges) {
+    for (std::uintptr_t page = range.begin; page < range.end; page += kPage) {
+      auto* const byte = reinterpret_cast<volatile char*>(page);
+      *byte = *byte;
+    }
+  }
+}
+
+// A child that stores to all its memory and ends, when it is told to or with its parent.
+class Child {
+ public:
+  Child() = default;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    for (const int end : ends_) close(end);
+  }
+
+  void end() {
+    close(std::exchange(ends_[1], -1));
+    int status = -1;
+    require(waitpid(process_, &status, 0) == process_ && status == 0,
+            join("the child ends with status ", status));
+  }
+
+ private:
+  [[nodiscard]] pid_t begin() {
+    require(pipe2(ends_.data(), O_CLOEXEC) == 0, "pipe");
+    const std::vector<Range> ranges = private_memory();
+    const pid_t process = fork();
+    require(process >= 0, "fork");
+    if (process > 0) return process;
+    close(ends_[1]);
+    store_to_all(ranges);
+    char byte = 0;
+    _exit(read(ends_[0], &byte, 1) == 0 ? 0 : 1);
+  }
+
+  std::array<int, 2> ends_{};
+  pid_t process_ = begin();
+};
+
+// Sizes through rings and straight into registered memory; from the heap, too.
+void exchange(const Session& session, const Group& group, synStreamHandle stream,
+              std::uint64_t seed) {
+  for (const std::size_t count : {100U, 5'000U, 400'000U}) {
+    for (const Placement placement : {Placement::device, Placement::host}) {
+      Operation operation;
+      operation.count = count;
+      operation.seed = seed;
+      operation.placement = placement;
+      operation.nodes = {"a", "b"};
+      OperationRun run(session, group, operation);
+      succeed(run.queue(stream));
+      succeed(synStreamSynchronize(stream));
+      run.verify();
+    }
+  }
+}
+
+class RdmaForks : public OnRdmaHosts {};
+
+TEST_F(RdmaForks, AChildSpoilsNothing) {
+  SCOPED_TRACE(random_seed_text());
+  const RdmaHosts hosts;
+  const Layout layout{"ab"};
+  const auto outcomes = run_ranks(
+      layout.ranks(),
+      [&](World& world) {
+        move_to(layout.host_of(world.rank));
+        const VerbsProof proof(world, layout);
+        Session session(world);
+        const Group group = session.join_all();
+        synStreamHandle stream = session.make_stream();
+        std::uint64_t seed = test_seed();
+        exchange(session, group, stream, ++seed);
+        Child().end();
+        exchange(session, group, stream, ++seed);
+        Child child;
+        for (int round = 0; round < 3; ++round) exchange(session, group, stream, ++seed);
+        child.end();
+        exchange(session, group, stream, ++seed);
+        proof.report(group);
+        session.finish();
+      },
+      on_hosts_of(layout));
+  EXPECT_EQ(failures(outcomes), "");
+  EXPECT_GT(VerbsProof::bytes_moved(outcomes), 0U);
+}
+
+}  // namespace
+}  // namespace hccl::test
