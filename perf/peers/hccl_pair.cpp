@@ -27,7 +27,7 @@ void check(int status, const char* call) {
 }
 
 struct Rank {
-  explicit Rank(std::size_t bytes) : number(std::atoi(std::getenv("RANK"))) {
+  Rank(int number_in, std::size_t bytes) : number(number_in) {
     check(synInitialize(), "synInitialize");
     check(synDeviceAcquireByDeviceType(&device, synDeviceGaudi2), "synDeviceAcquireByDeviceType");
     check(synStreamCreateGeneric(&stream, device, 0), "synStreamCreateGeneric");
@@ -89,14 +89,15 @@ struct Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 || std::getenv("RANK") == nullptr) {
+  const char* const number = std::getenv("RANK");
+  if (argc != 4 || number == nullptr) {
     std::fprintf(stderr, "usage: RANK=0|1 hccl_pair ping_pong|exchange|all_reduce BYTES CALLS\n");
     return 2;
   }
   const std::string what = argv[1];
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 10);
   const std::size_t calls = std::strtoull(argv[3], nullptr, 10);
-  const Rank rank(std::max<std::size_t>(bytes, 8));
+  const Rank rank(std::atoi(number), std::max<std::size_t>(bytes, 8));
   for (std::size_t i = 0; i < calls / 10 + 2; ++i) rank.call(what, bytes);
   std::vector<double> microseconds(calls);
   for (double& sample : microseconds) {

@@ -33,7 +33,7 @@ void Device::open_context() {
   const int error = errno;
   if (devices != nullptr) library_.free_device_list(devices);
   if (context_ != nullptr) domain_ = library_.alloc_pd(context_);
-  if (domain_ == nullptr) {
+  if (context_ == nullptr || domain_ == nullptr) {
     throw Error(hcclSystemError,
                 text("cannot open the RDMA device ", port_.device, ": ",
                      system_error_text(context_ == nullptr ? error : errno),
