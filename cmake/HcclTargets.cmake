@@ -77,13 +77,16 @@ function(hccl_layer name)
   set_property(GLOBAL APPEND PROPERTY HCCL_LIBRARIES ${ARG_LIBRARIES})
 endfunction()
 
-# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>])
+# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]
+#   [APART <filter> <label>])
 # A GoogleTest program over the internal static library; it sees just the layers it names. Each of its cases is a
 # test of ctest's, named <name>/<Suite.Case>, so that a skip or a time-out says which one it was; TIMEOUT is per case.
+# The target tests_<label> builds all programs with cases of that label.
 # LAYOUT: all of it once more with the ranks on the nodes that the letters stand for (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
+# APART: the cases that the filter of GoogleTest's names get that label instead.
 function(hccl_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -100,7 +103,22 @@ function(hccl_test name)
   endforeach()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_precompile_headers(${name} REUSE_FROM hccl_test_headers)
-  gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
+  set(rest)
+  set(apart)
+  if(ARG_APART)
+    list(POP_FRONT ARG_APART filter apart)
+    set(rest TEST_FILTER "-${filter}")
+    gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
+                         TEST_LIST ${name}_apart TEST_FILTER "${filter}"
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${apart}" ${lock})
+  endif()
+  foreach(label ${ARG_LABELS} ${apart})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
+  gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST ${rest}
                        PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock})
   # The same once more, with the ranks on several rehearsed nodes.
   if(ARG_LAYOUT)
