@@ -153,15 +153,33 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
   }
 }
 
-bool FakeWire::carry_on() {
-  std::vector<Pair*> deliverable;
-  std::vector<Pair*> completable;
-  for (const auto& [number, pair] : pairs_) {
-    if (can_deliver(*pair)) deliverable.push_back(pair.get());
-    if (pair->arrived > 0) completable.push_back(pair.get());
+// But for those that are late.
+std::vector<FakeWire::Pair*> FakeWire::those_that_can(bool (*can)(const Pair&),
+                                                      std::uint32_t Pair::*late) {
+  std::vector<Pair*> result;
+  for (const auto& entry : pairs_) {
+    Pair& pair = *entry.second;
+    if (!can(pair)) continue;
+    if (moody && pair.*late == 0 && random_() % 256 == 0)
+      pair.*late = static_cast<std::uint32_t>(random_() % 2000);
+    if (pair.*late > 0) {
+      --(pair.*late);
+    } else {
+      result.push_back(&pair);
+    }
   }
+  return result;
+}
+
+bool FakeWire::carry_on() {
+  const auto deliverable = those_that_can(can_deliver, &Pair::late_arrivals);
+  const auto completable = those_that_can(can_complete, &Pair::late_completions);
   const std::size_t choices = deliverable.size() + completable.size();
-  if (choices == 0) return false;
+  if (choices == 0) {  // only time has passed, if something is late
+    return std::ranges::any_of(pairs_, [](const auto& entry) {
+      return can_deliver(*entry.second) || can_complete(*entry.second);
+    });
+  }
   const std::size_t choice = random_() % choices;
   if (choice < deliverable.size()) {
     deliver_one(*deliverable[choice]);

@@ -42,6 +42,7 @@ class FakeWire {
   [[nodiscard]] FakeMemory& memory() { return memory_; }
   Faults faults;
   bool prompt = false;  // what is posted is carried out at once
+  bool moody = false;   // now and then a pair's writes, or its completions, do not move for long
 
   // Carries out one write or tells one completion, by chance. False if there is nothing to do.
   bool step();
@@ -98,13 +99,19 @@ class FakeWire {
     std::uint32_t sends_in_use = 0;
     std::uint32_t receives_in_use = 0;
     std::uint32_t untold = 0;  // complete, without a completion
+    // Steps that pass before its next write arrives or completion is told.
+    std::uint32_t late_arrivals = 0;
+    std::uint32_t late_completions = 0;
   };
 
   // All of these with the mutex held.
   int post(Pair& pair, const ibv_send_wr& request);
   int change(Pair& pair, const ibv_qp_attr& attributes, int mask);
   bool carry_on();
+  [[nodiscard]] std::vector<Pair*> those_that_can(bool (*can)(const Pair&),
+                                                  std::uint32_t Pair::*late);
   [[nodiscard]] static bool can_deliver(const Pair& pair);
+  [[nodiscard]] static bool can_complete(const Pair& pair) { return pair.arrived > 0; }
   void deliver_one(Pair& pair);
   void complete_one(Pair& pair);
   [[nodiscard]] bool is_unchanged(const Write& write);

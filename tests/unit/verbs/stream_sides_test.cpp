@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both ways of a stream between two ends, over a wire that is as slow as chance has it. What the
+// credits must prevent (writes beyond the ring, messages without a receive request, more writes
+// than there are places) the wire reports.
+#include "ranks.h"
+#include "stream_driver.h"
+#include "stream_end.h"
+
+namespace hccl::verbs {
+namespace {
+
+using hccl::test::scaled;
+using hccl::test::test_seed;
+using test::FakeWire;
+using test::StreamEnd;
+using Driver = test::StreamDriver<StreamEnd>;
+using Kind = Message::Kind;
+
+constexpr std::uint64_t kGranule = RegistrationCache::kGranuleBytes;
+
+struct Conditions {
+  std::uint64_t budget = 3 * kGranule;
+  QueuePair::Depths depths = test::kStreamDepths;
+  bool learned = true;
+};
+
+class Streams : public testing::Test {
+ protected:
+  void SetUp() override { wire_.moody = true; }
+  void TearDown() override {
+    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
+    EXPECT_EQ(wire_.objects(), 0U);
+    EXPECT_EQ(wire_.memory().count(), 0U) << "nothing stays registered";
+  }
+
+  // Sends so much both ways; what has come to the first end then stands in heard_.
+  void exchange(const Conditions& conditions, std::uint64_t total) {
+    StreamEnd near(wire_, 1, conditions.budget, conditions.depths);
+    StreamEnd far(wire_, 2, conditions.budget, conditions.depths);
+    near.meet(far.facts());
+    far.meet(near.facts());
+    Driver near_driver(near, seed_, 1, 2, total);
+    Driver far_driver(far, seed_ + 1, 2, 1, total);
+    if (conditions.learned) {
+      near.cache().learn(near_driver.memory().region());
+      far.cache().learn(far_driver.memory().region());
+    }
+    std::uint64_t known = 0;
+    int idle = 0;
+    while (!(near_driver.done() && far_driver.done()) && !HasFailure()) {
+      change_mood();
+      for (int i = 0; i < 2000 && !HasFailure(); ++i) {
+        step(near, near_driver, 1);
+        step(far, far_driver, 4);
+        if (mood_.at(0) > random_() % 8) wire_.step();
+        ASSERT_EQ(wire_.violations(), std::vector<std::string>{});
+      }
+      const std::uint64_t moved = near_driver.received() + far_driver.received();
+      idle = moved == known ? idle + 1 : 0;
+      known = moved;
+      ASSERT_LT(idle, 50) << "after " << near_driver.received() << " and " << far_driver.received()
+                          << " bytes nothing moves any more";
+    }
+    wire_.run();
+    EXPECT_TRUE(near.flushed() && far.flushed());
+    for (std::size_t kind = 0; kind < heard_.size(); ++kind)
+      heard_.at(kind) = near.heard(static_cast<Kind>(kind)) + far.heard(static_cast<Kind>(kind));
+  }
+
+  [[nodiscard]] int heard(Kind kind) const { return heard_.at(static_cast<std::size_t>(kind)); }
+
+  std::uint64_t seed_ = test_seed();
+  testing::ScopedTrace trace_{__FILE__, __LINE__, testing::Message() << "HCCL_TEST_SEED=" << seed_};
+  FakeWire wire_{seed_};
+
+ private:
+  void change_mood() {
+    for (std::size_t& each : mood_) each = std::array{1U, 4U, 8U}.at(random_() % 3);
+  }
+  void step(StreamEnd& end, Driver& driver, std::size_t mood) {
+    if (mood_.at(mood) > random_() % 8) static_cast<void>(driver.send_some());
+    if (mood_.at(mood + 1) > random_() % 8) static_cast<void>(driver.receive_some());
+    if (mood_.at(mood + 2) > random_() % 64) end.progress();
+    if (random_() % 500 == 0 && driver.is_quiet())
+      end.cache().invalidate({nullptr, random_() % (2 * kGranule), test::ProgramMemory::kFile,
+                              random_() % (8 * kGranule)});
+  }
+
+  std::mt19937_64 random_{seed_};
+  std::array<std::size_t, 7> mood_{};
+  std::array<int, 4> heard_{};
+};
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+TEST_F(Streams, EveryByteArrivesInItsPlace) {
+  exchange({}, static_cast<std::uint64_t>(scaled(100)) * kMiB);
+  EXPECT_GT(heard(Kind::data), 0);
+  EXPECT_GT(heard(Kind::direct), 0);
+  EXPECT_GT(heard(Kind::invitation), 5 * static_cast<int>(kMostInvitations));
+  EXPECT_GT(heard(Kind::credit), 0);
+}
+
+TEST_F(Streams, WithoutRegisteredMemoryAllGoesThroughTheRings) {
+  exchange({.learned = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  EXPECT_GT(heard(Kind::data), 0);
+  EXPECT_EQ(heard(Kind::direct), 0);
+  EXPECT_EQ(heard(Kind::invitation), 0);
+}
+
+TEST_F(Streams, WithHardlyAnyRoomForRegistrations) {
+  exchange({.budget = kGranule}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  EXPECT_GT(heard(Kind::direct), 0);
+}
+
+TEST_F(Streams, WithHardlyAnyPlacesForWrites) {
+  QueuePair::Depths depths = test::kStreamDepths;
+  depths.writes = kPlacesForOthers + 3;
+  exchange({.depths = depths}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  EXPECT_GT(heard(Kind::direct), 0);
+}
+
+TEST_F(Streams, OverDevicesThatCopyNothing) {
+  wire_.faults.most_inline = 0;
+  exchange({}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  EXPECT_GT(heard(Kind::data), 0);
+  EXPECT_EQ(heard(Kind::invitation), 0) << "they must be copied";
+}
+
+}  // namespace
+}  // namespace hccl::verbs

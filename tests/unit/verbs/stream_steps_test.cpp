@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both sides of a stream step by step: which way bytes go, when memory is read no more, and what is
+// refused.
+#include "base/error.h"
+#include "stream_driver.h"
+#include "stream_end.h"
+
+namespace hccl::verbs {
+namespace {
+
+using test::FakeWire;
+using test::StreamEnd;
+using Kind = Message::Kind;
+
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+constexpr std::size_t kKiB = 1024;
+
+class Steps : public testing::Test {
+ protected:
+  void SetUp() override {
+    near_ = std::make_unique<StreamEnd>(wire_, 1, kNoLimit);
+    far_ = std::make_unique<StreamEnd>(wire_, 2, kNoLimit);
+    near_->meet(far_->facts());
+    far_->meet(near_->facts());
+    near_->cache().learn(near_memory_.region());
+    far_->cache().learn(far_memory_.region());
+    test::fill(near_memory_.all(), 1, 0);
+  }
+  void TearDown() override {
+    near_.reset();
+    far_.reset();
+    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
+    EXPECT_EQ(wire_.objects(), 0U);
+    EXPECT_EQ(wire_.memory().count(), 0U);
+  }
+
+  // The next bytes of the stream, out of registered memory.
+  [[nodiscard]] std::size_t send(std::size_t bytes) {
+    const std::span<const std::byte> part = near_memory_.all().subspan(sent_, bytes);
+    const std::size_t taken = near_->send({&part, 1});
+    sent_ += taken;
+    return taken;
+  }
+  // The same, out of other memory.
+  [[nodiscard]] std::size_t send_copied(std::size_t bytes) {
+    const auto place = near_memory_.all().subspan(sent_, bytes);
+    const std::vector<std::byte> copy(place.begin(), place.end());
+    const std::span<const std::byte> part = copy;
+    const std::size_t taken = near_->send({&part, 1});
+    sent_ += taken;
+    return taken;
+  }
+  // To where they lie in the far end's memory as well; so many are asked for.
+  [[nodiscard]] std::size_t take(std::size_t bytes) {
+    const std::size_t taken = far_->take(far_memory_.all().subspan(received_, bytes));
+    received_ += taken;
+    return taken;
+  }
+  [[nodiscard]] bool is_right() const {
+    return std::equal(near_memory_.all().begin(),
+                      near_memory_.all().begin() + static_cast<std::ptrdiff_t>(received_),
+                      far_memory_.all().begin());
+  }
+  template <class Function>
+  [[nodiscard]] static std::string thrown_by(Function function) {
+    try {
+      function();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), hcclInternalError);
+      return error.what();
+    }
+    return "nothing";
+  }
+
+  FakeWire wire_;
+  test::ProgramMemory near_memory_;
+  test::ProgramMemory far_memory_;
+  std::unique_ptr<StreamEnd> near_;
+  std::unique_ptr<StreamEnd> far_;
+  std::size_t sent_ = 0;
+  std::size_t received_ = 0;
+};
+
+TEST_F(Steps, ThroughTheRingThenStraightThenThroughTheRingAgain) {
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // nobody is invited yet
+  EXPECT_EQ(take(600 * kKiB), 0U);
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // the invitation is late
+  wire_.run();
+  EXPECT_EQ(send(450 * kKiB), 450 * kKiB);  // of these, 400 KiB straight
+  wire_.run();
+  EXPECT_EQ(take(600 * kKiB), 600 * kKiB);
+  EXPECT_TRUE(is_right());
+  EXPECT_EQ(far_->receiving().held(), 50 * kKiB);
+  EXPECT_EQ(take(50 * kKiB), 50 * kKiB);
+  EXPECT_TRUE(is_right());
+  EXPECT_EQ(far_->heard(Kind::direct), static_cast<int>(400 * kKiB / kSlice) + 1);
+  EXPECT_EQ(near_->heard(Kind::invitation), 1);
+}
+
+TEST_F(Steps, AnInvitationMayBeServedByTheRingAlone) {
+  EXPECT_EQ(take(100 * kKiB), 0U);
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
+  wire_.run();
+  EXPECT_EQ(take(100 * kKiB), 100 * kKiB);
+  EXPECT_TRUE(is_right());
+  EXPECT_EQ(send(50 * kKiB), 50 * kKiB) << "the invitation comes when all has been sent";
+  wire_.run();
+  EXPECT_EQ(far_->lend(60 * kKiB).size(), 50 * kKiB) << "nobody waits for more of it";
+  EXPECT_EQ(far_->heard(Kind::direct), 0);
+}
+
+TEST_F(Steps, NoMoreInvitationsAreUnderWayThanThereAreRequestsFor) {
+  for (std::uint32_t i = 0; i < 3 * kMostInvitations; ++i) {
+    EXPECT_EQ(take(16 * kKiB), 0U);
+    EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);
+    wire_.deliver(near_->pair().number());
+    EXPECT_EQ(take(16 * kKiB), 16 * kKiB) << i;
+  }
+  wire_.run();
+  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // says that it has seen them
+  EXPECT_EQ(near_->heard(Kind::invitation), static_cast<int>(kMostInvitations));
+  wire_.run();
+  EXPECT_EQ(take(16 * kKiB), 16 * kKiB);
+  EXPECT_EQ(take(16 * kKiB), 0U);
+  wire_.run();
+  near_->progress();
+  EXPECT_EQ(near_->heard(Kind::invitation), static_cast<int>(kMostInvitations) + 1);
+  EXPECT_TRUE(is_right());
+}
+
+TEST_F(Steps, LittleIsNotWorthAnInvitation) {
+  EXPECT_EQ(take(kWorthInviting - 1), 0U);
+  wire_.run();
+  near_->progress();
+  EXPECT_EQ(near_->heard(Kind::invitation), 0);
+  EXPECT_EQ(take(kWorthInviting), 0U);
+  wire_.run();
+  near_->progress();
+  EXPECT_EQ(near_->heard(Kind::invitation), 1);
+}
+
+TEST_F(Steps, RegisteredMemoryIsReadUntilThePeerHasIt) {
+  EXPECT_EQ(send_copied(100 * kKiB), 100 * kKiB);
+  EXPECT_TRUE(near_->flushed()) << "it has been copied";
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
+  EXPECT_FALSE(near_->flushed());
+  wire_.deliver(near_->pair().number());
+  EXPECT_FALSE(near_->flushed()) << "the device may send it again";
+  wire_.run();
+  EXPECT_TRUE(near_->flushed());
+  EXPECT_EQ(send(50 * kKiB), 50 * kKiB);
+  EXPECT_FALSE(near_->flushed());
+  near_->pair().cut();
+  near_->sending().abandon();
+  EXPECT_TRUE(near_->sending().flushed());
+}
+
+TEST_F(Steps, NoMoreIsTakenThanTheRingHolds) {
+  EXPECT_EQ(near_->sending().room(), kRingBytes);
+  EXPECT_EQ(send(200 * kKiB), 200 * kKiB);
+  EXPECT_EQ(near_->sending().room(), 56 * kKiB);
+  EXPECT_EQ(send(200 * kKiB), 56 * kKiB);
+  EXPECT_EQ(near_->sending().room(), 0U);
+  wire_.run();
+  EXPECT_EQ(send(1), 0U);
+  const auto view = far_->lend(kRingBytes);
+  EXPECT_EQ(view.size(), kRingBytes);
+  EXPECT_TRUE(std::equal(view.begin(), view.end(), near_memory_.all().begin()));
+  far_->release(kCreditBytes);
+  wire_.run();
+  EXPECT_EQ(send(200 * kKiB), kCreditBytes);
+}
+
+TEST_F(Steps, WhoAwaitsTheRestOfADestinationMayReadNothingElse) {
+  EXPECT_EQ(take(100 * kKiB), 0U);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(far_->lend(1)); }),
+            "a stream is read while the rest of a destination is awaited; report this");
+  wire_.run();
+  EXPECT_EQ(send(10 * kKiB), 10 * kKiB);
+  wire_.run();
+  far_->progress();
+  EXPECT_EQ(thrown_by([&] {
+              static_cast<void>(far_->receiving().take(far_memory_.all().subspan(1, 100 * kKiB)));
+            }),
+            "a stream is read into another place than was invited; report this");
+}
+
+TEST_F(Steps, WhatCannotBeRightIsRefused) {
+  const auto arrives = [&](Kind kind, std::uint32_t bytes, std::uint32_t seen = 0) {
+    return far_->receiving().arrive({kind, bytes, seen});
+  };
+  EXPECT_FALSE(arrives(Kind::data, kRingBytes + 1));
+  EXPECT_TRUE(arrives(Kind::data, kRingBytes));
+  EXPECT_FALSE(arrives(Kind::data, 1)) << "the ring is full";
+  EXPECT_FALSE(arrives(Kind::direct, 1)) << "nobody is invited";
+  EXPECT_FALSE(near_->sending().credit({Kind::credit, 1, 0}));
+  EXPECT_FALSE(near_->sending().credit({Kind::credit, 0, 1}));
+}
+
+TEST_F(Steps, InvitationsThatWereNotSentCannotHaveBeenSeen) {
+  const auto arrives = [&](std::uint32_t seen) {
+    return far_->receiving().arrive({Kind::data, 1, seen});
+  };
+  EXPECT_TRUE(arrives(0));
+  EXPECT_FALSE(arrives(1));
+  EXPECT_FALSE(arrives(Message::kMostMessages - kMostInvitations));
+}
+
+}  // namespace
+}  // namespace hccl::verbs
