@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 namespace hccl::verbs::test {
@@ -34,6 +35,7 @@ int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
   write.id = request.wr_id;
   write.signaled = (request.send_flags & IBV_SEND_SIGNALED) != 0;
   if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) write.immediate = request.imm_data;
+  if (write.immediate && distorted_) write.immediate = htonl(*std::exchange(distorted_, {}));
   if (request.num_sge > 0) {
     const ibv_sge& part = *request.sg_list;
     const auto* const source = reinterpret_cast<const std::byte*>(part.addr);
@@ -207,6 +209,11 @@ void FakeWire::deliver(std::uint32_t pair) {
 void FakeWire::fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error) {
   const std::lock_guard lock(mutex_);
   end(*pairs_.at(pair), status, vendor_error);
+}
+
+void FakeWire::distort(std::uint32_t immediate) {
+  const std::lock_guard lock(mutex_);
+  distorted_ = immediate;
 }
 
 std::uint32_t FakeWire::places_in_use(std::uint32_t pair) {

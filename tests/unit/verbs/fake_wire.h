@@ -52,6 +52,9 @@ class FakeWire {
   // The oldest write of that pair ends so, and the pair with it.
   void fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error = 0);
 
+  // The next message that is posted says this instead.
+  void distort(std::uint32_t immediate);
+
   // Places for writes that are in use: those whose completion has not been polled.
   [[nodiscard]] std::uint32_t places_in_use(std::uint32_t pair);
   [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
@@ -129,6 +132,7 @@ class FakeWire {
   std::map<const ibv_cq*, std::unique_ptr<Queue>> queues_;
   std::map<std::uint32_t, std::unique_ptr<Pair>> pairs_;  // by number
   std::uint32_t last_number_ = 0x1000;
+  std::optional<std::uint32_t> distorted_;
   std::vector<std::string> violations_;
 };
 

@@ -68,15 +68,20 @@ class StreamDriver {
   [[nodiscard]] const ProgramMemory& memory() const { return memory_; }
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
-  [[nodiscard]] bool done() const { return sent_ == total_ && received_ == total_; }
+  [[nodiscard]] bool has_sent_all() const { return sent_ == total_; }
+  [[nodiscard]] bool has_received_all() const { return received_ == total_; }
+  [[nodiscard]] bool done() const { return has_sent_all() && has_received_all(); }
+  // It has no memory to send from before what was sent is read no more.
+  [[nodiscard]] bool needs_flush() const { return needs_flush_; }
   // Nothing is on its way to or from the program's memory.
   [[nodiscard]] bool is_quiet() { return destination_.empty() && end_.flushed(); }
 
   // True if it got all that it wanted.
   bool send_some() {
-    if (sent_ == total_) return true;
+    if (has_sent_all()) return true;
     if (piece_.empty()) prepare_piece();
-    if (piece_.empty()) return false;
+    needs_flush_ = piece_.empty();
+    if (needs_flush_) return false;
     const std::array<std::size_t, 2> cuts = cut(piece_.size());
     const std::array<std::span<const std::byte>, 3> parts{
         piece_.first(cuts[0]), piece_.subspan(cuts[0], cuts[1] - cuts[0]), piece_.subspan(cuts[1])};
@@ -91,7 +96,7 @@ class StreamDriver {
 
   // The same.
   bool receive_some() {
-    if (received_ == total_ && destination_.empty()) return true;
+    if (has_received_all()) return true;
     if (destination_.empty() && random_() % 3 == 0) return borrow();
     if (destination_.empty()) prepare_destination();
     const std::size_t taken = end_.take(destination_.subspan(taken_));
@@ -192,7 +197,8 @@ class StreamDriver {
   std::uint64_t sent_ = 0;
   std::span<std::byte> piece_;  // that is not sent yet
   bool piece_stays_ = false;    // until the end is flushed
-  std::size_t used_ = 0;        // of the memory, by what was sent
+  bool needs_flush_ = false;
+  std::size_t used_ = 0;  // of the memory, by what was sent
   std::vector<std::byte> scratch_;
 
   std::uint64_t received_ = 0;

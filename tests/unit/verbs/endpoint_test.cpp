@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// How endpoints meet, sleep and end, step by step.
+#include "base/text.h"
+#include "endpoints.h"
+#include "stream_driver.h"
+
+#include <functional>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace hccl::verbs {
+namespace {
+
+using test::EndpointEnd;
+using transport::PeerLost;
+
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+constexpr std::size_t kKiB = 1024;
+
+class Endpoints : public testing::Test {
+ protected:
+  void SetUp() override { start(0); }
+  void TearDown() override {
+    wire_.prompt = true;  // for the last writes
+    wire_.run();
+    near_.reset();
+    far_.reset();
+    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
+    EXPECT_EQ(wire_.objects(), 0U);
+    EXPECT_EQ(wire_.memory().count(), 0U);
+  }
+
+  void start(int after) {
+    sockets_ = {};
+    near_ = std::make_unique<EndpointEnd>(wire_, 0, std::move(sockets_.first), kNoLimit, after);
+    far_ = std::make_unique<EndpointEnd>(wire_, 1, std::move(sockets_.second), kNoLimit);
+    near_->cache().learn(near_memory_.region());
+    far_->cache().learn(far_memory_.region());
+  }
+  // Carries both on until they are connected.
+  void meet() {
+    for (int i = 0; i < 10 && !(near().connected() && far().connected()); ++i) {
+      EXPECT_EQ(near().try_receive(1).size(), 0U);
+      EXPECT_EQ(far().try_receive(1).size(), 0U);
+    }
+    ASSERT_TRUE(near().connected() && far().connected());
+  }
+  [[nodiscard]] VerbsEndpoint& near() { return near_->endpoint(); }
+  [[nodiscard]] VerbsEndpoint& far() { return far_->endpoint(); }
+  // Whether an endpoint that could sleep is called at once.
+  [[nodiscard]] static bool wakes(VerbsEndpoint& endpoint, transport::Interest interest) {
+    transport::SleepPlan plan;
+    if (!endpoint.begin_sleep(interest, plan)) return true;
+    const bool called = ::poll(plan.descriptors.data(), plan.descriptors.size(), 0) > 0;
+    endpoint.end_sleep();
+    return called;
+  }
+  // In the middle of a granule, so that all of it can be leased at once.
+  [[nodiscard]] static std::span<std::byte> within_a_granule(const test::ProgramMemory& memory,
+                                                             std::size_t bytes) {
+    const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
+    return memory.all().subspan(edge, bytes);
+  }
+  // What a call throws: the type and the text.
+  [[nodiscard]] static std::string thrown_by(const std::function<void()>& function) {
+    try {
+      function();
+    } catch (const PeerLost& lost) {
+      return text("lost: ", lost.what());
+    } catch (const Error& error) {
+      return text(error.code(), ": ", error.what());
+    }
+    return "nothing";
+  }
+  [[nodiscard]] static std::string receiving_throws(VerbsEndpoint& endpoint) {
+    return thrown_by([&] {
+      for (int i = 0; i < 100; ++i) static_cast<void>(endpoint.try_receive(1));
+    });
+  }
+
+  test::FakeWire wire_;
+  test::SocketPair sockets_;
+  test::ProgramMemory near_memory_;
+  test::ProgramMemory far_memory_;
+  std::unique_ptr<EndpointEnd> near_;
+  std::unique_ptr<EndpointEnd> far_;
+};
+
+TEST_F(Endpoints, MeetWhenTheConnectionIsThere) {
+  start(3);
+  EXPECT_FALSE(near().connected());
+  EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 0U);
+  EXPECT_TRUE(near().flushed());
+  near().release(0);
+  meet();
+  EXPECT_EQ(near().try_send(std::as_bytes(std::span("abc", 3))), 3U);
+  wire_.run();
+  const auto view = far().try_receive(10);
+  ASSERT_EQ(view.size(), 3U);
+  EXPECT_EQ(view[2], std::byte{'c'});
+  far().release(3);
+  EXPECT_EQ(far().counters().bytes_received, 3U);
+}
+
+TEST_F(Endpoints, NothingIsSentBeforeThePeerIsReady) {
+  EXPECT_EQ(near().try_receive(1).size(), 0U);
+  EXPECT_EQ(far().try_receive(1).size(), 0U);  // knows the other, and has said that it is ready
+  EXPECT_FALSE(far().connected());
+  EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 0U);
+  EXPECT_EQ(near().try_receive(1).size(), 0U);
+  EXPECT_TRUE(near().connected());
+  EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 1U);
+  wire_.run();
+  EXPECT_EQ(far().try_receive(1).size(), 1U);
+}
+
+TEST_F(Endpoints, AnotherFormatIsRefused) {
+  test::SocketPair sockets;
+  far_ = std::make_unique<EndpointEnd>(wire_, 1, std::move(sockets.first), kNoLimit);
+  const Bytes noise(kFactsBytes, std::byte{7});
+  ASSERT_EQ(write(sockets.second.get(), noise.data(), noise.size()), kFactsBytes);
+  EXPECT_EQ(receiving_throws(far()),
+            text(hcclSystemError,
+                 ": rank 0 has introduced its queue pair in another format; use one version on all "
+                 "ranks"));
+}
+
+TEST_F(Endpoints, APeerThatEndsWhileTheyMeetIsLost) {
+  EXPECT_EQ(near().try_receive(1).size(), 0U);
+  far_->end();
+  start(0);
+  EXPECT_EQ(near().try_receive(1).size(), 0U);
+  EXPECT_EQ(far().try_receive(1).size(), 0U);
+  far_->end();
+  const std::string what = receiving_throws(near());
+  EXPECT_EQ(what.find("lost: "), 0U) << what;
+  EXPECT_EQ(receiving_throws(near()), what) << "always again";
+}
+
+TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
+  meet();
+  EXPECT_EQ(far().try_send(std::as_bytes(std::span("last", 4))), 4U);
+  wire_.prompt = true;
+  wire_.run();
+  far_->end();
+  EXPECT_EQ(near().try_receive(4).size(), 4U);
+  near().release(4);
+  const std::string what = receiving_throws(near());
+  EXPECT_NE(what.find("the process has closed its connection or ended; see what that rank says"),
+            std::string::npos)
+      << what;
+}
+
+TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
+  meet();
+  const auto part = within_a_granule(near_memory_, 100 * kKiB);
+  EXPECT_EQ(near().try_send(part), part.size());
+  EXPECT_FALSE(near().flushed());
+  near().cut();
+  EXPECT_NE(receiving_throws(near()).find("the stream was cut when a call had failed"),
+            std::string::npos);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(near().try_send(part)); }).find("lost: "), 0U);
+  EXPECT_TRUE(near().flushed()) << "nothing is read any more";
+  EXPECT_EQ(receiving_throws(far()).find("lost: "), 0U);
+  far().cut();
+}
+
+TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
+  meet();
+  // Uninvited: what no sender of this version writes.
+  EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
+  wire_.run();
+  wire_.distort(encode({Message::Kind::direct, 1, 1}));
+  EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 1U);
+  wire_.distort(encode({Message::Kind::credit, 1, 1}));
+  EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 1U);
+  wire_.run();
+  EXPECT_EQ(receiving_throws(far()),
+            text(hcclInternalError,
+                 ": rank 0 has written what rank 1 has no room for; use one version on all ranks"));
+}
+
+}  // namespace
+}  // namespace hccl::verbs
