@@ -160,6 +160,7 @@ std::size_t QueuePair::reap() noexcept {
     failure_ = {false, text("the completion queue of ", device_->port().device,
                             " cannot be read; see the kernel's log")};
   }
+  has_more_ = count == static_cast<int>(kBatch);
   std::size_t arrivals = 0;
   for (const ibv_wc& completion :
        std::span(found).first(static_cast<std::size_t>(std::max(count, 0)))) {
@@ -213,6 +214,7 @@ void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
     if (!arm()) return;
     static_cast<void>(reap());
     if (completed_ == posted_ || !failure_.text.empty()) return;
+    if (has_more_) continue;
     std::array<pollfd, 2> wait{{{channel_->fd, POLLIN, 0}, {hung_up, POLLIN, 0}}};
     if (::poll(wait.data(), wait.size(), kDrainLook) > 0 && wait[1].revents != 0) return;
   }

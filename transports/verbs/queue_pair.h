@@ -73,12 +73,14 @@ class QueuePair {
   // The immediates that have come since, in their order; empty if none have, or the pair has
   // failed.
   [[nodiscard]] std::span<const std::uint32_t> poll();
+  // Whether the last poll() has left completions: no ring tells of those.
+  [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 
   // For a sleep: the descriptor becomes readable at the next completion.
   [[nodiscard]] int descriptor() const { return channel_->fd; }
-  // From now on the next completion rings; the caller polls once more before it sleeps. False if
-  // the device cannot.
+  // From now on the next completion rings; the caller polls until nothing is left before it sleeps.
+  // False if the device cannot.
   [[nodiscard]] bool arm() noexcept;
   // Takes the rings.
   void take_rings() noexcept;
@@ -114,6 +116,7 @@ class QueuePair {
   std::uint64_t posted_ = 0;     // writes
   std::uint64_t completed_ = 0;  // of these, as far as the device has told
   bool armed_ = false;
+  bool has_more_ = false;
   PairFailure failure_;
   std::array<std::uint32_t, kBatch> immediates_{};
 };

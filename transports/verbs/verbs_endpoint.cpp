@@ -242,7 +242,7 @@ bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
                                       "; see the kernel's log"));
   }
   progress();
-  if (!lost_.empty() || (interest.readable && receive_->has_more()) ||
+  if (!lost_.empty() || pair_->has_more() || (interest.readable && receive_->has_more()) ||
       (interest.writable && send_->room() >= kWorthwhileRoom) ||
       (interest.flushed && send_->flushed()))
     return false;

@@ -181,5 +181,20 @@ TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
                  ": rank 0 has written what rank 1 has no room for; use one version on all ranks"));
 }
 
+TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
+  meet();
+  // The far end's completions are many, and what comes for it lies behind them.
+  EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 1024 * kKiB)), 0U);
+  wire_.run();
+  const auto source = within_a_granule(far_memory_, 8 * kKiB);
+  for (int i = 0; i < 120; ++i) EXPECT_EQ(far().try_send(source), source.size());
+  wire_.run();
+  EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 1U);
+  wire_.run();
+  for (int i = 0; i < 10 && far().try_receive(1).empty(); ++i)
+    EXPECT_TRUE(wakes(far(), {.readable = true})) << i;
+  EXPECT_EQ(far().try_receive(1).size(), 1U);
+}
+
 }  // namespace
 }  // namespace hccl::verbs
