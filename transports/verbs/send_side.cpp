@@ -22,8 +22,7 @@ SendSide::Way SendSide::way(std::uint64_t position) const {
 }
 
 std::size_t SendSide::room() const {
-  const std::size_t most = way(written_).most;
-  return most == 0 || guest_.welcome(written_) > 0 ? most : window_.room();
+  return way(written_).most == 0 ? 0 : guest_.welcome(written_) + window_.room();
 }
 
 std::uint64_t SendSide::write(std::span<const std::byte> bytes, std::uint32_t key, const Way& way) {

@@ -196,5 +196,24 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
   EXPECT_EQ(far().try_receive(1).size(), 1U);
 }
 
+TEST_F(Endpoints, SleepOnlyWhileThereIsNoRoomByEitherWay) {
+  meet();
+  // When all messages are under way, less than is worth waking up for may still go straight.
+  const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
+  EXPECT_EQ(near().try_receive_into(destination), 0U);
+  wire_.run();
+  const auto source = within_a_granule(far_memory_, 8 * kKiB);
+  for (std::uint32_t i = 0; i < kMostMessages; ++i)
+    EXPECT_EQ(far().try_send(source), source.size());
+  EXPECT_EQ(far().try_send(source), 0U);
+  wire_.run();
+  while (!far().flushed()) continue;
+  std::size_t taken = 0;
+  while (taken < 1024 * kKiB) taken += near().try_receive_into(destination.subspan(taken));
+  wire_.run();
+  EXPECT_TRUE(wakes(far(), {.writable = true})) << "everything has been acknowledged";
+  EXPECT_EQ(far().try_send(source), source.size());
+}
+
 }  // namespace
 }  // namespace hccl::verbs
