@@ -31,7 +31,7 @@ class StreamEnd {
             const QueuePair::Depths& depths = kStreamDepths)
       : device_(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(number)))),
         cache_(device_, budget),
-        memory_(*device_),
+        memory_(cache_),
         pair_(device_, depths) {}
 
   [[nodiscard]] Facts facts() const {
