@@ -55,21 +55,21 @@ class Guest {
 class Host {
  public:
   [[nodiscard]] bool open() const { return left_ > 0; }
-  // `ring_arrived`: bytes that have come through the ring so far.
   void invite(std::size_t bytes) {
     left_ = bytes;
     straight_ = 0;
     begun_ = false;
   }
-  // Bytes have come straight, when so many had come through the ring. False if they were not
-  // invited.
-  [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived) {
+  // Bytes have come straight, when so many had come through the ring and were taken of those. False
+  // if they were not invited.
+  [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
+                            std::uint64_t ring_taken) {
     if (!begun_) {
       begun_ = true;
       through_ring_ = ring_arrived;
     }
     straight_ += bytes;
-    return straight_ <= left_;
+    return open() && straight_ + (through_ring_ - ring_taken) <= left_;
   }
   // How many of the bytes that the ring holds come before those that came straight.
   [[nodiscard]] std::size_t ring_first(std::uint64_t ring_taken, std::size_t ring_holds) const {

@@ -16,7 +16,7 @@ bool ReceiveSide::arrive(const Message& message) {
   const std::uint32_t unseen = (invitations_ - message.messages) & Message::kMostMessages;
   if (unseen > kMostInvitations) return false;
   seen_ = invitations_ - unseen;
-  return !straight || host_.arrive(message.bytes, window_.arrived());
+  return !straight || host_.arrive(message.bytes, window_.arrived(), window_.released());
 }
 
 std::span<const std::byte> ReceiveSide::lend(std::size_t most) {

@@ -45,7 +45,7 @@ TEST(Host, TakesWhatTheRingHoldsUntilBytesHaveComeStraight) {
   EXPECT_EQ(host.ring_first(500, 30), 30U);
   EXPECT_EQ(host.ring_first(500, 130), 100U) << "what comes behind is for later";
   host.take(30, false);
-  EXPECT_TRUE(host.arrive(60, 540));
+  EXPECT_TRUE(host.arrive(60, 540, 530));
   EXPECT_EQ(host.ring_first(530, 10), 10U) << "these came before";
   EXPECT_EQ(host.ring_first(530, 60), 10U) << "and those after";
   host.take(10, false);
@@ -58,18 +58,26 @@ TEST(Host, TakesWhatTheRingHoldsUntilBytesHaveComeStraight) {
 
 TEST(Host, RefusesWhatItHasNotInvited) {
   Host host;
-  EXPECT_FALSE(host.arrive(1, 0)) << "nobody is invited";
+  EXPECT_FALSE(host.arrive(1, 0, 0)) << "nobody is invited";
   host.invite(100);
-  EXPECT_TRUE(host.arrive(100, 0));
-  EXPECT_FALSE(host.arrive(1, 0));
+  EXPECT_TRUE(host.arrive(100, 0, 0));
+  EXPECT_FALSE(host.arrive(1, 0, 0));
   Host partly;
   partly.invite(100);
   partly.take(40, false);
-  EXPECT_FALSE(partly.arrive(61, 40)) << "the ring has served the rest";
+  EXPECT_FALSE(partly.arrive(61, 40, 40)) << "the ring has served the rest";
+  Host behind;
+  behind.invite(100);
+  EXPECT_FALSE(behind.arrive(41, 60, 0)) << "the ring holds the first of them";
   Host closed;
   closed.invite(100);
   closed.take(100, false);
-  EXPECT_FALSE(closed.arrive(1, 100));
+  EXPECT_FALSE(closed.arrive(1, 100, 100));
+  Host served;
+  served.invite(100);
+  EXPECT_TRUE(served.arrive(100, 50, 50));
+  served.take(100, true);
+  EXPECT_FALSE(served.arrive(7, 57, 57)) << "what the ring has brought since is none of it";
 }
 
 TEST(Invitations, KeepTheOrderOfTheStreamHoweverLateTheyCome) {

@@ -104,7 +104,7 @@ class StreamModel {
       EXPECT_EQ(data.address - address_, data.position - begin_) << "each byte has its own place";
       EXPECT_GE(data.position, invited_from_);
       EXPECT_LE(data.position + data.bytes, invited_from_ + invited_);
-      EXPECT_TRUE(host_.arrive(data.bytes, window_.arrived()));
+      EXPECT_TRUE(host_.arrive(data.bytes, window_.arrived(), window_.released()));
       straight_.push_back({data.position, data.bytes});
     } else {
       if (!straight_.empty()) ++seen_.ring_next;
