@@ -4,41 +4,20 @@
 #include "base/sha256.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/unique_id.h"
+#include "corpus.h"
 #include "fuzz.h"
 #include "tcp/addresses.h"
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 namespace {
 
 using namespace hccl;
 using namespace hccl::bootstrap;
 namespace fs = std::filesystem;
+using fuzz::Corpus;
 
 constexpr std::uint8_t kSync = 8;
-
-class Corpus {
- public:
-  Corpus(const fs::path& root, const char* target) : folder_(root / target) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void add(const std::string& name, std::span<const std::byte> bytes) const {
-    std::ofstream file(folder_ / name, std::ios::binary);
-    for (const std::byte byte : bytes) file.put(static_cast<char>(byte));
-  }
-  void add(const std::string& name, const std::string& content) const {
-    add(name, std::as_bytes(std::span(content)));
-  }
-  void add(const std::string& name, const std::vector<fuzz::Step>& play) const {
-    add(name, fuzz::write_play(play));
-  }
-
- private:
-  fs::path folder_;
-};
 
 std::uint8_t number(FrameType type) { return static_cast<std::uint8_t>(type); }
 
@@ -260,4 +239,5 @@ int main(int argc, char** argv) {
   add_rendezvous(argv[1]);
   add_node(argv[1]);
   add_transports(argv[1]);
+  fuzz::add_verbs(argv[1]);
 }
