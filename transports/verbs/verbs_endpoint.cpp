@@ -149,10 +149,11 @@ void VerbsEndpoint::progress() {
   send_->settle();
   const PairFailure& failure = pair_->failure();
   if (failure.text.empty()) return receive_->tell_credit();
-  if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  look_after_peer();  // that its process has ended says more
+  // A port that is down shows as any failure.
   const transport::Trouble trouble = device_->look_after();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
+  if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
+  look_after_peer();  // that its process has ended says more
   lose(failure.text);
 }
 
