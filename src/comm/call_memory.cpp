@@ -31,11 +31,10 @@ std::span<std::byte> DeviceMemory::destination(std::uint64_t offset, std::size_t
 
 CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {
   if (device::is_device_address(address)) {
-    memory_ = std::make_unique<DeviceMemory>(arena, address);
+    memory_ = &device_.emplace(arena, address);
   } else {
     // An address that the program passed as a number.
-    memory_ = std::make_unique<executor::PlainMemory>(
-        reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)));
+    memory_ = &program_.emplace(reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)));
   }
 }
 

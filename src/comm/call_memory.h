@@ -5,7 +5,7 @@
 #include "device/arena.h"
 #include "executor/flow.h"
 
-#include <memory>
+#include <optional>
 
 namespace hccl::comm {
 
@@ -30,10 +30,15 @@ class CallMemory {
  public:
   CallMemory(device::Arena& arena, std::uint64_t address);
 
+  CallMemory(const CallMemory&) = delete;
+  CallMemory& operator=(const CallMemory&) = delete;
+
   [[nodiscard]] executor::Memory& get() const { return *memory_; }
 
  private:
-  std::unique_ptr<executor::Memory> memory_;
+  std::optional<DeviceMemory> device_;
+  std::optional<executor::PlainMemory> program_;
+  executor::Memory* memory_;
 };
 
 }  // namespace hccl::comm

@@ -24,7 +24,8 @@ std::string all_transports() {
 }  // namespace
 
 Fabric::Fabric(FabricOptions options)
-    : options_(std::move(options)), messages_(std::make_unique<FabricMessages>(*this)) {
+    : options_(std::move(options)),
+      messages_(std::make_unique<FabricMessages>(*this, options_.size)) {
   planner::Planner::check(options_.algorithm);
   const auto named = [&](const auto& factory) { return factory.name == options_.transport; };
   if (!options_.transport.empty() &&

@@ -123,8 +123,8 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
                               call.root, in_place(call, options.rank, options.size)});
   CutUnlessDone guard(*this);
   naming_the_lost(
-      fabric_, wait_set_, [&] { return node::describe(call); },
-      [&] { run_channels(call, plan, send, recv); });
+      fabric_, [this]() -> transport::WaitSet& { return wait_set_; },
+      [&] { return node::describe(call); }, [&] { run_channels(call, plan, send, recv); });
   guard.done();
   if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
   count_traffic(plan);
@@ -134,8 +134,7 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
 
 void FabricLane::count_traffic(const planner::Plan& plan) {
   Traffic& traffic = fabric_.traffic();
-  for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted);
-  traffic.note_algorithm(plan.name());
+  for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted, plan.name());
 }
 
 void FabricLane::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,

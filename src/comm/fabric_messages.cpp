@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory_resource>
 #include <optional>
 
 namespace hccl::comm {
@@ -21,6 +22,8 @@ using node::PointToPoint;
 
 constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream's
 constexpr std::size_t kPiece = std::size_t{256} << 10;
+// On the stack, for the messages of a call: more of them use the heap.
+constexpr std::size_t kItemsAtHand = 1536;
 
 CallHeader header_of(const PointToPoint& call) {
   CallHeader header;
@@ -35,43 +38,55 @@ CallHeader header_of(const PointToPoint& call) {
 class Item {
  public:
   Item(const PointToPoint& call, FabricMessages& messages, device::Arena& arena)
-      : call_(call), messages_(messages), memory_(arena, call.address), header_(header_of(call)) {}
+      : call_(call),
+        messages_(messages),
+        way_(messages.way(call)),
+        memory_(arena, call.address),
+        header_(header_of(call)) {}
 
   [[nodiscard]] bool complete() const { return complete_; }
   [[nodiscard]] bool has_turn() const {
-    return messages_.way(call_).turn.load(std::memory_order_seq_cst) == call_.number;
+    return way_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
   [[nodiscard]] transport::WaitSet::Entry interest() const {
     const bool sends = call_.direction == Direction::send;
     const bool moved = header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
-    return {&messages_.endpoint(call_),
+    return {&endpoint(),
             {.readable = !sends, .writable = sends && !moved, .flushed = sends && moved}};
   }
 
   // Returns whether anything moved.
   bool advance(int own_rank) {
     if (complete_ || !has_turn()) return false;
-    transport::Endpoint& endpoint = messages_.endpoint(call_);
+    transport::Endpoint& stream = endpoint();
     const bool moved =
-        call_.direction == Direction::send ? send(endpoint) : receive(endpoint, own_rank);
+        call_.direction == Direction::send ? send(stream) : receive(stream, own_rank);
     if (header_moved_ < sizeof(CallHeader) || moved_ < call_.bytes()) return moved;
-    if (call_.direction == Direction::send && !endpoint.flushed()) return moved;
+    if (call_.direction == Direction::send && !stream.flushed()) return moved;
     complete_ = true;
-    messages_.count(call_);
-    messages_.pass_turn(call_);
+    messages_.finish(way_, call_);
     return true;
+  }
+  // Nothing of it is moved any more.
+  void cut() const {
+    if (!complete_ && has_turn() && way_.endpoint) way_.endpoint->cut();
   }
 
  private:
-  [[nodiscard]] std::size_t left() const {
-    return static_cast<std::size_t>(std::min<std::uint64_t>(call_.bytes() - moved_, kPiece));
+  // Whose turn it is opens it.
+  [[nodiscard]] transport::Endpoint& endpoint() const {
+    if (!way_.endpoint) messages_.open(way_, call_);
+    return *way_.endpoint;
+  }
+  [[nodiscard]] std::size_t left(std::size_t most) const {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(call_.bytes() - moved_, most));
   }
 
   bool send(transport::Endpoint& endpoint) {
     const std::span<const std::byte> rest = header_.bytes().subspan(header_moved_);
     std::span<const std::byte> piece;
-    if (left() != 0) piece = memory_.get().source(moved_, left());
+    if (left(kPiece) != 0) piece = memory_.get().source(moved_, left(kPiece));
     const std::array<std::span<const std::byte>, 2> parts{rest, piece};
     const std::size_t taken = endpoint.try_send_parts(parts);
     const std::size_t of_header = std::min(taken, rest.size());
@@ -88,8 +103,9 @@ class Item {
       endpoint.release(sizeof(CallHeader));
       header_moved_ = sizeof(CallHeader);
     }
-    if (left() == 0) return true;
-    const std::size_t count = endpoint.try_receive_into(memory_.get().destination(moved_, left()));
+    const std::size_t most = left(transport::kLongestDestination);
+    if (most == 0) return true;
+    const std::size_t count = endpoint.try_receive_into(memory_.get().destination(moved_, most));
     moved_ += count;
     return count > 0;
   }
@@ -109,6 +125,7 @@ class Item {
 
   const PointToPoint& call_;
   FabricMessages& messages_;
+  FabricMessages::Way& way_;
   CallMemory memory_;
   const CallHeader header_;
   std::size_t header_moved_ = 0;
@@ -116,24 +133,19 @@ class Item {
   bool complete_ = false;
 };
 
-using Items = std::deque<Item>;
+using Items = std::pmr::deque<Item>;
 
 // As of a collective: see FabricLane.
 class CutUnlessDone {
  public:
-  CutUnlessDone(FabricMessages& messages, const Items& items)
-      : messages_(messages), items_(items) {}
+  explicit CutUnlessDone(const Items& items) : items_(items) {}
   ~CutUnlessDone() {
-    for (const Item& item : items_) {
-      if (item.complete() || !item.has_turn()) continue;
-      if (const auto& endpoint = messages_.way(item.call()).endpoint) endpoint->cut();
-    }
+    for (const Item& item : items_) item.cut();
   }
   CutUnlessDone(const CutUnlessDone&) = delete;
   CutUnlessDone& operator=(const CutUnlessDone&) = delete;
 
  private:
-  FabricMessages& messages_;
   const Items& items_;
 };
 
@@ -183,42 +195,17 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
 
 }  // namespace
 
-void FabricMessages::prepare() {
-  const auto size = static_cast<std::size_t>(fabric_.options().size);
-  while (sends_.size() < size) {
-    sends_.emplace_back();
-    receives_.emplace_back();
-  }
-}
-
-FabricMessages::Way& FabricMessages::way(const PointToPoint& call) {
-  std::call_once(prepared_, [this] { prepare(); });
-  const auto peer = static_cast<std::size_t>(call.peer);
-  return call.direction == Direction::send ? sends_[peer] : receives_[peer];
-}
-
-void FabricMessages::number(PointToPoint& call) { call.number = way(call).numbered++; }
-
 // Channel 0 leads from the smaller rank to the larger, 1 back.
-transport::Endpoint& FabricMessages::endpoint(const PointToPoint& call) {
-  Way& chosen = way(call);
-  if (!chosen.endpoint) {
-    const bool upwards =
-        (call.direction == Direction::send) == (fabric_.options().rank < call.peer);
-    chosen.endpoint = fabric_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
-  }
-  return *chosen.endpoint;
+void FabricMessages::open(Way& way, const PointToPoint& call) {
+  const bool upwards = (call.direction == Direction::send) == (fabric_.options().rank < call.peer);
+  way.endpoint = fabric_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
 }
 
-void FabricMessages::count(const PointToPoint& call) {
-  Way& done = way(call);
-  fabric_.traffic().add(*done.endpoint, done.counted);
-  fabric_.traffic().note_algorithm("point_to_point");
-}
-
-// Like the announcement of a wait, sequentially consistent: one of the two sees the other.
-void FabricMessages::pass_turn(const PointToPoint& call) {
-  way(call).turn.store(call.number + 1, std::memory_order_seq_cst);
+// Passes the turn; like the announcement of a wait, sequentially consistent: one of the two sees
+// the other.
+void FabricMessages::finish(Way& way, const PointToPoint& call) {
+  fabric_.traffic().add(*way.endpoint, way.counted, "point_to_point");
+  way.turn.store(call.number + 1, std::memory_order_seq_cst);
   if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) wake();
 }
 
@@ -240,8 +227,9 @@ transport::WaitSet& FabricMessages::wait_set_of(std::uint64_t stream) {
 void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint> calls,
                               device::Arena& arena) {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
-  transport::WaitSet& wait_set = wait_set_of(stream);
-  Items items;
+  std::array<std::byte, kItemsAtHand> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  Items items(&memory);
   for (const PointToPoint& call : calls) {
     fabric_.learn(call.address, call.bytes());
     items.emplace_back(call, *this, arena);
@@ -254,15 +242,19 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
     }
     return ranks;
   };
-  const CutUnlessDone guard(*this, items);
+  const CutUnlessDone guard(items);
   FabricWatch watch(fabric_, std::nullopt, doing, awaited);
+  const auto wait_set = [&]() -> transport::WaitSet& { return wait_set_of(stream); };
   naming_the_lost(fabric_, wait_set, doing, [&] {
     executor::Rest rest(fabric_.ladder(), watch);
     for (;;) {
       bool moved = false;
       for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
       if (first_open(items) == nullptr) return;
-      if (rest.after(moved)) sleep(items, wait_set, waiting_for_turns_);
+      if (!rest.after(moved)) continue;
+      transport::WaitSet& made = wait_set();
+      watch.glance();  // what rings does so only from when it is made
+      sleep(items, made, waiting_for_turns_);
     }
   });
 }

@@ -22,12 +22,15 @@ class Fabric;
 
 class FabricMessages {
  public:
-  explicit FabricMessages(Fabric& fabric) : fabric_(fabric) {}
+  FabricMessages(Fabric& fabric, int ranks)
+      : fabric_(fabric),
+        sends_(static_cast<std::size_t>(ranks)),
+        receives_(static_cast<std::size_t>(ranks)) {}
   FabricMessages(const FabricMessages&) = delete;
   FabricMessages& operator=(const FabricMessages&) = delete;
 
   // By one thread at a time, in the order of the program's calls.
-  void number(node::PointToPoint& call);
+  void number(node::PointToPoint& call) { call.number = way(call).numbered++; }
   // Runs sends and receives that have their numbers, all at once, to their end, on the turn of the
   // stream. Throws Error: the communicator's fault, a lost peer, a message that does not match, the
   // deadline.
@@ -46,19 +49,19 @@ class FabricMessages {
     std::unique_ptr<transport::Endpoint> endpoint;
     transport::Counters counted{};
   };
-  [[nodiscard]] Way& way(const node::PointToPoint& call);
+  [[nodiscard]] Way& way(const node::PointToPoint& call) {
+    const auto peer = static_cast<std::size_t>(call.peer);
+    return call.direction == node::Direction::send ? sends_[peer] : receives_[peer];
+  }
   // Of a call whose turn it is. Throws Error.
-  [[nodiscard]] transport::Endpoint& endpoint(const node::PointToPoint& call);
-  void count(const node::PointToPoint& call);
+  void open(Way& way, const node::PointToPoint& call);
   // A call whose turn it was is done.
-  void pass_turn(const node::PointToPoint& call);
+  void finish(Way& way, const node::PointToPoint& call);
 
  private:
-  void prepare();
   [[nodiscard]] transport::WaitSet& wait_set_of(std::uint64_t stream);
 
   Fabric& fabric_;
-  std::once_flag prepared_;
   std::deque<Way> sends_, receives_;       // by peer
   std::atomic<int> waiting_for_turns_{0};  // streams that sleep until another passes a turn
   std::mutex waits_mutex_;

@@ -61,13 +61,13 @@ class FabricWatch final : public executor::Watch {
 [[noreturn]] void throw_lost(Fabric& fabric, transport::WaitSet& wait_set, const std::string& doing,
                              const transport::PeerLost& lost);
 
-// Runs `body`; a peer that it loses is named as above. `doing()` says in what.
-template <class Body, class Doing>
-void naming_the_lost(Fabric& fabric, transport::WaitSet& wait_set, Doing doing, Body body) {
+// Runs `body`; a peer that it loses is named as above. `doing()` says in what, `wait_set()` is one.
+template <class Body, class Doing, class WaitSet>
+void naming_the_lost(Fabric& fabric, WaitSet wait_set, Doing doing, Body body) {
   try {
     body();
   } catch (const transport::PeerLost& lost) {
-    throw_lost(fabric, wait_set, doing(), lost);
+    throw_lost(fabric, wait_set(), doing(), lost);
   }
 }
 

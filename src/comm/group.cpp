@@ -160,6 +160,16 @@ void queue(CollectedCalls& collected) {
   if (first_error) std::rethrow_exception(first_error);
 }
 
+// The same for a message alone.
+void queue(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call) {
+  stream.make_room();
+  communicator.check_usable(stream);
+  std::vector<node::PointToPoint> calls{call};
+  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator.rank());
+  for (node::PointToPoint& one : calls) communicator.number(stream, one);
+  communicator.enqueue(stream, std::move(calls), std::move(copies));
+}
+
 template <class Call>
 void keep(const std::shared_ptr<Communicator>& communicator,
           const std::shared_ptr<device::Stream>& stream, const Call& call) {
@@ -206,9 +216,7 @@ void Group::submit(const std::shared_ptr<Communicator>& communicator,
     call.order = open_group->calls.next_order();
     return keep(communicator, stream, call);
   }
-  CollectedCalls alone;
-  alone.of(stream).keep(communicator, call);
-  queue(alone);
+  queue(*communicator, *stream, call);
 }
 
 }  // namespace hccl::comm

@@ -15,16 +15,12 @@ void add_difference(Counters& sum, const Counters& now, const Counters& before) 
 
 }  // namespace
 
-void Traffic::add(const transport::Endpoint& endpoint, Counters& seen) {
+void Traffic::add(const transport::Endpoint& endpoint, Counters& seen, std::string_view algorithm) {
   const Counters now = endpoint.counters();
   if (now == seen) return;
   const std::lock_guard lock(mutex_);
   add_difference(by_peer_[static_cast<std::size_t>(endpoint.peer())], now, seen);
   seen = now;
-}
-
-void Traffic::note_algorithm(std::string_view algorithm) {
-  const std::lock_guard lock(mutex_);
   algorithm_ = algorithm;
 }
 

@@ -14,10 +14,10 @@ namespace hccl::comm {
 class Traffic {
  public:
   void resize(int ranks) { by_peer_.resize(static_cast<std::size_t>(ranks)); }
-  // Adds what an endpoint has moved since `seen`, and makes that what has been seen.
-  void add(const transport::Endpoint& endpoint, transport::Counters& seen);
-  // `algorithm` lives as long as the process.
-  void note_algorithm(std::string_view algorithm);
+  // Adds what an endpoint has moved since `seen`, and makes that what has been seen. `algorithm`,
+  // by which it has moved, lives as long as the process.
+  void add(const transport::Endpoint& endpoint, transport::Counters& seen,
+           std::string_view algorithm);
 
   [[nodiscard]] std::string algorithm() const;
   [[nodiscard]] transport::Counters with(int peer) const;
