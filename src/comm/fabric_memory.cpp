@@ -7,6 +7,8 @@ namespace hccl::comm {
 namespace {
 
 constexpr std::uint64_t kWindow = device::ArenaView::kWindowBytes;
+// Less is copied anyway.
+constexpr std::uint64_t kWorthLearning = std::uint64_t{4} << 10;
 
 }  // namespace
 
@@ -24,7 +26,7 @@ FabricMemory::~FabricMemory() {
 }
 
 void FabricMemory::learn(std::uint64_t address, std::uint64_t bytes) {
-  if (learning_.empty() || bytes == 0 || !device::is_device_address(address)) return;
+  if (learning_.empty() || bytes < kWorthLearning || !device::is_device_address(address)) return;
   const std::uint64_t begin = arena_.file_offset(address);
   const std::lock_guard lock(mutex_);
   device::ArenaView& view = *arena_.view();

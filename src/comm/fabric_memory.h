@@ -19,7 +19,8 @@ class FabricMemory final : public device::PageWatcher {
                const std::vector<std::unique_ptr<transport::Transport>>& transports);
   ~FabricMemory() override;
 
-  // The windows of device memory that a buffer lies in; of the program's own memory, nothing.
+  // The windows of device memory that a buffer lies in, unless it is small; of the program's own
+  // memory, nothing.
   void learn(std::uint64_t address, std::uint64_t bytes);
   void pages_leave(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 

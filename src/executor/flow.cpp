@@ -13,8 +13,6 @@ namespace hccl::executor {
 namespace {
 
 constexpr std::uint64_t kLongestPiece = std::uint64_t{256} << 10;
-// A transport that stores what comes itself should know of as much as it can.
-constexpr std::uint64_t kLongestDestination = std::uint64_t{1} << 20;
 
 const std::byte kSignalByte{0x21};
 
@@ -117,9 +115,9 @@ std::uint64_t move_receive(Flow& flow, const Layout& layout) {
     count = take_signal(flow);
   } else {
     const bool straight = flow.link != nullptr && flow.transfer->action != schedule::Action::reduce;
-    const std::span<std::byte> into =
-        layout.destination(flow.transfer->span, flow.moved,
-                           std::min(most, straight ? kLongestDestination : kLongestPiece));
+    const std::span<std::byte> into = layout.destination(
+        flow.transfer->span, flow.moved,
+        std::min(most, straight ? transport::kLongestDestination : kLongestPiece));
     if (flow.link == nullptr) {
       count = move_locally(flow, layout, into);
     } else if (flow.transfer->action == schedule::Action::reduce) {

@@ -54,6 +54,10 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
+// What to name of a long destination at a time: a transport that stores what comes by itself should
+// know of as much as it can.
+inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
+
 // Owned by whoever opened it; one thread at a time; no call blocks. An endpoint exists before its
 // connection does: until then nothing can be sent and nothing has come, and every call carries the
 // connection on. Calls throw PeerLost, always again once they have, and Error where this process

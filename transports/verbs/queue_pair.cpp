@@ -33,7 +33,8 @@ QueuePair::QueuePair(std::shared_ptr<Device> device, const Depths& depths)
   channel_ = own(library.create_comp_channel(device_->context()), "completion channel");
   fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   completions_ =
-      own(library.create_cq(device_->context(), static_cast<int>(depths.writes + depths.arrivals),
+      own(library.create_cq(device_->context(),
+                            static_cast<int>(depths.writes + depths.arrivals + kRequestsAtOnce),
                             nullptr, channel_.get(), 0),
           "completion queue");
   create_pair();
@@ -60,7 +61,7 @@ void QueuePair::create_pair() {
   attributes.recv_cq = completions_.get();
   attributes.qp_type = IBV_QPT_RC;
   attributes.cap = {.max_send_wr = depths_.writes,
-                    .max_recv_wr = depths_.arrivals,
+                    .max_recv_wr = depths_.arrivals + kRequestsAtOnce,
                     .max_send_sge = 1,
                     .max_recv_sge = 1,
                     .max_inline_data = depths_.inline_bytes};
@@ -98,18 +99,22 @@ void QueuePair::connect(const Facts& peer, const Link& link) {
                              .peer_mtu = peer.mtu,
                              .peer_gid = peer.gid};
   modify(to_initialized(facts), QueuePairState::Phase::initialized, "usable");
-  post_arrivals(depths_.arrivals);
+  missing_requests_ = depths_.arrivals + kRequestsAtOnce;
+  post_requests();
   modify(to_ready_to_receive(facts), QueuePairState::Phase::ready_to_receive, "ready to receive");
   modify(to_ready_to_send(facts), QueuePairState::Phase::ready_to_send, "ready to send");
 }
 
 // Requests without memory: a write with an immediate takes one and brings its own address.
-void QueuePair::post_arrivals(std::size_t count) {
-  ibv_recv_wr request{};
-  request.wr_id = kArrival;
+void QueuePair::post_requests() {
+  std::array<ibv_recv_wr, kRequestsAtOnce> requests{};
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].wr_id = kArrival;
+    if (i > 0) requests[i - 1].next = &requests[i];
+  }
   ibv_recv_wr* refused = nullptr;
-  for (; count > 0; --count) {
-    const int error = ibv_post_recv(pair_.get(), &request, &refused);
+  for (; missing_requests_ >= kRequestsAtOnce; missing_requests_ -= kRequestsAtOnce) {
+    const int error = ibv_post_recv(pair_.get(), requests.data(), &refused);
     if (error == 0) continue;
     throw Error(hcclSystemError, text("cannot post a receive on ", device_->port().device, ": ",
                                       system_error_text(error), "; see the kernel's log"));
@@ -177,7 +182,8 @@ std::size_t QueuePair::reap() noexcept {
 
 std::span<const std::uint32_t> QueuePair::poll() {
   const std::size_t arrivals = reap();
-  post_arrivals(arrivals);
+  missing_requests_ += static_cast<std::uint32_t>(arrivals);
+  if (missing_requests_ >= kRequestsAtOnce) post_requests();
   return std::span(immediates_).first(arrivals);
 }
 

@@ -94,12 +94,15 @@ class QueuePair {
 
  private:
   static constexpr std::size_t kBatch = 32;
+  // Requests for arrivals are posted so many at once, when so many are missing of as many more than
+  // the peer needs: not one by one between a message and its answer.
+  static constexpr std::uint32_t kRequestsAtOnce = 16;
 
   template <class Object>
   [[nodiscard]] std::unique_ptr<Object, Destroy> own(Object* object, const char* what) const;
   void create_pair();
   void modify(const QueuePairChange& change, QueuePairState::Phase phase, const char* step);
-  void post_arrivals(std::size_t count);
+  void post_requests();
   [[nodiscard]] int post(ibv_send_wr& request) noexcept;
   [[nodiscard]] std::size_t reap() noexcept;
   void fail(const ibv_wc& completion) noexcept;
@@ -113,6 +116,7 @@ class QueuePair {
   std::unique_ptr<ibv_qp, Destroy> pair_;
   QueuePairState state_;
   std::uint32_t first_packet_ = 0;
+  std::uint32_t missing_requests_ = 0;
   std::uint64_t posted_ = 0;     // writes
   std::uint64_t completed_ = 0;  // of these, as far as the device has told
   bool armed_ = false;

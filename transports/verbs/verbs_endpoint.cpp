@@ -179,12 +179,15 @@ void VerbsEndpoint::take(std::uint32_t immediate) {
 std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
   throw_if_lost();
   if (!establish()) return 0;
-  progress();
-  throw_if_lost();
-  const std::size_t taken = send_->send(parts);
-  const auto empty = [](const auto& part) { return part.empty(); };
-  if (taken == 0 && !std::ranges::all_of(parts, empty)) {
-    look_after_idle_peer();
+  std::size_t left = 0;
+  for (const auto& part : parts) left += part.size();
+  // A first message goes out at once; what has come can wait.
+  std::size_t taken = left <= kInlineBytes ? send_->send(parts) : 0;
+  if (taken == 0 && left > 0) {
+    progress();
+    throw_if_lost();
+    taken = send_->send(parts);
+    if (taken == 0) look_after_idle_peer();
     throw_if_lost();
   }
   return count_sent(taken);

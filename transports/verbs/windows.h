@@ -22,6 +22,10 @@ constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
 // Credits that can be under way at a time: each answers so much of a full window.
 constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
+// How much goes through the ring behind bytes that went straight, until the peer takes of it: those
+// are likely to be invited, too, and spared a copy. Enough for what it may want to see at once.
+constexpr std::size_t kRunAhead = kRingBytes / 2;
+static_assert(kRunAhead >= 2 * kCreditBytes, "or the peer would not tell that it takes");
 static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
 
 // Of the end that writes.
@@ -30,26 +34,34 @@ class SendWindow {
   // Bytes that went through the ring.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::size_t room() const {
-    return kRingBytes - static_cast<std::size_t>(sent_ - taken_);
+    const std::uint64_t end = std::min(taken_ + kRingBytes, run_ahead_end_);
+    return static_cast<std::size_t>(end - sent_);
   }
   [[nodiscard]] bool may_send() const { return messages_ < kMostMessages; }
   void send_through_ring(std::size_t bytes) {
     sent_ += bytes;
     ++messages_;
   }
-  void send_straight() { ++messages_; }
+  void send_straight() {
+    ++messages_;
+    run_ahead_end_ = sent_ + kRunAhead;
+  }
   // False if the peer says that it has taken more than there was.
   [[nodiscard]] bool credit(const Message& credit) {
     if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
     taken_ += credit.bytes;
     messages_ -= credit.messages;
+    if (taken_ + kRunAhead > run_ahead_end_) run_ahead_end_ = kNoEnd;
     return true;
   }
 
  private:
+  static constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
+
   std::uint64_t sent_ = 0;
   std::uint64_t taken_ = 0;
-  std::uint32_t messages_ = 0;  // not acknowledged
+  std::uint64_t run_ahead_end_ = kNoEnd;  // of what may be sent, whatever room there is
+  std::uint32_t messages_ = 0;            // not acknowledged
 };
 
 // Of the end that reads.

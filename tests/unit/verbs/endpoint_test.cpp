@@ -171,6 +171,7 @@ TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
   // Uninvited: what no sender of this version writes.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
+  EXPECT_TRUE(far().try_receive(1).empty()) << "it sees the invitation";
   wire_.distort(encode({Message::Kind::direct, 1, 1}));
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 1U);
   wire_.distort(encode({Message::Kind::credit, 1, 1}));

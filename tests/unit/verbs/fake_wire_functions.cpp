@@ -116,14 +116,16 @@ struct FakeWireFunctions {
   static int post_recv(ibv_qp* which, ibv_recv_wr* request, ibv_recv_wr** refused) {
     const std::lock_guard lock(current->mutex_);
     FakeWire::Pair& pair = current->pair_of(which);
-    *refused = request;
-    if (current->faults.post_receive != 0) return current->faults.post_receive;
-    if (pair.receives_in_use >= pair.most.max_recv_wr) {
-      current->violate(pair, "more receives were posted than there are places");
-      return ENOMEM;
+    for (; request != nullptr; request = request->next) {
+      *refused = request;
+      if (current->faults.post_receive != 0) return current->faults.post_receive;
+      if (pair.receives_in_use >= pair.most.max_recv_wr) {
+        current->violate(pair, "more receives were posted than there are places");
+        return ENOMEM;
+      }
+      pair.receives.push_back(request->wr_id);
+      ++pair.receives_in_use;
     }
-    pair.receives.push_back(request->wr_id);
-    ++pair.receives_in_use;
     if (pair.pair.state == IBV_QPS_ERR) current->end(pair, IBV_WC_WR_FLUSH_ERR, 0);
     return 0;
   }
