@@ -25,7 +25,7 @@ constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages
 // How much goes through the ring behind bytes that went straight, until the peer takes of it: those
 // are likely to be invited, too, and spared a copy. Enough for what it may want to see at once.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-static_assert(kRunAhead >= 2 * kCreditBytes, "or the peer would not tell that it takes");
+static_assert(kRunAhead >= 2 * kCreditBytes);  // or the peer would not tell that it takes
 static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
 
 // Of the end that writes.
