@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <memory_resource>
+#include <memory>
 #include <optional>
 
 namespace hccl::comm {
@@ -22,8 +22,6 @@ using node::PointToPoint;
 
 constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream's
 constexpr std::size_t kPiece = std::size_t{256} << 10;
-// On the stack, for the messages of a call: more of them use the heap.
-constexpr std::size_t kItemsAtHand = 1536;
 
 CallHeader header_of(const PointToPoint& call) {
   CallHeader header;
@@ -133,20 +131,40 @@ class Item {
   bool complete_ = false;
 };
 
-using Items = std::pmr::deque<Item>;
-
-// As of a collective: see FabricLane.
-class CutUnlessDone {
+// The messages of a call; a few need no memory of the heap. What is not complete at the end is cut,
+// as of a collective: see FabricLane.
+class Items {
  public:
-  explicit CutUnlessDone(const Items& items) : items_(items) {}
-  ~CutUnlessDone() {
-    for (const Item& item : items_) item.cut();
+  explicit Items(std::size_t most)
+      : heap_(most > kAtHand ? std::make_unique_for_overwrite<Place[]>(most) : nullptr),
+        first_(std::launder(
+            static_cast<Item*>(static_cast<void*>(heap_ ? heap_.get() : at_hand_.data())))) {}
+  ~Items() {
+    for (Item& item : *this) {
+      item.cut();
+      std::destroy_at(&item);
+    }
   }
-  CutUnlessDone(const CutUnlessDone&) = delete;
-  CutUnlessDone& operator=(const CutUnlessDone&) = delete;
+  Items(const Items&) = delete;
+  Items& operator=(const Items&) = delete;
+
+  void add(const PointToPoint& call, FabricMessages& messages, device::Arena& arena) {
+    std::construct_at(first_ + count_, call, messages, arena);
+    ++count_;
+  }
+  [[nodiscard]] Item* begin() const { return first_; }
+  [[nodiscard]] Item* end() const { return first_ + count_; }
 
  private:
-  const Items& items_;
+  static constexpr std::size_t kAtHand = 4;
+  struct Place {
+    alignas(Item) std::byte bytes[sizeof(Item)];
+  };
+
+  std::array<Place, kAtHand> at_hand_;
+  std::unique_ptr<Place[]> heap_;
+  Item* first_;
+  std::size_t count_ = 0;
 };
 
 const Item* first_open(const Items& items) {
@@ -227,14 +245,15 @@ transport::WaitSet& FabricMessages::wait_set_of(std::uint64_t stream) {
 void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint> calls,
                               device::Arena& arena) {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
-  std::array<std::byte, kItemsAtHand> at_hand;
-  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
-  Items items(&memory);
+  Items items(calls.size());
   for (const PointToPoint& call : calls) {
     fabric_.learn(call.address, call.bytes());
-    items.emplace_back(call, *this, arena);
+    items.add(call, *this, arena);
   }
-  const auto doing = [&] { return node::describe(first_open(items)->call()); };
+  const auto doing = [&] {
+    const Item* const open = first_open(items);
+    return node::describe(open != nullptr ? open->call() : calls.front());
+  };
   const auto awaited = [&] {
     std::vector<int> ranks;
     for (const Item& item : items) {
@@ -242,15 +261,18 @@ void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint
     }
     return ranks;
   };
-  const CutUnlessDone guard(items);
-  FabricWatch watch(fabric_, std::nullopt, doing, awaited);
+  const auto advance = [&] {
+    bool moved = false;
+    for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
+    return moved;
+  };
   const auto wait_set = [&]() -> transport::WaitSet& { return wait_set_of(stream); };
   naming_the_lost(fabric_, wait_set, doing, [&] {
+    bool moved = advance();
+    if (first_open(items) == nullptr) return;  // a short one need not be watched
+    FabricWatch watch(fabric_, std::nullopt, doing, awaited);
     executor::Rest rest(fabric_.ladder(), watch);
-    for (;;) {
-      bool moved = false;
-      for (Item& item : items) moved = item.advance(fabric_.options().rank) || moved;
-      if (first_open(items) == nullptr) return;
+    for (; first_open(items) != nullptr; moved = advance()) {
       if (!rest.after(moved)) continue;
       transport::WaitSet& made = wait_set();
       watch.glance();  // what rings does so only from when it is made
