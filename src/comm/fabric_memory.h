@@ -22,7 +22,7 @@ class FabricMemory final : public device::PageWatcher {
   // The windows of device memory that a buffer lies in, unless it is small; of the program's own
   // memory, nothing.
   void learn(std::uint64_t address, std::uint64_t bytes);
-  void pages_leave(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
+  void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 
  private:
   device::Arena& arena_;

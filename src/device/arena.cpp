@@ -163,12 +163,13 @@ void Arena::collect_locked() {
 
 void Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) {
   view_->forget(file_offset, bytes);
-  for (PageWatcher* const watcher : watchers_) watcher->pages_leave(file_offset, bytes);
   if (fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                 static_cast<off_t>(file_offset), static_cast<off_t>(bytes)) != 0) {
     log(LogLevel::warning, "device", "cannot give back ", bytes,
         " bytes of device memory: ", system_error_text(errno));
   }
+  // Not before: who uses a neighbour meanwhile could take up the old pages once more.
+  for (PageWatcher* const watcher : watchers_) watcher->pages_left(file_offset, bytes);
 }
 
 Arena::Allocations::iterator Arena::find(std::uint64_t offset) {

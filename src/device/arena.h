@@ -40,8 +40,8 @@ class PageWatcher {
   PageWatcher(const PageWatcher&) = delete;
   PageWatcher& operator=(const PageWatcher&) = delete;
 
-  // The pages of the range are about to be given back.
-  virtual void pages_leave(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
+  // The pages of the range have been given back, and it is nobody's until this returns.
+  virtual void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
 class Arena {

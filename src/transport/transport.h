@@ -101,8 +101,8 @@ class Transport {
   // The region is mapped at its address for good, though its pages may come and go: what is sent
   // from and received into it need not be copied.
   virtual void learn(const Region& /*region*/) {}
-  // The pages of the region, known by its file and offset, are about to be given back: nothing is
-  // on its way from or to them.
+  // The pages of the region, known by its file and offset, have been given back: nothing is on its
+  // way from or to them, and nothing will be before this returns.
   virtual void invalidate(const Region& /*region*/) {}
   // Does not block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }

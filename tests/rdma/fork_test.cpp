@@ -100,31 +100,18 @@ void exchange(const Session& session, const Group& group, synStreamHandle stream
 class RdmaForks : public OnRdmaHosts {};
 
 TEST_F(RdmaForks, AChildSpoilsNothing) {
+  if (sanitized()) GTEST_SKIP() << "needs another build: a sanitizer's shadow cannot be stored to";
   SCOPED_TRACE(random_seed_text());
-  const RdmaHosts hosts;
-  const Layout layout{"ab"};
-  const auto outcomes = run_ranks(
-      layout.ranks(),
-      [&](World& world) {
-        move_to(layout.host_of(world.rank));
-        const VerbsProof proof(world, layout);
-        Session session(world);
-        const Group group = session.join_all();
-        synStreamHandle stream = session.make_stream();
-        std::uint64_t seed = test_seed();
-        exchange(session, group, stream, ++seed);
-        Child().end();
-        exchange(session, group, stream, ++seed);
-        Child child;
-        for (int round = 0; round < 3; ++round) exchange(session, group, stream, ++seed);
-        child.end();
-        exchange(session, group, stream, ++seed);
-        proof.report(group);
-        session.finish();
-      },
-      on_hosts_of(layout));
-  EXPECT_EQ(failures(outcomes), "");
-  EXPECT_GT(VerbsProof::bytes_moved(outcomes), 0U);
+  run_pair([](Session& session, const Group& group, synStreamHandle stream) {
+    std::uint64_t seed = test_seed();
+    exchange(session, group, stream, ++seed);
+    Child().end();
+    exchange(session, group, stream, ++seed);
+    Child child;
+    for (int round = 0; round < 3; ++round) exchange(session, group, stream, ++seed);
+    child.end();
+    exchange(session, group, stream, ++seed);
+  });
 }
 
 }  // namespace

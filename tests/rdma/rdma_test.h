@@ -75,4 +75,28 @@ class VerbsProof {
   std::uint64_t packets_before_;
 };
 
+// Two ranks on two hosts, in one communicator and with a stream: each does `body`, which goes
+// through the devices.
+template <class Body>
+void run_pair(Body body, int seconds = 100) {
+  const RdmaHosts hosts;
+  const Layout layout{"ab"};
+  RankOptions options = on_hosts_of(layout);
+  options.seconds = seconds;
+  const auto outcomes = run_ranks(
+      layout.ranks(),
+      [&](World& world) {
+        move_to(layout.host_of(world.rank));
+        const VerbsProof proof(world, layout);
+        Session session(world);
+        const Group group = session.join_all();
+        body(session, group, session.make_stream());
+        proof.report(group);
+        session.finish();
+      },
+      options);
+  EXPECT_EQ(failures(outcomes), "");
+  EXPECT_GT(VerbsProof::bytes_moved(outcomes), 0U);
+}
+
 }  // namespace hccl::test

@@ -143,6 +143,39 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
   EXPECT_FALSE(view.populated(8192, 1));
 }
 
+// Looks at the range that it is told of.
+class Looking final : public PageWatcher {
+ public:
+  explicit Looking(Arena& arena) : arena_(arena) { arena_.watch(*this); }
+  ~Looking() override { arena_.unwatch(*this); }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+
+  void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override {
+    heard = bytes;
+    empty = arena_.view()->content(file_offset, bytes) == Content::hole;
+  }
+
+  std::uint64_t heard = 0;
+  bool empty = false;
+
+ private:
+  Arena& arena_;
+};
+
+// Else who uses a neighbour could take up the old pages after it was told.
+TEST(Arena, PagesHaveLeftWhenItIsTold) {
+  Arena arena(base_address(0), 16 * kMiB);
+  Looking looking(arena);
+  const DeviceAddress address = arena.allocate(kMiB);
+  fill(arena, address, 7, 1, kMiB);
+  const MemoryRange range = arena.resolve(address, kMiB, "memory");
+  ASSERT_EQ(arena.view()->content(range.file_offset, kMiB), Content::data);
+  arena.release(address, [] { return true; });
+  EXPECT_GE(looking.heard, kMiB);
+  EXPECT_TRUE(looking.empty);
+}
+
 TEST(Copy, BadHostAddressesAreErrors) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(4096);

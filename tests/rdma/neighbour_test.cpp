@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory that is freed while another stream uses a neighbour of it: the device registers
+// whole granules, so that what the neighbour's stream does meanwhile must not keep the old pages.
+#include "rdma_test.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kBytes = 64 << 10;
+std::atomic<bool> holes_take_long{false};
+
+}  // namespace
+}  // namespace hccl::test
+
+// The library's: pages leave slowly, so that there is time for what must not happen.
+extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
+  if (hccl::test::holes_take_long && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  return static_cast<int>(syscall(SYS_fallocate, file, mode, offset, length));
+}
+
+namespace hccl::test {
+namespace {
+
+// Broadcasts that read and write the neighbour, all the time.
+void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, int times) {
+  void* const buffer = device_pointer(neighbour);
+  for (int i = 0; i < times; ++i) {
+    succeed(hcclBroadcast(buffer, buffer, kBytes / 4, hcclUint8, 0, group.handle, stream));
+    succeed(synStreamSynchronize(stream));
+  }
+}
+
+// What was freed leaves when nothing that was queued before can touch it any more: at a later
+// allocation.
+void let_pages_leave(const Session& session) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const DeviceMemory another(session.device(), std::size_t{4} << 20);
+}
+
+// Rank 0's buffers come, are sent and go; rank 1's stays. Returns how many messages were wrong.
+int come_and_go(const Session& session, const Group& group, synStreamHandle stream, int rounds) {
+  int wrong = 0;
+  const DeviceMemory kept(session.device(), kBytes);
+  std::vector<std::byte> got(kBytes);
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<std::byte> sent(kBytes, static_cast<std::byte>(1 + round % 100));
+    if (group.rank == 0) {
+      {
+        const DeviceMemory memory(session.device(), kBytes);
+        upload(stream, sent, memory.address());
+        succeed(
+            hcclSend(device_pointer(memory.address()), kBytes, hcclUint8, 1, group.handle, stream));
+        succeed(synStreamSynchronize(stream));
+      }
+      let_pages_leave(session);
+    } else {
+      succeed(hcclRecv(device_pointer(kept.address()), kBytes, hcclUint8, 0, group.handle, stream));
+      download(stream, kept.address(), got);
+      succeed(synStreamSynchronize(stream));
+      wrong += got == sent ? 0 : 1;
+    }
+  }
+  return wrong;
+}
+
+class RdmaNeighbours : public OnRdmaHosts {};
+
+TEST_F(RdmaNeighbours, KeepNoPagesThatHaveLeft) {
+  const int rounds = scaled(150);
+  run_pair([&](Session& session, const Group& group, synStreamHandle stream) {
+    const DeviceMemory neighbour(session.device(), kBytes);
+    synStreamHandle beside = session.make_stream();
+    upload(beside, std::vector<std::byte>(kBytes), neighbour.address());
+    holes_take_long = true;
+    std::thread user([&] { use(neighbour.address(), group, beside, 20 * rounds); });
+    const int wrong = come_and_go(session, group, stream, rounds);
+    user.join();
+    require_equal(wrong, 0, "messages with the contents of others");
+  });
+}
+
+}  // namespace
+}  // namespace hccl::test
