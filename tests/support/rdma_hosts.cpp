@@ -70,6 +70,15 @@ void undo_all() {
   }
 }
 
+// The kernel names the thread that has made a resource, and nobody when that has ended.
+bool is_of(const std::string& line, pid_t process) {
+  const std::string before = " pid ";
+  const std::size_t at = line.find(before);
+  if (at == std::string::npos) return !contains(line, " comm [");  // which the kernel's have
+  const int thread = std::stoi(line.substr(at + before.size()));
+  return std::filesystem::exists(join("/proc/", process, "/task/", thread));
+}
+
 }  // namespace
 
 std::string RdmaHosts::why_not(int hosts) {
@@ -98,6 +107,7 @@ void RdmaHosts::enter(int host) {
     const std::string path = join("/proc/", process, "/ns/", kinds.at(i).first);
     namespaces.at(i) = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
+  unshare(CLONE_FS);  // the thread sanitizer's own thread shares that, and who shares it stays
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     require(setns(namespaces.at(i), kinds.at(i).second) == 0,
             join("cannot enter the ", kinds.at(i).first, " namespace of host ", host));
@@ -178,7 +188,7 @@ std::string RdmaHosts::resources(int host, const std::string& kind, pid_t proces
   std::istringstream all(run(join("on-node ", host, " rdma resource show ", kind)));
   std::string own;
   for (std::string line; std::getline(all, line);) {
-    if (contains(line, join(" pid ", process, ' '))) own += line + '\n';
+    if (is_of(line, process)) own += line + '\n';
   }
   return own;
 }
