@@ -14,6 +14,8 @@
 namespace hccl::comm {
 namespace {
 
+constexpr std::chrono::seconds kLongestParting{2};
+
 std::string all_transports() {
   std::string names;
   for (const auto& factory : transport::transport_factories())
@@ -36,7 +38,17 @@ Fabric::Fabric(FabricOptions options)
   }
 }
 
-Fabric::~Fabric() = default;
+// All endpoints share the time that a link which is cut makes them wait.
+Fabric::~Fabric() {
+  const Deadline deadline = Deadline::after(kLongestParting);
+  messages_->part(deadline);
+  for (const auto& [ordinal, lane] : lanes_) lane->part(deadline);
+}
+
+void Fabric::part_from(transport::Endpoint& endpoint, Deadline deadline) const {
+  if (fault_ != nullptr && fault_->raised()) return endpoint.cut();
+  endpoint.finish(deadline);
+}
 
 std::vector<std::byte> Fabric::announce(const Secret& secret) {
   transport::Settings settings;
@@ -127,8 +139,13 @@ FabricLane& Fabric::lane(std::uint32_t ordinal) {
 
 void Fabric::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {
   messages_->forget(stream);
-  const std::lock_guard lock(lanes_mutex_);
-  if (ordinal) lanes_.erase(*ordinal);
+  if (!ordinal) return;
+  decltype(lanes_)::node_type forgotten;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    forgotten = lanes_.extract(*ordinal);
+  }
+  if (forgotten) forgotten.mapped()->part(Deadline::after(kLongestParting));
 }
 
 void Fabric::wake() {

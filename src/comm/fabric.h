@@ -72,6 +72,8 @@ class Fabric {
   void wake();
 
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer, transport::Channel channel);
+  // Before an endpoint ends: its peer gets what was sent, unless the communicator has failed.
+  void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
   [[nodiscard]] const FabricOptions& options() const { return options_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] node::Fault& fault() const { return *fault_; }

@@ -132,6 +132,12 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
   ++calls_;
 }
 
+void FabricLane::part(Deadline deadline) {
+  for (auto& [key, stream] : endpoints_) {
+    if (stream.endpoint) fabric_.part_from(*stream.endpoint, deadline);
+  }
+}
+
 void FabricLane::count_traffic(const planner::Plan& plan) {
   Traffic& traffic = fabric_.traffic();
   for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted, plan.name());

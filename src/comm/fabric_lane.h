@@ -26,6 +26,8 @@ class FabricLane {
   // To its end. `send` and `recv` are the call's buffers. Throws Error: the communicator's fault, a
   // lost peer, a call that does not match, the deadline.
   void run(const node::CollectiveCall& call, executor::Memory& send, executor::Memory& recv);
+  // Before it ends: see Fabric::part_from().
+  void part(Deadline deadline);
   // Ends a wait. Any thread.
   void wake() noexcept { wait_set_.ring(); }
 

@@ -49,18 +49,19 @@ class Item {
   [[nodiscard]] const PointToPoint& call() const { return call_; }
   [[nodiscard]] transport::WaitSet::Entry interest() const {
     const bool sends = call_.direction == Direction::send;
-    const bool moved = header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
-    return {&endpoint(),
-            {.readable = !sends, .writable = sends && !moved, .flushed = sends && moved}};
+    return {
+        &endpoint(),
+        {.readable = !sends, .writable = sends && !has_moved(), .flushed = sends && has_moved()}};
   }
 
   // Returns whether anything moved.
   bool advance(int own_rank) {
     if (complete_ || !has_turn()) return false;
     transport::Endpoint& stream = endpoint();
-    const bool moved =
-        call_.direction == Direction::send ? send(stream) : receive(stream, own_rank);
-    if (header_moved_ < sizeof(CallHeader) || moved_ < call_.bytes()) return moved;
+    bool moved = false;
+    if (!has_moved())
+      moved = call_.direction == Direction::send ? send(stream) : receive(stream, own_rank);
+    if (!has_moved()) return moved;
     if (call_.direction == Direction::send && !stream.flushed()) return moved;
     complete_ = true;
     messages_.finish(way_, call_);
@@ -76,6 +77,9 @@ class Item {
   [[nodiscard]] transport::Endpoint& endpoint() const {
     if (!way_.endpoint) messages_.open(way_, call_);
     return *way_.endpoint;
+  }
+  [[nodiscard]] bool has_moved() const {
+    return header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
   }
   [[nodiscard]] std::size_t left(std::size_t most) const {
     return static_cast<std::size_t>(std::min<std::uint64_t>(call_.bytes() - moved_, most));
@@ -230,6 +234,14 @@ void FabricMessages::finish(Way& way, const PointToPoint& call) {
 void FabricMessages::forget(std::uint64_t stream) {
   const std::lock_guard lock(waits_mutex_);
   waits_.erase(stream);
+}
+
+void FabricMessages::part(Deadline deadline) {
+  for (const std::deque<Way>* const ways : {&sends_, &receives_}) {
+    for (const Way& way : *ways) {
+      if (way.endpoint) fabric_.part_from(*way.endpoint, deadline);
+    }
+  }
 }
 
 void FabricMessages::wake() {

@@ -38,6 +38,8 @@ class FabricMessages {
                 device::Arena& arena);
   // The stream is used no more.
   void forget(std::uint64_t stream);
+  // Before it ends: see Fabric::part_from().
+  void part(Deadline deadline);
   // Ends every wait. Any thread.
   void wake();
 

@@ -132,7 +132,9 @@ void Communicator::attach_link(bootstrap::LinkSocket socket) {
                     socket.server});
   bootstrap::ControlLink::Callbacks callbacks;
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
-    if (!failed()) engine_->fault().raise(code, what);
+    const transport::Trouble here = fabric_->trouble();  // then others seem to be lost
+    const std::string also = here.code != hcclSuccess ? text("; here: ", here.text) : "";
+    if (!failed()) engine_->fault().raise(code, text(what, also));
     fabric_->wake();
   };
   callbacks.departed = [this, &inquiries](int rank) {

@@ -101,6 +101,9 @@ class Endpoint {
   // Ends what begin_sleep() began; looks after a peer that has been silent for long.
   virtual void end_sleep() noexcept = 0;
 
+  // Before it ends in good order: waits until the peer has what was sent, or cannot get it, or the
+  // deadline has passed. Nothing else is asked of it then.
+  virtual void finish(Deadline /*deadline*/) noexcept {}
   // The stream is given up: from now on nothing is read from memory that was sent from or stored in
   // memory that was received into. Calls throw PeerLost.
   virtual void cut() noexcept {}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing ports and GIDs: objections rule an entry out; link-local ones are taken where nothing
-// else is left anywhere on the machine.
+// Choosing ports and GIDs: objections rule an entry out, and the best of the others is taken.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"
@@ -20,7 +19,6 @@ constexpr int kMostGidIndex = 255;  // a queue pair's address vector has a byte 
 struct ScoredGid {
   const Gid* gid = nullptr;
   std::string objection;     // empty: none
-  bool stopgap = false;      // link-local
   bool last_resort = false;  // loopback, or a bridge or tunnel of containers
 };
 
@@ -88,6 +86,7 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (!request.interface_names.empty() && !is_named(its, request.interface_names))
     return text("HCCL_SOCKET_IFNAME=", request.interface_names, " does not name its interface ",
                 gid.interface.empty() ? "(unknown)" : gid.interface);
+  if (is_link_local(gid.bytes)) return "is link-local, which leads nowhere without a scope";
   return "";
 }
 
@@ -102,8 +101,6 @@ ScoredGid score(const Gid& gid, const PortRequest& request,
                 const std::vector<Interface>& interfaces) {
   const Interface* const own = interface_with(gid.bytes, interfaces);
   ScoredGid scored{&gid, objection_to(gid, request, own)};
-  // Named by its number it is as good as another.
-  scored.stopgap = is_link_local(gid.bytes) && !request.gid_index;
   if (request.interface_names.empty()) {
     const Interface its{gid.interface, address_of(gid.bytes)};
     scored.last_resort = is_virtual(its) || (own != nullptr && own->loopback);
@@ -126,22 +123,10 @@ auto order_of(const ScoredGid& scored) {
   return std::tuple(scored.last_resort, !is_ipv4(scored.gid->bytes), scored.gid->index);
 }
 
-bool stopgap_needed(const std::vector<ScoredPort>& ports) {
-  const auto better = [](const ScoredGid& scored) {
-    return scored.objection.empty() && !scored.stopgap;
-  };
-  return std::ranges::none_of(
-      ports, [&](const ScoredPort& port) { return std::ranges::any_of(port.gids, better); });
-}
-
-void choose_gid(ScoredPort& port, bool with_stopgaps) {
-  for (ScoredGid& scored : port.gids) {
+void choose_gid(ScoredPort& port) {
+  for (const ScoredGid& scored : port.gids) {
     if (!scored.objection.empty()) continue;
-    if (scored.stopgap && !with_stopgaps) {
-      scored.objection = "link-local";
-    } else if (port.chosen == nullptr || order_of(scored) < order_of(*port.chosen)) {
-      port.chosen = &scored;
-    }
+    if (port.chosen == nullptr || order_of(scored) < order_of(*port.chosen)) port.chosen = &scored;
   }
 }
 
@@ -149,8 +134,7 @@ std::string remark_on(const ScoredGid& scored, const ScoredGid* chosen) {
   const Gid& gid = *scored.gid;
   if (&scored == chosen) {
     return text("GID ", gid.index, " (", to_text(gid.bytes), ", ", to_text(gid.kind), ", ",
-                gid.interface.empty() ? "unknown interface" : gid.interface, ") chosen",
-                scored.stopgap ? ", for want of one that is not link-local" : "");
+                gid.interface.empty() ? "unknown interface" : gid.interface, ") chosen");
   }
   const std::string why = scored.objection.empty()
                               ? text("GID ", chosen->gid->index, " goes before it")
@@ -221,8 +205,7 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
   std::vector<ScoredPort> scored;
   scored.reserve(ports.size());
   for (const Port& port : ports) scored.push_back(score(port, request, list, interfaces));
-  const bool with_stopgaps = stopgap_needed(scored);
-  for (ScoredPort& port : scored) choose_gid(port, with_stopgaps);
+  for (ScoredPort& port : scored) choose_gid(port);
 
   PortChoice choice;
   std::vector<const ScoredPort*> usable;
@@ -234,6 +217,11 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
   }
   if (usable.empty() && any_candidate && request.gid_index)
     refuse_index(scored, request, interfaces);
+  if (usable.empty() && !request.devices.empty() && !list.all_but) {
+    throw Error(hcclSystemError,
+                text("HCCL_IB_HCA=", quoted(request.devices), ": ", why_none(choice.remarks),
+                     "; mend that, or unset it to do without RoCE"));
+  }
   std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
     return std::tuple(port->place, port->chosen->last_resort, !is_ipv4(port->chosen->gid->bytes));
   });

@@ -32,10 +32,11 @@ struct PortChoice {
 };
 
 // A port is usable if it is active, Ethernet's, named by the request and has a RoCE v2 GID that is
-// the address of an interface here. Of its GIDs the named one, else IPv4 before IPv6 and link-local
-// only if no port has anything else. Ports come in the order in which HCCL_IB_HCA names them; then
-// those on loopback or interfaces of containers come last. Throws Error(hcclInvalidArgument) where
-// HCCL_IB_HCA matches no device, or no port has a usable GID with the index.
+// the address of an interface here, not a link-local one. Of its GIDs the named one, else IPv4
+// before IPv6. Ports come in the order in which HCCL_IB_HCA names them; then those on loopback or
+// interfaces of containers come last. Throws Error(hcclInvalidArgument) where HCCL_IB_HCA matches
+// no device, or no port has a usable GID with the index, and Error(hcclSystemError) where no port
+// that HCCL_IB_HCA names can be used.
 [[nodiscard]] PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& request,
                                       const std::vector<Interface>& interfaces);
 

@@ -45,7 +45,7 @@ std::size_t ReceiveSide::take_some(std::span<std::byte> destination) {
     taken_ += window_.release(count);
     if (open) host_.take(count, false);
     awaited_ = open ? awaited_ + count : nullptr;
-    tell_credit();
+    tell_credit(false);
     return count;
   }
   if (!open) return 0;
@@ -93,8 +93,9 @@ void ReceiveSide::invite(std::span<std::byte> destination) {
   host_.invite(lease->bytes);
 }
 
-void ReceiveSide::tell_credit() {
-  if (!window_.credit_due() || pair_.free_writes() < 2) return;
+void ReceiveSide::tell_credit(bool idle) {
+  if (!window_.credit_due() || (!idle && window_.credit_can_wait()) || pair_.free_writes() < 2)
+    return;
   static_cast<void>(pair_.write({}, 0, ring_, encode(window_.take_credit())));
 }
 

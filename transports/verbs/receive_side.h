@@ -28,6 +28,8 @@ class ReceiveSide {
   [[nodiscard]] bool has_more() const {
     return window_.held() > window_.lent() || host_.straight() > 0;
   }
+  // Of the stream, since the beginning.
+  [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::size_t held() const { return window_.held(); }
   [[nodiscard]] std::size_t lent() const { return window_.lent(); }
 
@@ -38,8 +40,8 @@ class ReceiveSide {
   std::size_t release(std::size_t count);
   // Moves what has come to the destination, and invites the rest of it if there is nothing more.
   [[nodiscard]] std::size_t take(std::span<std::byte> destination);
-  // Tells the peer what has been taken, if it is much.
-  void tell_credit();
+  // Tells the peer what has been taken, if it is much; what can wait, when this end is idle.
+  void tell_credit(bool idle);
 
  private:
   [[nodiscard]] std::size_t take_some(std::span<std::byte> destination);

@@ -36,8 +36,26 @@ std::uint64_t registration_budget() {
   return limit / 4 * 3;
 }
 
+// Never ends: programs may end communicators in their static destructors.
+RegistrationCache::Process& RegistrationCache::process() {
+  static Process& all = *new Process;
+  return all;
+}
+
+RegistrationCache::RegistrationCache(std::shared_ptr<Device> device, std::uint64_t budget)
+    : device_(std::move(device)), budget_(budget) {
+  const std::lock_guard lock(process().mutex);
+  process().caches.push_back(this);
+}
+
+RegistrationCache::~RegistrationCache() {
+  const std::lock_guard lock(process().mutex);
+  std::erase(process().caches, this);
+  process().registered -= registered_;
+}
+
 void RegistrationCache::learn(const transport::Region& region) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process().mutex);
   regions_[region.address] = region;
 }
 
@@ -52,21 +70,36 @@ RegistrationCache::Granule* RegistrationCache::find(const Key& key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, found->second);
+  found->second->second.used = ++process().uses;
   return &found->second->second;
 }
 
 void RegistrationCache::drop(std::map<Key, Entries::iterator>::iterator found) {
   registered_ -= found->second->second.bytes;
+  process().registered -= found->second->second.bytes;
   entries_.erase(found->second);
   by_key_.erase(found);
 }
 
-// The one that has not been used for the longest time, of those that nobody holds.
-bool RegistrationCache::evict_one() {
+const RegistrationCache::Entry* RegistrationCache::oldest_unused() const {
   const auto unused = [](const Entry& entry) { return entry.second.registration.use_count() == 1; };
   const auto found = std::find_if(entries_.rbegin(), entries_.rend(), unused);
-  if (found == entries_.rend()) return false;
-  drop(by_key_.find(found->first));
+  return found == entries_.rend() ? nullptr : &*found;
+}
+
+// The one that has not been used for the longest time, of those that nobody holds.
+bool RegistrationCache::evict_one() {
+  RegistrationCache* owner = nullptr;
+  const Entry* oldest = nullptr;
+  for (RegistrationCache* const cache : process().caches) {
+    const Entry* const found = cache->oldest_unused();
+    if (found == nullptr || (oldest != nullptr && oldest->second.used < found->second.used))
+      continue;
+    owner = cache;
+    oldest = found;
+  }
+  if (oldest == nullptr) return false;
+  owner->drop(owner->by_key_.find(oldest->first));
   return true;
 }
 
@@ -79,7 +112,7 @@ std::optional<Registration> RegistrationCache::register_somehow(std::span<std::b
 }
 
 Registration RegistrationCache::register_always(std::span<std::byte> memory, bool remote) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process().mutex);
   auto made = register_somehow(memory, remote);
   if (made) return std::move(*made);
   throw Error(hcclSystemError, memlock_advice(memory.size(), errno, device_->port().device));
@@ -87,7 +120,7 @@ Registration RegistrationCache::register_always(std::span<std::byte> memory, boo
 
 RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t bytes) {
   const std::span<std::byte> memory(key.address, bytes);
-  while (registered_ + memory.size() > budget_) {
+  while (process().registered + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
   std::optional<Registration> made = register_somehow(memory, true);
@@ -98,15 +131,17 @@ RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t b
     }
     return nullptr;
   }
-  entries_.push_front({key, {std::make_shared<Registration>(std::move(*made)), memory.size()}});
+  entries_.push_front(
+      {key, {std::make_shared<Registration>(std::move(*made)), memory.size(), ++process().uses}});
   by_key_[key] = entries_.begin();
   registered_ += memory.size();
+  process().registered += memory.size();
   return &entries_.front().second;
 }
 
 std::optional<RegistrationCache::Lease> RegistrationCache::lease(
     std::span<const std::byte> memory) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process().mutex);
   const transport::Region* const region = region_of(memory.data());
   if (region == nullptr) return std::nullopt;
   const auto in_region = static_cast<std::uint64_t>(memory.data() - region->address);
@@ -124,7 +159,7 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease(
 }
 
 void RegistrationCache::invalidate(const transport::Region& region) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process().mutex);
   auto found = by_key_.lower_bound({region.fd, region.offset / kGranuleBytes, nullptr});
   while (found != by_key_.end() && found->first.file == region.fd &&
          found->first.granule * kGranuleBytes < region.offset + region.bytes)
@@ -132,7 +167,7 @@ void RegistrationCache::invalidate(const transport::Region& region) {
 }
 
 std::uint64_t RegistrationCache::registered() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process().mutex);
   return registered_;
 }
 

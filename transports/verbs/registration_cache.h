@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the program that the device may access: registered at first use in granules of 2 MiB,
-// kept for the next, and given up when its pages go or when too much is registered.
+// kept for the next, and given up when its pages go or when too much is registered: by whichever
+// cache of the process, for the limit is that of all of them.
 #pragma once
 
 #include "transport/region.h"
@@ -16,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace hccl::verbs {
 
@@ -27,14 +29,17 @@ class RegistrationCache {
   struct Granule {
     std::shared_ptr<Registration> registration;
     std::uint64_t bytes = 0;
+    std::uint64_t used = 0;  // larger than those that were used before
   };
 
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
 
   explicit RegistrationCache(std::shared_ptr<Device> device,
-                             std::uint64_t budget = registration_budget())
-      : device_(std::move(device)), budget_(budget) {}
+                             std::uint64_t budget = registration_budget());
+  ~RegistrationCache();
+  RegistrationCache(const RegistrationCache&) = delete;
+  RegistrationCache& operator=(const RegistrationCache&) = delete;
 
   // Registered memory, at least as long as this exists. Its pages are those that were there when
   // it was registered, whatever becomes of the range.
@@ -55,7 +60,7 @@ class RegistrationCache {
   // Error(hcclSystemError) that says which limit to raise.
   [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
 
-  // Bytes that are registered and kept.
+  // Bytes that this one has registered and keeps.
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
@@ -72,18 +77,27 @@ class RegistrationCache {
   using Entry = std::pair<Key, Granule>;
   using Entries = std::list<Entry>;
 
-  // All of these with the mutex held.
+  // All caches of the process.
+  struct Process {
+    std::mutex mutex;
+    std::vector<RegistrationCache*> caches;
+    std::uint64_t registered = 0;
+    std::uint64_t uses = 0;
+  };
+  [[nodiscard]] static Process& process();
+
+  // All of these with the process's mutex held.
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
   [[nodiscard]] std::optional<Registration> register_somehow(std::span<std::byte> memory,
                                                              bool remote);
   [[nodiscard]] Granule* add(const Key& key, std::size_t bytes);
-  [[nodiscard]] bool evict_one();
+  [[nodiscard]] static bool evict_one();
+  [[nodiscard]] const Entry* oldest_unused() const;
   void drop(std::map<Key, Entries::iterator>::iterator found);
 
   const std::shared_ptr<Device> device_;
-  const std::uint64_t budget_;
-  mutable std::mutex mutex_;
+  const std::uint64_t budget_;                             // of the process
   std::map<const std::byte*, transport::Region> regions_;  // by address
   Entries entries_;
   std::map<Key, Entries::iterator> by_key_;

@@ -43,6 +43,8 @@ class SendSide {
   void invited() { guest_.invite(memory_.invitation(invitations_++)); }
   // Nothing is held any more: the queue pair has ended.
   void abandon();
+  // Of the stream, since the beginning.
+  [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
   // Where the bytes from a position on go in one write, and how many at most.

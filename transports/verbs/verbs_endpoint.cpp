@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -44,9 +44,13 @@ VerbsEndpoint::VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Conne
       device_(std::move(device)),
       cache_(std::move(cache)) {}
 
-VerbsEndpoint::~VerbsEndpoint() {
-  if (stage_ == Stage::streaming && lost_.empty())
-    pair_->drain(Deadline::after(kLongestDrain), socket_.get());
+VerbsEndpoint::~VerbsEndpoint() { finish(Deadline::after(kLongestDrain)); }
+
+// A peer that says its farewell, too, has all it wanted.
+void VerbsEndpoint::finish(Deadline deadline) noexcept {
+  if (stage_ != Stage::streaming || !lost_.empty() || std::exchange(finished_, true)) return;
+  Farewell::say(socket_.get(), receive_->taken());
+  if (!farewell_.taken()) pair_->drain(deadline, socket_.get());
 }
 
 bool VerbsEndpoint::establish() {
@@ -127,12 +131,13 @@ void VerbsEndpoint::throw_if_lost() const {
 }
 
 void VerbsEndpoint::look_after_peer() noexcept {
-  std::byte unexpected{};
-  const ssize_t count = recv(socket_.get(), &unexpected, 1, MSG_DONTWAIT);
+  const Farewell::Connection connection = farewell_.listen(socket_.get());
+  // What it has taken needs no acknowledgement any more.
+  if (send_ && farewell_.taken() && *farewell_.taken() >= send_->written()) send_->abandon();
   const std::string_view see = "; see what that rank says";
-  if (count == 0 || (count < 0 && errno == ECONNRESET)) {
+  if (connection == Farewell::Connection::closed) {
     lose(text("the process has closed its connection or ended", see));
-  } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
+  } else if (connection == Farewell::Connection::failed) {
     lose(text("its host does not answer: ", system_error_text(errno), see));
   } else if (transport::is_silent(socket_.get(), limits_.silence)) {
     lose(text("its host does not answer: the link is cut or the host is down", see));
@@ -145,10 +150,11 @@ void VerbsEndpoint::look_after_idle_peer() {
 
 // Takes what has come; throws where the pair has failed.
 void VerbsEndpoint::progress() {
-  for (const std::uint32_t immediate : pair_->poll()) take(immediate);
+  const auto immediates = pair_->poll();
+  for (const std::uint32_t immediate : immediates) take(immediate);
   send_->settle();
   const PairFailure& failure = pair_->failure();
-  if (failure.text.empty()) return receive_->tell_credit();
+  if (failure.text.empty()) return receive_->tell_credit(immediates.empty());
   // A port that is down shows as any failure.
   const transport::Trouble trouble = device_->look_after();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
@@ -196,8 +202,10 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
 bool VerbsEndpoint::flushed() {
   if (!send_ || send_->flushed()) return true;
   progress();
+  if (!send_->flushed()) look_after_idle_peer();
+  if (send_->flushed()) return true;  // also by one that has left since
   throw_if_lost();
-  return send_->flushed();
+  return false;
 }
 
 // Progress, and a look after a peer that has nothing to say.
@@ -220,7 +228,7 @@ std::span<const std::byte> VerbsEndpoint::try_receive(std::size_t most) {
 void VerbsEndpoint::release(std::size_t count) {
   if (!receive_) return;
   count_received(receive_->release(count));
-  if (lost_.empty()) receive_->tell_credit();
+  if (lost_.empty()) receive_->tell_credit(false);
 }
 
 std::size_t VerbsEndpoint::try_receive_into(std::span<std::byte> destination) {

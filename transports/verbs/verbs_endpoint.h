@@ -9,6 +9,7 @@
 #include "transport/endpoint.h"
 #include "transport/transport.h"
 #include "verbs/device.h"
+#include "verbs/farewell.h"
 #include "verbs/introduction.h"
 #include "verbs/queue_pair.h"
 #include "verbs/receive_side.h"
@@ -28,7 +29,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
                 std::shared_ptr<Device> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::Limits& limits);
-  // Waits, for a short time, until the peer has what was sent.
+  // Finishes, within a short time.
   ~VerbsEndpoint() override;
 
   [[nodiscard]] std::size_t try_send_parts(
@@ -40,6 +41,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   [[nodiscard]] std::size_t try_receive_into(std::span<std::byte> destination) override;
   [[nodiscard]] bool begin_sleep(transport::Interest interest, transport::SleepPlan& plan) override;
   void end_sleep() noexcept override;
+  void finish(Deadline deadline) noexcept override;
   void cut() noexcept override;
   [[nodiscard]] bool connected() const override { return stage_ == Stage::streaming; }
 
@@ -64,11 +66,13 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;
   Stage stage_ = Stage::connecting;
+  bool finished_ = false;
   Introduction introduction_;
   std::unique_ptr<StreamMemory> memory_;
   std::unique_ptr<QueuePair> pair_;  // ends before the memory
   std::optional<SendSide> send_;     // from when the peer is known
   std::optional<ReceiveSide> receive_;
+  Farewell farewell_;       // the peer's
   std::uint32_t idle_ = 0;  // calls that moved nothing
   std::string lost_;        // what has happened; empty while all is well
 };

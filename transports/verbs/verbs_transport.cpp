@@ -103,12 +103,6 @@ transport::Made make_transport(const transport::Settings& settings) {
       list_ports(*library), {settings.ib_devices, settings.ib_gid_index, settings.interface_names},
       settings.interfaces);
   if (choice.usable.empty()) return {nullptr, choice.why_none};
-  const UsablePort& best = choice.usable.front();
-  if (is_link_local(best.gid.bytes)) {
-    return {nullptr,
-            text(best.device, " has no GID but link-local ones, which lead nowhere without ",
-                 "a scope: its interface ", best.gid.interface, " has no address")};
-  }
   return {std::make_unique<VerbsTransport>(settings, *library, std::move(choice)), ""};
 }
 

@@ -93,6 +93,11 @@ class ReceiveWindow {
   [[nodiscard]] bool credit_due() const {
     return released_ - told_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
+  // Whether it may be told when there is nothing else to do: the peer has half of its messages
+  // left. The bytes of large ones it may be waiting for.
+  [[nodiscard]] bool credit_can_wait() const {
+    return released_ - told_ < kCreditBytes && messages_ < kMostMessages / 2;
+  }
   // What is to be told; from now on it is.
   [[nodiscard]] Message take_credit() {
     const Message credit{Message::Kind::credit, static_cast<std::uint32_t>(released_ - told_),

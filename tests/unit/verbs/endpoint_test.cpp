@@ -152,6 +152,34 @@ TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
       << what;
 }
 
+// The last acknowledgement may be lost together with the queue pair that would send it again.
+TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
+  for (const bool takes_all : {true, false}) {
+    start(0);
+    meet();
+    const auto part = within_a_granule(near_memory_, 100 * kKiB);
+    EXPECT_EQ(near().try_send(part), part.size());
+    for (const std::uint32_t pair : wire_.pairs()) wire_.deliver(pair);
+    const auto destination = within_a_granule(far_memory_, part.size() - (takes_all ? 0 : 1));
+    EXPECT_EQ(far().try_receive_into(destination), destination.size());
+    EXPECT_FALSE(near().flushed());
+    far().finish(Deadline::after(std::chrono::milliseconds(1)));
+    far_->end();
+    if (takes_all) {
+      bool flushed = false;
+      for (int i = 0; i < 1000 && !flushed; ++i) flushed = near().flushed();
+      EXPECT_TRUE(flushed);
+      EXPECT_EQ(receiving_throws(near()).find("lost: "), 0U) << "it is gone all the same";
+    } else {
+      EXPECT_EQ(thrown_by([&] {
+                  for (int i = 0; i < 1000; ++i) static_cast<void>(near().flushed());
+                }).find("lost: "),
+                0U);
+    }
+    near().cut();
+  }
+}
+
 TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
   meet();
   const auto part = within_a_granule(near_memory_, 100 * kKiB);

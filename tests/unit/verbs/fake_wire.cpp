@@ -200,6 +200,13 @@ void FakeWire::run() {
   while (step()) continue;
 }
 
+std::vector<std::uint32_t> FakeWire::pairs() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint32_t> numbers;
+  for (const auto& [number, pair] : pairs_) numbers.push_back(number);
+  return numbers;
+}
+
 void FakeWire::deliver(std::uint32_t pair) {
   const std::lock_guard lock(mutex_);
   Pair& which = *pairs_.at(pair);

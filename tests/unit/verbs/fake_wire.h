@@ -49,6 +49,8 @@ class FakeWire {
   void run();
   // Only the writes of that pair arrive; none of its completions is told.
   void deliver(std::uint32_t pair);
+  // The numbers of those that there are.
+  [[nodiscard]] std::vector<std::uint32_t> pairs();
   // The oldest write of that pair ends so, and the pair with it.
   void fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error = 0);
 

@@ -85,8 +85,8 @@ TEST(PortChoice, APortIsUsedByItsIpv4Gid) {
   EXPECT_EQ(choice.usable[0].mtu, 1024U);
   EXPECT_EQ(choice.remarks,
             Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is RoCE v1, not RoCE v2; GID 1 (fe80::1) "
-                  "rejected: link-local; GID 2 (10.77.0.1) rejected: is RoCE v1, not RoCE v2; GID "
-                  "3 (10.77.0.1, RoCE v2, roce0) chosen"});
+                  "rejected: is link-local, which leads nowhere without a scope; GID 2 (10.77.0.1) "
+                  "rejected: is RoCE v1, not RoCE v2; GID 3 (10.77.0.1, RoCE v2, roce0) chosen"});
 }
 
 TEST(PortChoice, Ipv4GoesBeforeIpv6) {
@@ -97,21 +97,41 @@ TEST(PortChoice, Ipv4GoesBeforeIpv6) {
   EXPECT_EQ(used(choice), Texts{"rxe0:1/2"});
   EXPECT_EQ(
       choice.remarks,
-      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: link-local; GID 1 (fd00::1) rejected: GID "
-            "2 goes before it; GID 2 (10.77.0.1, RoCE v2, roce0) chosen; GID 3 (10.77.0.1) "
+      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is link-local, which leads nowhere without a "
+            "scope; GID 1 (fd00::1) rejected: GID 2 goes before it; GID 2 (10.77.0.1, RoCE v2, "
+            "roce0) chosen; GID 3 (10.77.0.1) "
             "rejected: GID 2 goes before it"});
   const Port six = port_of("rxe2", 1, {gid(0, v6(0xfd, 0, 2), "roce2")});
   EXPECT_EQ(used({six, kFirst}), (Texts{"rxe0:1/3", "rxe2:1/0"})) << "of ports as well";
 }
 
-TEST(PortChoice, LinkLocalIsForWantOfABetterOne) {
+TEST(PortChoice, LinkLocalLeadsNowhere) {
   const Port local = port_of("rxe1", 1, {gid(1, v6(0xfe, 0x80, 1), "roce1")});
-  EXPECT_EQ(used({local, kFirst}), Texts{"rxe0:1/3"}) << "another port has something else";
+  EXPECT_EQ(used({local, kFirst}), Texts{"rxe0:1/3"});
   const PortChoice choice = choose_ports({local}, {}, kInterfaces);
-  EXPECT_EQ(used(choice), Texts{"rxe1:1/1"});
-  EXPECT_EQ(choice.remarks,
-            Texts{"rxe1 port 1: GID 1 (fe80::1, RoCE v2, roce1) chosen, for want of one that "
-                  "is not link-local"});
+  EXPECT_EQ(used(choice), Texts{});
+  EXPECT_EQ(choice.why_none,
+            "no RoCE port can be used (rxe1 port 1: GID 1 (fe80::1) rejected: is link-local, which "
+            "leads nowhere without a scope)");
+}
+
+TEST(PortChoice, DevicesThatAreNamedMustBeUsable) {
+  Port down = kSecond;
+  down.active = false;
+  down.state = "down";
+  EXPECT_EQ(used({down, kFirst}, devices("rxe1,rxe0")), Texts{"rxe0:1/3"}) << "one of them is";
+  EXPECT_EQ(used({down}, {}), Texts{}) << "nobody has asked for it";
+  EXPECT_EQ(used({down}, devices("^rxe0")), Texts{});
+  try {
+    static_cast<void>(choose_ports({down, kFirst}, devices("rxe1"), kInterfaces));
+    ADD_FAILURE() << "it should have thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), hcclSystemError);
+    EXPECT_STREQ(error.what(),
+                 "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: is down "
+                 "(see its cable and `ip link`), rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
+                 "name it); mend that, or unset it to do without RoCE");
+  }
 }
 
 TEST(PortChoice, AddressesOfOtherNamespacesAreNotOurs) {
@@ -220,7 +240,8 @@ TEST(PortChoice, DevicesThatAreNotThereAreRefused) {
   EXPECT_NE(refusal({kFirst}, devices("rxe0:2")), "");
   EXPECT_EQ(refusal({}, devices("rxe0")),
             "HCCL_IB_HCA=\"rxe0\" matches no RDMA device of this host; there is none: unset it");
-  EXPECT_EQ(refusal({shut}, devices("rxe2:1")), "") << "its ports are unknown";
+  EXPECT_THROW(static_cast<void>(choose_ports({shut}, devices("rxe2:1"), kInterfaces)), Error)
+      << "its ports are unknown, but it has been asked for";
 }
 
 TEST(PortChoice, MalformedNamesAreRefused) {
@@ -232,9 +253,12 @@ TEST(PortChoice, MalformedNamesAreRefused) {
 
 TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
   EXPECT_EQ(used({kFirst, kSecond}, index(3)), (Texts{"rxe0:1/3", "rxe1:1/3"}));
-  EXPECT_EQ(used({kFirst}, index(1)), Texts{"rxe0:1/1"}) << "link-local, if it is named";
-  const PortChoice choice = choose_ports({kFirst}, index(1), kInterfaces);
-  EXPECT_NE(choice.remarks[0].find("GID 1 (fe80::1, RoCE v2, roce0) chosen; "), std::string::npos);
+  const Port two =
+      port_of("rxe0", 1, {gid(1, v6(0xfd, 0, 1), "roce0"), gid(3, v4(10, 77, 0, 1), "roce0")});
+  EXPECT_EQ(used({two}), Texts{"rxe0:1/3"});
+  const PortChoice choice = choose_ports({two}, index(1), kInterfaces);
+  EXPECT_EQ(used(choice), Texts{"rxe0:1/1"});
+  EXPECT_NE(choice.remarks[0].find("GID 1 (fd00::1, RoCE v2, roce0) chosen; "), std::string::npos);
   EXPECT_NE(choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_IB_GID_INDEX=1 names another"),
             std::string::npos)
       << choice.remarks[0];
@@ -245,10 +269,14 @@ TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
 TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
   EXPECT_EQ(refusal({kFirst}, index(2)),
             "HCCL_IB_GID_INDEX=2 names no usable GID (rxe0 port 1 GID 2: is RoCE v1, not RoCE v2); "
-            "set it to 1 or 3 (rxe0 port 1)");
+            "set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({kFirst, kSecond}, index(7)),
             "HCCL_IB_GID_INDEX=7 names no usable GID (rxe0 port 1 GID 7: is empty; rxe1 port 1 GID "
-            "7: is empty); set it to 1 or 3 (rxe0 port 1), 1 or 3 (rxe1 port 1)");
+            "7: is empty); set it to 3 (rxe0 port 1), 3 (rxe1 port 1)");
+  EXPECT_EQ(
+      refusal({kFirst}, index(1)),
+      "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: is link-local, which leads "
+      "nowhere without a scope); set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({port_of("rxe0", 1, {gid(0, {}, "roce0")})}, index(0)),
             "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: is empty); unset it, and "
             "give a network interface of RoCE an address");

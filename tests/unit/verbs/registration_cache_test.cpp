@@ -242,6 +242,29 @@ TEST_F(Cache, GivesUpOthersWhereTheSystemHasNoRoom) {
   EXPECT_TRUE(is_kept(kGranule));
 }
 
+// The limit is the process's, so one communicator's cache makes room for another's.
+TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
+  learn_all();
+  RegistrationCache other(device_, 3 * kGranule);
+  other.learn({space_.at(0), kBytes, kFile, 0});
+  for (const std::uint64_t granule : {0U, 1U, 2U}) EXPECT_TRUE(lease(granule * kGranule));
+  EXPECT_TRUE(is_kept(0));
+  {
+    const auto held = other.lease(space_.part(5 * kGranule, 4096));  // in place of 1
+    ASSERT_TRUE(held);
+    EXPECT_EQ(memory_.bytes(), 3 * kGranule);
+    EXPECT_EQ(cache_->registered(), 2 * kGranule);
+    EXPECT_EQ(other.registered(), kGranule);
+    EXPECT_TRUE(is_kept(2 * kGranule));
+    EXPECT_TRUE(is_kept(0));
+    EXPECT_FALSE(is_kept(1 * kGranule)) << "in place of 2: the other's is held";
+    EXPECT_EQ(other.registered(), kGranule);
+  }
+  memory_.limit(3 * kGranule);
+  const Registration own = other.register_always(space_.part(9 * kGranule, 4096), true);
+  EXPECT_LT(cache_->registered() + other.registered(), 3 * kGranule) << "what is kept gives way";
+}
+
 TEST_F(Cache, StaysUsableWhenNothingCanBeRegistered) {
   learn_all();
   for (const int error : {ENOMEM, EFAULT, EINVAL}) {

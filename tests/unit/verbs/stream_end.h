@@ -52,10 +52,11 @@ class StreamEnd {
 
   // What an endpoint does first in every call.
   void progress() {
-    for (const std::uint32_t immediate : pair_.poll()) hear(decode(immediate));
+    const auto immediates = pair_.poll();
+    for (const std::uint32_t immediate : immediates) hear(decode(immediate));
     send_->settle();
     EXPECT_EQ(pair_.failure().text, "");
-    receive_->tell_credit();
+    receive_->tell_credit(immediates.empty());
   }
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts) {
     progress();
@@ -71,7 +72,7 @@ class StreamEnd {
   }
   void release(std::size_t count) {
     EXPECT_EQ(receive_->release(count), count);
-    receive_->tell_credit();
+    receive_->tell_credit(false);
   }
   [[nodiscard]] std::size_t take(std::span<std::byte> destination) {
     if (!receive_->has_more()) progress();

@@ -267,7 +267,7 @@ TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
   EXPECT_EQ(bytes.release(kCreditBytes - 1), kCreditBytes - 1);
   EXPECT_FALSE(bytes.credit_due());
   EXPECT_EQ(bytes.release(1), 1U);
-  EXPECT_TRUE(bytes.credit_due());
+  EXPECT_TRUE(bytes.credit_due() && !bytes.credit_can_wait());
   EXPECT_EQ(bytes.take_credit(), (Message{Kind::credit, kCreditBytes, 1}));
   EXPECT_FALSE(bytes.credit_due());
   ReceiveWindow messages;
@@ -276,6 +276,10 @@ TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
     ASSERT_TRUE(messages.arrive(0));
   }
   EXPECT_TRUE(messages.credit_due()) << "a message is acknowledged when it has come";
+  EXPECT_TRUE(messages.credit_can_wait()) << "the peer has many more";
+  for (std::uint32_t i = kCreditMessages; i < kMostMessages / 2; ++i)
+    ASSERT_TRUE(messages.arrive(0));
+  EXPECT_FALSE(messages.credit_can_wait());
 }
 
 TEST(ReceiveWindow, ReleasesOnlyWhatIsLent) {
