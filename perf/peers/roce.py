@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Side by side over RoCE v2: hccl, perftest's ib_write_bw and ib_send_lat, Open MPI over UCX, and hccl over TCP, between
-two nodes of one rank, taking turns in one run.
+"""Side by side over RoCE v2: hccl, perftest's ib_write_bw and ib_send_lat, Open MPI over UCX, hccl over TCP and a plain
+TCP socket, between two nodes of one rank, taking turns in one run.
 
 The nodes are those of a virtual machine with soft-RoCE devices (run-in-rxe-vm; RXE_VM, or ../shared/rxe beside the checkout).
 Prints markdown on standard output and progress on standard error. Expect three minutes on two idle cores."""
@@ -22,7 +22,7 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 MIB = 1 << 20
 LARGE = [4 * MIB, 16 * MIB]
 PING_PONGS, EXCHANGES = 1000, {4 * MIB: 10, 16 * MIB: 4}
-WRITE_BYTES, WRITES = 64 << 10, 1500
+WRITES = {64 << 10: 1500, LARGE[0]: 25}  # of perftest's own size, and of ours
 LATENCY_MUST, LATENCY_AIM = 1.5, 1.2
 BANDWIDTH_MUST, BANDWIDTH_AIM = 0.9, 0.97
 ARITHMETIC_MUST = 0.75  # of an all-reduce, where the emulated processor limits it
@@ -64,15 +64,22 @@ def perftest(program, *arguments):
     return [float(number) for number in rows[-1].split()]
 
 
-def hccl(build, what, size, calls, **variables):
+def pair(argv, variables):
     """Microseconds of a call: median and mean."""
-    common = {"HCCL_COMM_ID": "10.77.0.1:6000", "HCCL_SOCKET_IFNAME": "roce", "HCCL_DEBUG": "", **variables}
-    argv = [f"{build}/bin/hccl_pair", what, str(size), str(calls)]
-    with subprocess.Popen(["on-node", "1", *argv], env={**os.environ, **common, "RANK": "1"}, stdin=subprocess.DEVNULL,
+    with subprocess.Popen(["on-node", "1", *argv], env={**os.environ, **variables, "RANK": "1"}, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as other:
-        text = output_of(["on-node", "0", *argv], {**common, "RANK": "0"})
+        text = output_of(["on-node", "0", *argv], {**variables, "RANK": "0"})
         other.wait(timeout=20)
     return [float(number) for number in text.split()]
+
+
+def hccl(build, what, size, calls, **variables):
+    return pair([f"{build}/bin/hccl_pair", what, str(size), str(calls)],
+                {"HCCL_COMM_ID": "10.77.0.1:6000", "HCCL_SOCKET_IFNAME": "roce", "HCCL_DEBUG": "", **variables})
+
+
+def tcp_socket(build, how):
+    return pair([f"{build}/bin/tcp_pair", how, "10.77.0.1", "6001", str(PING_PONGS)], {})[0] / 2
 
 
 def open_mpi(build, what, size, calls):
@@ -94,9 +101,12 @@ def measure(options):
     ring = {"HCCL_ALGO": "ring", "HCCL_TRANSPORT": "verbs"}
     for _ in range(options.rounds):
         sample = {"send_lat": perftest("ib_send_lat", "-s", "8", "-n", str(PING_PONGS))[4],
-                  "write_bw": perftest("ib_write_bw", "-b", "-s", str(WRITE_BYTES), "-n", str(WRITES))[3],
+                  **{f"write_bw {size}": perftest("ib_write_bw", "-b", "-s", str(size), "-n", str(writes))[3]
+                     for size, writes in WRITES.items()},
                   "verbs 8": hccl(options.build, "ping_pong", 8, PING_PONGS, HCCL_TRANSPORT="verbs")[0] / 2,
-                  "tcp 8": hccl(options.build, "ping_pong", 8, PING_PONGS, HCCL_TRANSPORT="tcp")[0] / 2}
+                  "tcp 8": hccl(options.build, "ping_pong", 8, PING_PONGS, HCCL_TRANSPORT="tcp")[0] / 2,
+                  "polled socket": tcp_socket(options.build, "poll"),
+                  "blocking socket": tcp_socket(options.build, "block")}
         mpi = {}
         if with_mpi:
             mpi = {"8": open_mpi(options.build, "ping_pong", 8, PING_PONGS),
@@ -133,19 +143,22 @@ def rows_of(samples):
     ratio = statistics.median(sample["verbs 8"] / sample["send_lat"] for sample in samples)
     verdicts.append(verdict(ratio, LATENCY_MUST, LATENCY_AIM, True))
     latency = [["8 B", f"{median('verbs 8'):.1f}", f"{median('send_lat'):.1f}",
-                shown("mpi 8", lambda name: f"{median(name):.1f}"), f"{median('tcp 8'):.1f}", f"{ratio:.2f}",
+                shown("mpi 8", lambda name: f"{median(name):.1f}"), f"{median('tcp 8'):.1f}",
+                f"{median('polled socket'):.1f}", f"{median('blocking socket'):.1f}", f"{ratio:.2f}",
                 f"{LATENCY_MUST} / {LATENCY_AIM}: {verdicts[-1]}"]]
     bandwidth = []
+    default, same = (f"write_bw {size}" for size in WRITES)
+    in_mb = 1.048576
     for size in LARGE:
         # Bytes each way: of an exchange the message, of a ring of two ranks as many.
         def rate(name, size=size):
             return f"{2 * size / median(name):.0f}"
 
         for what, must in (("exchange", BANDWIDTH_MUST), ("all_reduce", ARITHMETIC_MUST)):
-            share = statistics.median(2 * size / sample[f"{what} {size}"] / (sample["write_bw"] * 1.048576)
-                                      for sample in samples)
+            share = statistics.median(2 * size / sample[f"{what} {size}"] / (sample[default] * in_mb) for sample in samples)
             verdicts.append(verdict(share, must, BANDWIDTH_AIM, False))
-            bandwidth.append([show_size(size), what, rate(f"{what} {size}"), f"{median('write_bw') * 1.048576:.0f}",
+            bandwidth.append([show_size(size), what, rate(f"{what} {size}"), f"{median(default) * in_mb:.0f}",
+                              f"{median(same) * in_mb:.0f}",
                               shown(f"mpi {what} {size}", rate), shown(f"tcp {what} {size}", rate), f"{share:.2f}",
                               f"{must} / {BANDWIDTH_AIM}: {verdicts[-1]}"])
     return latency, bandwidth, verdicts.count("MISSED")
@@ -159,10 +172,11 @@ def show(options, samples, facts, seconds):
              f"Goals: {len(latency) + len(bandwidth)} judged, {missed} missed. Ratios are medians of those within a round, "
              "the rest medians over the rounds.",
              "### 8 bytes: half a round trip, microseconds",
-             table(["bytes", "hccl", "ib_send_lat", "Open MPI, UCX", "hccl over TCP", "/ ib_send_lat", "must / aim"], latency),
+             table(["bytes", "hccl", "ib_send_lat", "Open MPI, UCX", "hccl over TCP", "TCP socket, polled", "TCP socket, blocking",
+                    "/ ib_send_lat", "must / aim"], latency),
              "### Large messages: MB/s, both directions together",
-             table(["bytes", "call", "hccl", "ib_write_bw -b", "Open MPI, UCX", "hccl over TCP", "/ ib_write_bw",
-                    "must / aim"], bandwidth)]
+             table(["bytes", "call", "hccl", "ib_write_bw -b", "ib_write_bw -b -s 4M", "Open MPI, UCX", "hccl over TCP",
+                    "/ ib_write_bw", "must / aim"], bandwidth)]
     return parts, missed
 
 
@@ -179,7 +193,7 @@ def main():
     end_on_signals()
     if options.inside:
         return measure(options)
-    require_built(options.build, ("hccl_pair",), "./dev bench --rxe")
+    require_built(options.build, ("hccl_pair", "tcp_pair"), "./dev bench --rxe")
     if options.write:
         require_section(options.write, "rxe")
     facts, begin, samples = all_facts(), time.monotonic(), []
