@@ -120,14 +120,17 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
       stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call, stage));
 }
 
-void Communicator::number(device::Stream& stream, node::PointToPoint& call) {
+void Communicator::number(device::Stream& stream, std::span<node::PointToPoint> calls) {
   const std::lock_guard lock(lanes_lock_);
-  if (fabric_) return fabric_->messages().number(call);
+  if (fabric_) {
+    for (node::PointToPoint& call : calls) fabric_->messages().number(call);
+    return;
+  }
   const auto& lane = lane_of(stream).lane;
-  engine_->number(call, lane ? lane->ordinal() + 1 : 0);
+  for (node::PointToPoint& call : calls) engine_->number(call, lane ? lane->ordinal() + 1 : 0);
 }
 
-void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls,
+void Communicator::enqueue(device::Stream& stream, MessageList calls,
                            std::vector<SelfCopy> copies) {
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
@@ -136,7 +139,7 @@ void Communicator::enqueue(device::Stream& stream, std::vector<node::PointToPoin
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
       (!fabric_ &&
-       std::ranges::any_of(calls, [](const auto& call) { return uses_host_memory(call); })) ||
+       std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
   const Stage* const stage = stage_of(lane, staged);

@@ -20,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,14 +47,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
   // fault if it has one. Never wait: for room in the stream's queue, their caller has waited.
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
-  void enqueue(device::Stream& stream, std::vector<node::PointToPoint> calls,
-               std::vector<SelfCopy> copies);
+  void enqueue(device::Stream& stream, MessageList calls, std::vector<SelfCopy> copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
   // no device memory.
   void prepare_stage(device::Stream& stream, bool for_own_messages = false);
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
-  void number(device::Stream& stream, node::PointToPoint& call);
+  void number(device::Stream& stream, std::span<node::PointToPoint> calls);
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;

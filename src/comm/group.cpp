@@ -27,7 +27,7 @@ struct CollectivePart {
 
 struct MessagePart {
   std::shared_ptr<Communicator> communicator;
-  std::vector<node::PointToPoint> calls;
+  MessageList calls;
   std::vector<SelfCopy> copies;
 };
 
@@ -40,12 +40,10 @@ struct StreamCalls {
   std::size_t calls = 0;                   // collectives, too
 
   void keep(const std::shared_ptr<Communicator>& communicator, const node::PointToPoint& call) {
-    auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
-    if (found == messages.end()) {
-      found = messages.insert(messages.end(), {communicator, {}, {}});
-      found->calls.reserve(2);
-    }
-    found->calls.push_back(call);
+    const auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
+    MessagePart& part =
+        found != messages.end() ? *found : messages.emplace_back(MessagePart{communicator, {}, {}});
+    part.calls.push_back(call);
   }
 };
 
@@ -67,6 +65,12 @@ class CollectedCalls {
   // In the order of the calls, whatever their streams: a communicator numbers its streams by it.
   [[nodiscard]] const std::pmr::vector<CollectivePart>& collectives() const { return collectives_; }
   [[nodiscard]] std::pmr::vector<StreamCalls>& streams() { return streams_; }
+  // If there is nothing but messages of one communicator on one stream: those.
+  [[nodiscard]] MessagePart* only_messages() {
+    const bool alone = collectives_.empty() && streams_.size() == 1;
+    return alone && streams_.front().messages.size() == 1 ? &streams_.front().messages.front()
+                                                          : nullptr;
+  }
   [[nodiscard]] std::uint64_t next_order() { return messages_++; }
   [[nodiscard]] Memory* memory() { return &memory_; }
 
@@ -120,13 +124,13 @@ void number_messages(CollectedCalls& collected, std::exception_ptr& first_error)
       return !paired;
     });
     for (MessagePart& part : calls.messages) {
-      for (node::PointToPoint& call : part.calls)
+      for (node::PointToPoint& call : part.calls.all())
         all.push_back({part.communicator.get(), calls.stream.get(), &call});
     }
   }
   const auto order = [](const Numbered& one) { return one.call->order; };
   if (!std::ranges::is_sorted(all, {}, order)) std::ranges::sort(all, {}, order);
-  for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
+  for (const Numbered& one : all) one.communicator->number(*one.stream, {one.call, 1});
 }
 
 // Messages of several communicators on one stream run one communicator after the other: on all
@@ -138,9 +142,20 @@ void put_in_common_order(std::pmr::vector<MessagePart>& messages) {
   });
 }
 
+// Messages of one communicator on one stream.
+void queue(Communicator& communicator, device::Stream& stream, MessageList calls) {
+  stream.make_room();
+  communicator.check_usable(stream);
+  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator.rank());
+  communicator.number(stream, calls.all());
+  communicator.enqueue(stream, std::move(calls), std::move(copies));
+}
+
 // The collectives in the order of the calls, then for each stream all messages of a communicator
 // together. Throws the first error, having queued the rest.
 void queue(CollectedCalls& collected) {
+  if (MessagePart* const part = collected.only_messages())
+    return queue(*part->communicator, *collected.streams().front().stream, std::move(part->calls));
   std::exception_ptr first_error;
   for (StreamCalls& calls : collected.streams()) calls.stream->make_room();
   number_messages(collected, first_error);
@@ -158,16 +173,6 @@ void queue(CollectedCalls& collected) {
     }
   }
   if (first_error) std::rethrow_exception(first_error);
-}
-
-// The same for a message alone.
-void queue(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call) {
-  stream.make_room();
-  communicator.check_usable(stream);
-  std::vector<node::PointToPoint> calls{call};
-  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator.rank());
-  for (node::PointToPoint& one : calls) communicator.number(stream, one);
-  communicator.enqueue(stream, std::move(calls), std::move(copies));
 }
 
 template <class Call>
@@ -216,7 +221,7 @@ void Group::submit(const std::shared_ptr<Communicator>& communicator,
     call.order = open_group->calls.next_order();
     return keep(communicator, stream, call);
   }
-  queue(*communicator, *stream, call);
+  queue(*communicator, *stream, MessageList(call));
 }
 
 }  // namespace hccl::comm

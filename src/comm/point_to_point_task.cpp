@@ -18,10 +18,10 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
   bool attended() const override { return upcoming_.attended(); }
   std::span<const PointToPoint> next() override {
     const auto* task = upcoming_.next<PointToPointTask>();
-    if (task == nullptr || task->communicator_.get() != &communicator_ || !task->copies_.empty() ||
-        task->stage_ != nullptr)
+    if (task == nullptr || task->communicator_.get() != &communicator_ ||
+        task->copies_ != nullptr || task->stage_ != nullptr)
       return {};
-    return task->calls_;
+    return task->calls_.all();
   }
 
  private:
@@ -29,14 +29,19 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
   const Communicator& communicator_;
 };
 
+void PointToPointTask::copy() const {
+  for (const SelfCopy& copy : *copies_)
+    copy_anywhere(communicator_->device().arena(), stage_, copy.to, copy.from, copy.bytes);
+}
+
 device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
   return communicator_->run_reporting_faults([&] {
-    for (const SelfCopy& copy : copies_)
-      copy_anywhere(communicator_->device().arena(), stage_, copy.to, copy.from, copy.bytes);
-    if (calls_.empty()) return;
-    if (communicator_->has_fabric()) return communicator_->exchange_on_fabric(stream_, calls_);
+    if (copies_ != nullptr) copy();
+    const std::span<const PointToPoint> calls = calls_.all();
+    if (calls.empty()) return;
+    if (communicator_->has_fabric()) return communicator_->exchange_on_fabric(stream_, calls);
     NextOfCommunicator ahead(upcoming, *communicator_);
-    communicator_->engine().exchange(place_, calls_, ahead,
+    communicator_->engine().exchange(place_, calls, ahead,
                                      stage_ != nullptr ? stage_->address() : 0);
   });
 }

@@ -14,27 +14,29 @@ class PointToPointTask {
  public:
   // `stream`: the id of the one that the task is on.
   PointToPointTask(std::shared_ptr<Communicator> communicator, std::uint64_t stream,
-                   const node::StreamPlace& place, std::vector<node::PointToPoint> calls,
-                   std::vector<SelfCopy> copies, const Stage* stage)
+                   const node::StreamPlace& place, MessageList calls, std::vector<SelfCopy> copies,
+                   const Stage* stage)
       : communicator_(std::move(communicator)),
         stage_(stage),
         stream_(stream),
         place_(place),
         calls_(std::move(calls)),
-        copies_(std::move(copies)) {}
+        copies_(copies.empty() ? nullptr
+                               : std::make_unique<std::vector<SelfCopy>>(std::move(copies))) {}
 
   // Runs the calls; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
 
  private:
   class NextOfCommunicator;
+  void copy() const;
 
   std::shared_ptr<Communicator> communicator_;
   const Stage* stage_;  // null if all is device memory
   std::uint64_t stream_;
   node::StreamPlace place_;
-  std::vector<node::PointToPoint> calls_;
-  std::vector<SelfCopy> copies_;
+  MessageList calls_;
+  std::unique_ptr<const std::vector<SelfCopy>> copies_;  // null if there are none
 };
 
 }  // namespace hccl::comm

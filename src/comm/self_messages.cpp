@@ -12,14 +12,14 @@ namespace hccl::comm {
 using node::Direction;
 using node::PointToPoint;
 
-std::vector<SelfCopy> pair_self_messages(std::vector<PointToPoint>& calls, int rank) {
+std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank) {
   const auto to_itself = [rank](const PointToPoint& call) { return call.peer == rank; };
-  if (std::ranges::none_of(calls, to_itself)) return {};
+  if (std::ranges::none_of(calls.all(), to_itself)) return {};
   std::vector<PointToPoint> sends, receives;
-  for (const PointToPoint& call : calls) {
+  for (const PointToPoint& call : calls.all()) {
     if (to_itself(call)) (call.direction == Direction::send ? sends : receives).push_back(call);
   }
-  std::erase_if(calls, to_itself);
+  calls.erase_if(to_itself);
   std::vector<SelfCopy> copies;
   for (std::size_t at = 0; at < std::max(sends.size(), receives.size()); ++at) {
     const PointToPoint* const send = at < sends.size() ? &sends[at] : nullptr;

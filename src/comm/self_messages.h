@@ -2,7 +2,7 @@
 // Messages of a rank to itself: copies on its device.
 #pragma once
 
-#include "node/point_to_point.h"
+#include "comm/message_list.h"
 
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,6 @@ struct SelfCopy {
 
 // Takes the sends and receives of `rank` with itself out of `calls`, and pairs them in order.
 // Throws Error(hcclInternalError), which is what HCCL returns, if one is left over or differs.
-[[nodiscard]] std::vector<SelfCopy> pair_self_messages(std::vector<node::PointToPoint>& calls,
-                                                       int rank);
+[[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 
 }  // namespace hccl::comm

@@ -23,7 +23,7 @@ class Upcoming;
 // A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&.
 class Command {
  public:
-  static constexpr std::size_t kBytes = 112;
+  static constexpr std::size_t kBytes = 176;
 
   template <class Work>
   void emplace(Work&& work) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "base/inplace_vector.h"
 #include "node/engine.h"
 
 #include <array>
@@ -85,12 +86,12 @@ class Engine::Exchange {
   const device::DeviceAddress stage_;  // of this stream, for host memory; 0 if there is none
   const Item* fills_ = nullptr;        // the send that has the stage
   // A few calls need no memory of the heap.
-  std::array<std::byte, 1024> buffer_;
+  std::array<std::byte, 512> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
   std::pmr::vector<Item> items_{&memory_};
   bool looked_ahead_ = false;
-  std::pmr::vector<Item> items_ahead_{
-      &memory_};  // of the groups behind, as far as they can be begun
+  static constexpr std::size_t kMostAhead = 32;
+  InplaceVector<Item, kMostAhead> items_ahead_;  // of the groups behind, if they can be begun
   std::size_t left_;
   std::uint64_t news_ = 0;  // a bit for each peer that must be rung
   bool waiting_ = false;

@@ -10,14 +10,29 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::size_t kMostItems = 32;
-
 AddressRange range_of(const PointToPoint& call) { return {call.address, call.bytes()}; }
 
-bool overlaps_any(const std::pmr::vector<AddressRange>& ranges, const PointToPoint& call) {
-  return std::ranges::any_of(
-      ranges, [&](const AddressRange& range) { return range.overlaps(range_of(call)); });
-}
+// What is read, or stored to, by the calls so far.
+template <std::size_t kMost>
+class Ranges {
+ public:
+  [[nodiscard]] bool has_room_for(std::size_t count) const { return ranges_.has_room_for(count); }
+  void add(const AddressRange& range) {
+    const std::uint64_t end = std::max(hull_.first + hull_.bytes, range.first + range.bytes);
+    hull_.first = ranges_.size() == 0 ? range.first : std::min(hull_.first, range.first);
+    hull_.bytes = end - hull_.first;
+    ranges_.push_back(range);
+  }
+  [[nodiscard]] bool overlap(const AddressRange& other) const {
+    return hull_.overlaps(other) && std::ranges::any_of(ranges_, [&](const AddressRange& range) {
+             return range.overlaps(other);
+           });
+  }
+
+ private:
+  InplaceVector<AddressRange, kMost> ranges_;
+  AddressRange hull_;  // most calls are told apart by it
+};
 
 }  // namespace
 
@@ -26,22 +41,21 @@ bool overlaps_any(const std::pmr::vector<AddressRange>& ranges, const PointToPoi
 // error.
 void Engine::Exchange::look_ahead() {
   looked_ahead_ = true;
-  std::array<std::byte, 2048> buffer;
-  std::pmr::monotonic_buffer_resource memory_of_ranges(buffer.data(), buffer.size());
-  std::pmr::vector<AddressRange> sources(&memory_of_ranges), destinations(&memory_of_ranges);
+  Ranges<2 * kMostAhead> sources, destinations;
+  if (!sources.has_room_for(items_.size() + kMostAhead)) return;
   const auto note = [&](const PointToPoint& call) {
-    (call.direction == Direction::send ? sources : destinations).push_back(range_of(call));
+    (call.direction == Direction::send ? sources : destinations).add(range_of(call));
   };
   for (const Item& item : items_) note(*item.call);
   device::ArenaView& memory = *engine_.arena_.view();
   for (auto calls = ahead_.next(); !calls.empty(); calls = ahead_.next()) {
-    if (items_ahead_.size() + calls.size() > kMostItems) return;
+    if (!items_ahead_.has_room_for(calls.size())) return;
     for (const PointToPoint& call : calls) {
       const auto& others = call.direction == Direction::send ? destinations : sources;
       const bool in_page_tables =
           call.count == 0 ||
           memory.populated(engine_.arena_.place(call.address).file_offset, call.bytes());
-      if (!in_page_tables || overlaps_any(others, call)) return;
+      if (!in_page_tables || others.overlap(range_of(call))) return;
     }
     for (const PointToPoint& call : calls) {
       items_ahead_.push_back(item_of(call));
