@@ -3,10 +3,11 @@
 // needed here.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <type_traits>
-#include <utility>
 
 namespace hccl {
 
@@ -22,18 +23,21 @@ class InplaceVector {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool has_room_for(std::size_t count) const { return count <= kMost - size_; }
   // There must be room.
-  void push_back(const Value& value) { std::construct_at(values_ + size_++, value); }
+  void push_back(const Value& value) { std::construct_at(begin() + size_++, value); }
 
-  [[nodiscard]] Value* begin() { return values_; }
-  [[nodiscard]] Value* end() { return values_ + size_; }
-  [[nodiscard]] const Value* begin() const { return values_; }
-  [[nodiscard]] const Value* end() const { return values_ + size_; }
+  [[nodiscard]] Value* begin() { return std::launder(static_cast<Value*>(place())); }
+  [[nodiscard]] Value* end() { return begin() + size_; }
+  [[nodiscard]] const Value* begin() const {
+    return std::launder(static_cast<const Value*>(place()));
+  }
+  [[nodiscard]] const Value* end() const { return begin() + size_; }
 
  private:
+  [[nodiscard]] void* place() { return bytes_.data(); }
+  [[nodiscard]] const void* place() const { return bytes_.data(); }
+
   std::size_t size_ = 0;
-  union {
-    Value values_[kMost];
-  };
+  alignas(Value) std::array<std::byte, kMost * sizeof(Value)> bytes_;
 };
 
 }  // namespace hccl

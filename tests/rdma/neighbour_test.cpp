@@ -21,6 +21,7 @@ std::atomic<bool> holes_take_long{false};
 }  // namespace hccl::test
 
 // The library's: pages leave slowly, so that there is time for what must not happen.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
 extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
   if (hccl::test::holes_take_long && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(3));

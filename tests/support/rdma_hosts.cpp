@@ -121,6 +121,9 @@ void RdmaHosts::change(const std::string& command, const std::string& undo) {
   run(command);
 }
 
+// What is done to the hosts is for whoever holds them.
+// NOLINTBEGIN(readability-convert-member-functions-to-static)
+
 void RdmaHosts::cut(int host) const {
   change(join("ip link set ", port(host), " down"), join("ip link set ", port(host), " up"));
 }
@@ -183,6 +186,8 @@ void RdmaHosts::limit_frames_at_switch(int host, int bytes) const {
   change(join("tc qdisc replace", device, " tbf rate 1gbit latency 100ms burst ", bytes + 64),
          join("tc qdisc del", device, " 2>/dev/null || true"));
 }
+
+// NOLINTEND(readability-convert-member-functions-to-static)
 
 std::string RdmaHosts::resources(int host, const std::string& kind, pid_t process) {
   std::istringstream all(run(join("on-node ", host, " rdma resource show ", kind)));
