@@ -80,7 +80,9 @@ TEST_F(RdmaNeighbours, KeepNoPagesThatHaveLeft) {
   run_pair([&](Session& session, const Group& group, synStreamHandle stream) {
     const DeviceMemory neighbour(session.device(), kBytes);
     synStreamHandle beside = session.make_stream();
-    upload(beside, std::vector<std::byte>(kBytes), neighbour.address());
+    const std::vector<std::byte> nothing(kBytes);
+    upload(beside, nothing, neighbour.address());
+    succeed(synStreamSynchronize(beside));
     holes_take_long = true;
     std::thread user([&] { use(neighbour.address(), group, beside, 20 * rounds); });
     const int wrong = come_and_go(session, group, stream, rounds);
