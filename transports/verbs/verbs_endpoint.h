@@ -37,7 +37,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   [[nodiscard]] bool flushed() override;
   [[nodiscard]] std::span<const std::byte> try_receive(std::size_t most) override;
   void release(std::size_t count) override;
-  [[nodiscard]] std::size_t view_limit() const override { return kRingBytes / 2; }
+  [[nodiscard]] std::size_t view_limit() const override { return kViewBytes; }
   [[nodiscard]] std::size_t try_receive_into(std::span<std::byte> destination) override;
   [[nodiscard]] bool begin_sleep(transport::Interest interest, transport::SleepPlan& plan) override;
   void end_sleep() noexcept override;

@@ -23,9 +23,10 @@ constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
 // Credits that can be under way at a time: each answers so much of a full window.
 constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
 // How much goes through the ring behind bytes that went straight, until the peer takes of it: those
-// are likely to be invited, too, and spared a copy. Enough for what it may want to see at once.
+// are likely to be invited, too, and spared a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-static_assert(kRunAhead >= 2 * kCreditBytes);  // or the peer would not tell that it takes
+// What the peer can see in one piece: it may have taken less than it tells of before that.
+constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
 
 // Of the end that writes.
