@@ -51,7 +51,7 @@ RegistrationCache::RegistrationCache(std::shared_ptr<Device> device, std::uint64
 RegistrationCache::~RegistrationCache() {
   const std::lock_guard lock(process().mutex);
   std::erase(process().caches, this);
-  process().registered -= registered_;
+  while (!by_key_.empty()) drop(by_key_.begin());  // the memory is free when others see room
 }
 
 void RegistrationCache::learn(const transport::Region& region) {

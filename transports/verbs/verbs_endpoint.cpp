@@ -24,6 +24,7 @@ using transport::SleepPlan;
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 256;  // between looks after the peer
 constexpr std::uint32_t kInlineBytes = 128;
+constexpr std::uint32_t kUnseenSends = 8;  // without a look at what the device says
 constexpr QueuePair::Depths kDepths{.writes = 2 * kMostMessages + kPlacesForOthers,
                                     .arrivals = kMostMessages + kMostCredits + kMostInvitations,
                                     .inline_bytes = kInlineBytes};
@@ -132,13 +133,14 @@ void VerbsEndpoint::throw_if_lost() const {
 
 void VerbsEndpoint::look_after_peer() noexcept {
   const Farewell::Connection connection = farewell_.listen(socket_.get());
+  const int error = errno;
   // What it has taken needs no acknowledgement any more.
   if (send_ && farewell_.taken() && *farewell_.taken() >= send_->written()) send_->abandon();
   const std::string_view see = "; see what that rank says";
   if (connection == Farewell::Connection::closed) {
     lose(text("the process has closed its connection or ended", see));
   } else if (connection == Farewell::Connection::failed) {
-    lose(text("its host does not answer: ", system_error_text(errno), see));
+    lose(text("its host does not answer: ", system_error_text(error), see));
   } else if (transport::is_silent(socket_.get(), limits_.silence)) {
     lose(text("its host does not answer: the link is cut or the host is down", see));
   }
@@ -150,6 +152,7 @@ void VerbsEndpoint::look_after_idle_peer() {
 
 // Takes what has come; throws where the pair has failed.
 void VerbsEndpoint::progress() {
+  unseen_sends_ = 0;
   const auto immediates = pair_->poll();
   for (const std::uint32_t immediate : immediates) take(immediate);
   send_->settle();
@@ -187,8 +190,9 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
   if (!establish()) return 0;
   std::size_t left = 0;
   for (const auto& part : parts) left += part.size();
-  // A first message goes out at once; what has come can wait.
-  std::size_t taken = left <= kInlineBytes ? send_->send(parts) : 0;
+  // A first message goes out at once; what has come can wait, but a pair that has failed not long.
+  const bool at_once = left <= kInlineBytes && ++unseen_sends_ < kUnseenSends;
+  std::size_t taken = at_once ? send_->send(parts) : 0;
   if (taken == 0 && left > 0) {
     progress();
     throw_if_lost();

@@ -72,9 +72,10 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::unique_ptr<QueuePair> pair_;  // ends before the memory
   std::optional<SendSide> send_;     // from when the peer is known
   std::optional<ReceiveSide> receive_;
-  Farewell farewell_;       // the peer's
-  std::uint32_t idle_ = 0;  // calls that moved nothing
-  std::string lost_;        // what has happened; empty while all is well
+  Farewell farewell_;               // the peer's
+  std::uint32_t idle_ = 0;          // calls that moved nothing
+  std::uint32_t unseen_sends_ = 0;  // since the last progress()
+  std::string lost_;                // what has happened; empty while all is well
 };
 
 }  // namespace hccl::verbs
