@@ -16,7 +16,7 @@ class InplaceVector {
   static_assert(std::is_trivially_destructible_v<Value> && std::is_trivially_copyable_v<Value>);
 
  public:
-  InplaceVector() {}  // NOLINT(modernize-use-equals-default): that would write zeros
+  InplaceVector() = default;
   InplaceVector(const InplaceVector&) = delete;
   InplaceVector& operator=(const InplaceVector&) = delete;
 

@@ -10,7 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <deque>
+#include <memory_resource>
 #include <optional>
 
 namespace hccl::comm {
@@ -41,6 +42,12 @@ class Item {
         way_(messages.way(call)),
         memory_(arena, call.address),
         header_(header_of(call)) {}
+  // What is not complete then is cut, as of a collective: see FabricLane.
+  ~Item() {
+    if (!complete_ && has_turn() && way_.endpoint) way_.endpoint->cut();
+  }
+  Item(const Item&) = delete;
+  Item& operator=(const Item&) = delete;
 
   [[nodiscard]] bool complete() const { return complete_; }
   [[nodiscard]] bool has_turn() const {
@@ -66,10 +73,6 @@ class Item {
     complete_ = true;
     messages_.finish(way_, call_);
     return true;
-  }
-  // Nothing of it is moved any more.
-  void cut() const {
-    if (!complete_ && has_turn() && way_.endpoint) way_.endpoint->cut();
   }
 
  private:
@@ -135,41 +138,9 @@ class Item {
   bool complete_ = false;
 };
 
-// The messages of a call; a few need no memory of the heap. What is not complete at the end is cut,
-// as of a collective: see FabricLane.
-class Items {
- public:
-  explicit Items(std::size_t most)
-      : heap_(most > kAtHand ? std::make_unique_for_overwrite<Place[]>(most) : nullptr),
-        first_(std::launder(
-            static_cast<Item*>(static_cast<void*>(heap_ ? heap_.get() : at_hand_.data())))) {}
-  ~Items() {
-    for (Item& item : *this) {
-      item.cut();
-      std::destroy_at(&item);
-    }
-  }
-  Items(const Items&) = delete;
-  Items& operator=(const Items&) = delete;
-
-  void add(const PointToPoint& call, FabricMessages& messages, device::Arena& arena) {
-    std::construct_at(first_ + count_, call, messages, arena);
-    ++count_;
-  }
-  [[nodiscard]] Item* begin() const { return first_; }
-  [[nodiscard]] Item* end() const { return first_ + count_; }
-
- private:
-  static constexpr std::size_t kAtHand = 4;
-  struct Place {
-    alignas(Item) std::byte bytes[sizeof(Item)];
-  };
-
-  std::array<Place, kAtHand> at_hand_;
-  std::unique_ptr<Place[]> heap_;
-  Item* first_;
-  std::size_t count_ = 0;
-};
+// The messages of a call.
+using Items = std::pmr::deque<Item>;
+constexpr std::size_t kAtHand = 2048;  // bytes: a few messages need no memory of the heap
 
 const Item* first_open(const Items& items) {
   const auto found = std::ranges::find(items, false, &Item::complete);
@@ -257,10 +228,12 @@ transport::WaitSet& FabricMessages::wait_set_of(std::uint64_t stream) {
 void FabricMessages::exchange(std::uint64_t stream, std::span<const PointToPoint> calls,
                               device::Arena& arena) {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
-  Items items(calls.size());
+  std::array<std::byte, kAtHand> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  Items items(&memory);
   for (const PointToPoint& call : calls) {
     fabric_.learn(call.address, call.bytes());
-    items.add(call, *this, arena);
+    items.emplace_back(call, *this, arena);
   }
   const auto doing = [&] {
     const Item* const open = first_open(items);
