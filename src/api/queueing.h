@@ -52,10 +52,13 @@ template <class Make>
 hcclResult_t submit(hcclDataType_t type, hcclComm_t comm, const void* stream, Make make) {
   return guard([&] {
     check_type(type);
+    const comm::CallHandles handles{to_number(comm), to_number(stream)};
+    if (const comm::Communicator* const known = comm::Group::known(handles))
+      return comm::Group::keep(make(*known));
     const StreamPin on = find_stream(stream);
     on->make_room();  // before the communicator is pinned: an abort waits for those who have it
     const CommunicatorPin communicator = find_communicator(comm);
-    comm::Group::submit(communicator.shared(), on.shared(), make(*communicator));
+    comm::Group::submit(handles, communicator.shared(), on.shared(), make(*communicator));
   });
 }
 

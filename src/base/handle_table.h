@@ -88,6 +88,14 @@ class HandleTable {
     return pinned;
   }
 
+  // Whether pin() would find it; for who holds the object anyway.
+  [[nodiscard]] bool alive(std::uint64_t handle) noexcept {
+    const Slot* slot = find(index_of(handle));
+    if (slot == nullptr || (handle & 15) != kind_) return false;
+    const std::uint64_t state = slot->state.load(std::memory_order_acquire);
+    return (state & kAlive) != 0 && state >> 32 == handle >> 32;
+  }
+
   // Takes the object out: later lookups fail. Waits for calls that have it pinned. Null if the
   // handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {

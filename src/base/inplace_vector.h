@@ -17,10 +17,18 @@ class InplaceVector {
 
  public:
   InplaceVector() = default;
-  InplaceVector(const InplaceVector&) = delete;
-  InplaceVector& operator=(const InplaceVector&) = delete;
+  InplaceVector(const InplaceVector& other) { *this = other; }
+  InplaceVector& operator=(const InplaceVector& other) {
+    size_ = other.size_;  // the bytes behind are no values
+    std::uninitialized_copy(other.begin(), other.end(), begin());
+    return *this;
+  }
+  ~InplaceVector() = default;
 
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  // To fewer.
+  void shrink(std::size_t size) { size_ = size; }
   [[nodiscard]] bool has_room_for(std::size_t count) const { return count <= kMost - size_; }
   // There must be room.
   void push_back(const Value& value) { std::construct_at(begin() + size_++, value); }

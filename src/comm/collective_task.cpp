@@ -18,6 +18,7 @@ class NextOfLane final : public node::CallsAhead {
     return task != nullptr && task->can_follow_on(lane_) ? &task->call() : nullptr;
   }
   bool attended() const override { return upcoming_.attended(); }
+  bool in_passing() const override { return upcoming_.in_passing(); }
 
  private:
   device::Upcoming& upcoming_;
@@ -28,13 +29,21 @@ class NextOfLane final : public node::CallsAhead {
 
 device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
   return communicator_->run_reporting_faults([&] {
-    if (communicator_->size() == 1) return run_alone();
-    if (communicator_->has_fabric()) return communicator_->run_on_fabric(lane_->ordinal(), call_);
+    if (communicator_->size() == 1) {
+      run_alone();
+      return true;
+    }
+    const bool can_be_left = !communicator_->has_fabric() && stage_ == nullptr;
+    if (upcoming.in_passing() && !can_be_left) return false;
+    if (communicator_->has_fabric()) {
+      communicator_->run_on_fabric(lane_->ordinal(), call_);
+      return true;
+    }
     NextOfLane ahead(upcoming, lane_);
     if (stage_ == nullptr) return communicator_->engine().execute(*lane_, call_, &ahead);
     HostStaging staging(communicator_->device().arena(), *stage_, call_, communicator_->rank(),
                         communicator_->size());
-    communicator_->engine().execute(*lane_, staging.staged_call(), &ahead, &staging);
+    return communicator_->engine().execute(*lane_, staging.staged_call(), &ahead, &staging);
   });
 }
 

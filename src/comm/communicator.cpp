@@ -120,31 +120,52 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
       stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call, stage));
 }
 
-void Communicator::number(device::Stream& stream, std::span<node::PointToPoint> calls) {
-  const std::lock_guard lock(lanes_lock_);
-  if (fabric_) {
-    for (node::PointToPoint& call : calls) fabric_->messages().number(call);
-    return;
+void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoint> calls) {
+  const std::uint32_t ordinal = lane.lane ? lane.lane->ordinal() + 1 : 0;
+  for (node::PointToPoint& call : calls) {
+    if (fabric_) {
+      fabric_->messages().number(call);
+    } else {
+      engine_->number(call, ordinal);
+    }
   }
-  const auto& lane = lane_of(stream).lane;
-  for (node::PointToPoint& call : calls) engine_->number(call, lane ? lane->ordinal() + 1 : 0);
 }
 
-void Communicator::enqueue(device::Stream& stream, MessageList calls,
-                           std::vector<SelfCopy> copies) {
+void Communicator::number(device::Stream& stream, std::span<node::PointToPoint> calls) {
+  const std::lock_guard lock(lanes_lock_);
+  number_on(lane_of(stream), calls);
+}
+
+void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
+                           std::vector<SelfCopy>&& copies) {
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
-  StreamLane& lane = lane_of(stream);
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
+  enqueue_on(shared_from_this(), lane_of(stream), stream, std::move(calls), std::move(copies));
+}
+
+void Communicator::number_and_enqueue(std::shared_ptr<Communicator> communicator,
+                                      device::Stream& stream, MessageList&& calls,
+                                      std::vector<SelfCopy>&& copies) {
+  const std::lock_guard lock(communicator->lanes_lock_);
+  StreamLane& lane = communicator->lane_of(stream);
+  communicator->number_on(lane, calls.all());
+  enqueue_on(std::move(communicator), lane, stream, std::move(calls), std::move(copies));
+}
+
+void Communicator::enqueue_on(std::shared_ptr<Communicator> communicator, StreamLane& lane,
+                              device::Stream& stream, MessageList&& calls,
+                              std::vector<SelfCopy>&& copies) {
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : communicator->next_ordinal_,
+                                lane.lane.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      (!fabric_ &&
+      (!communicator->fabric_ &&
        std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
-  const Stage* const stage = stage_of(lane, staged);
+  const Stage* const stage = communicator->stage_of(lane, staged);
   lane.last_ticket = stream.enqueue_at_once(PointToPointTask(
-      shared_from_this(), stream.id(), place, std::move(calls), std::move(copies), stage));
+      std::move(communicator), stream.id(), place, std::move(calls), std::move(copies), stage));
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

@@ -47,13 +47,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
   // fault if it has one. Never wait: for room in the stream's queue, their caller has waited.
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
-  void enqueue(device::Stream& stream, MessageList calls, std::vector<SelfCopy> copies);
+  void enqueue(device::Stream& stream, MessageList&& calls, std::vector<SelfCopy>&& copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
   // no device memory.
   void prepare_stage(device::Stream& stream, bool for_own_messages = false);
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, std::span<node::PointToPoint> calls);
+  // Both at once; the work keeps the communicator alive.
+  static void number_and_enqueue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
+                                 MessageList&& calls, std::vector<SelfCopy>&& copies);
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
@@ -90,12 +93,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call);
   void exchange_on_fabric(std::uint64_t stream, std::span<const node::PointToPoint> calls);
 
-  // On a stream's turn: runs `work`, and makes what it throws the communicator's fault.
+  // On a stream's turn: runs `work`, which returns whether it has ended, and makes what it throws
+  // the communicator's fault.
   template <class Work>
   [[nodiscard]] device::Outcome run_reporting_faults(Work work) noexcept {
     try {
-      work();
-      return device::Outcome::success;
+      return work() ? device::Outcome::success : device::Outcome::left;
     } catch (const Error& error) {
       note_fault(error.code(), error.what());
     } catch (const std::exception& error) {
@@ -124,7 +127,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void cut_link();
   void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;
+  // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
+  void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);
+  static void enqueue_on(std::shared_ptr<Communicator> communicator, StreamLane& lane,
+                         device::Stream& stream, MessageList&& calls,
+                         std::vector<SelfCopy>&& copies);
   [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
   void forget_stream(std::uint64_t stream_id);
 

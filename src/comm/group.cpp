@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/host_staging.h"
+#include "device/runtime.h"
 
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <list>
 #include <memory_resource>
 #include <new>
 #include <utility>
@@ -26,6 +28,9 @@ struct CollectivePart {
 };
 
 struct MessagePart {
+  explicit MessagePart(std::shared_ptr<Communicator> communicator_in)
+      : communicator(std::move(communicator_in)) {}
+
   std::shared_ptr<Communicator> communicator;
   MessageList calls;
   std::vector<SelfCopy> copies;
@@ -35,16 +40,14 @@ struct StreamCalls {
   StreamCalls(std::shared_ptr<device::Stream> stream_in, Memory* memory)
       : stream(std::move(stream_in)), messages(memory) {}
 
-  std::shared_ptr<device::Stream> stream;
-  std::pmr::vector<MessagePart> messages;  // one for each communicator
-  std::size_t calls = 0;                   // collectives, too
-
-  void keep(const std::shared_ptr<Communicator>& communicator, const node::PointToPoint& call) {
+  MessagePart& part_of(const std::shared_ptr<Communicator>& communicator) {
     const auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
-    MessagePart& part =
-        found != messages.end() ? *found : messages.emplace_back(MessagePart{communicator, {}, {}});
-    part.calls.push_back(call);
+    return found != messages.end() ? *found : messages.emplace_back(communicator);
   }
+
+  std::shared_ptr<device::Stream> stream;
+  std::pmr::list<MessagePart> messages;  // one for each communicator
+  std::size_t calls = 0;                 // collectives, too
 };
 
 // The calls of a group. A few of them need no memory of the heap.
@@ -56,28 +59,37 @@ class CollectedCalls {
   }
   void keep(const std::shared_ptr<Communicator>& communicator, StreamCalls& on,
             const node::CollectiveCall& call) {
+    count(on);
     collectives_.push_back({communicator, on.stream, call});
   }
-  static void keep(const std::shared_ptr<Communicator>& communicator, StreamCalls& on,
-                   const node::PointToPoint& call) {
-    on.keep(communicator, call);
+  void keep(StreamCalls& on, MessagePart& part, const node::PointToPoint& call) {
+    count(on);
+    part.calls.push_back(call);
+    part.calls.all().back().order = messages_++;
   }
   // In the order of the calls, whatever their streams: a communicator numbers its streams by it.
   [[nodiscard]] const std::pmr::vector<CollectivePart>& collectives() const { return collectives_; }
-  [[nodiscard]] std::pmr::vector<StreamCalls>& streams() { return streams_; }
+  [[nodiscard]] std::pmr::list<StreamCalls>& streams() { return streams_; }
   // If there is nothing but messages of one communicator on one stream: those.
   [[nodiscard]] MessagePart* only_messages() {
     const bool alone = collectives_.empty() && streams_.size() == 1;
     return alone && streams_.front().messages.size() == 1 ? &streams_.front().messages.front()
                                                           : nullptr;
   }
-  [[nodiscard]] std::uint64_t next_order() { return messages_++; }
   [[nodiscard]] Memory* memory() { return &memory_; }
 
  private:
+  static void count(StreamCalls& on) {
+    if (on.calls == Group::kMostCalls) {
+      throw Error(hcclInvalidUsage, text("a group has more than ", Group::kMostCalls,
+                                         " calls on one stream; end it earlier"));
+    }
+    ++on.calls;
+  }
+
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
-  std::pmr::vector<StreamCalls> streams_{&memory_};  // in the order of their first calls
+  std::pmr::list<StreamCalls> streams_{&memory_};  // in the order of their first calls
   std::pmr::vector<CollectivePart> collectives_{&memory_};
   std::uint64_t messages_ = 0;
 };
@@ -85,6 +97,10 @@ class CollectedCalls {
 struct OpenGroup {
   int depth = 0;
   CollectedCalls calls;
+  // Of the last message.
+  CallHandles handles{};
+  StreamCalls* on = nullptr;
+  MessagePart* part = nullptr;
 };
 
 // In plain storage, so that nothing is destroyed at the thread's end: static destructors may still
@@ -135,27 +151,28 @@ void number_messages(CollectedCalls& collected, std::exception_ptr& first_error)
 
 // Messages of several communicators on one stream run one communicator after the other: on all
 // ranks in the same order, whatever that of their calls, or ranks would wait for each other.
-void put_in_common_order(std::pmr::vector<MessagePart>& messages) {
-  if (messages.size() < 2) return;
-  std::ranges::stable_sort(messages, [](const MessagePart& a, const MessagePart& b) {
+void put_in_common_order(std::pmr::list<MessagePart>& messages) {
+  messages.sort([](const MessagePart& a, const MessagePart& b) {
     return a.communicator->comes_before(*b.communicator);
   });
 }
 
 // Messages of one communicator on one stream.
-void queue(Communicator& communicator, device::Stream& stream, MessageList calls) {
+void queue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
+           MessageList&& calls) {
   stream.make_room();
-  communicator.check_usable(stream);
-  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator.rank());
-  communicator.number(stream, calls.all());
-  communicator.enqueue(stream, std::move(calls), std::move(copies));
+  communicator->check_usable(stream);
+  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator->rank());
+  Communicator::number_and_enqueue(std::move(communicator), stream, std::move(calls),
+                                   std::move(copies));
 }
 
 // The collectives in the order of the calls, then for each stream all messages of a communicator
 // together. Throws the first error, having queued the rest.
 void queue(CollectedCalls& collected) {
   if (MessagePart* const part = collected.only_messages())
-    return queue(*part->communicator, *collected.streams().front().stream, std::move(part->calls));
+    return queue(std::move(part->communicator), *collected.streams().front().stream,
+                 std::move(part->calls));
   std::exception_ptr first_error;
   for (StreamCalls& calls : collected.streams()) calls.stream->make_room();
   number_messages(collected, first_error);
@@ -175,17 +192,13 @@ void queue(CollectedCalls& collected) {
   if (first_error) std::rethrow_exception(first_error);
 }
 
-template <class Call>
-void keep(const std::shared_ptr<Communicator>& communicator,
-          const std::shared_ptr<device::Stream>& stream, const Call& call) {
-  communicator->check_usable(*stream);
-  StreamCalls& calls = open_group->calls.of(stream);
-  if (calls.calls == Group::kMostCalls) {
-    throw Error(hcclInvalidUsage, text("a group has more than ", Group::kMostCalls,
-                                       " calls on one stream; end it earlier"));
-  }
-  open_group->calls.keep(communicator, calls, call);
-  ++calls.calls;
+// Before a call on host memory is queued or kept.
+void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call) {
+  if (uses_host_memory(call, communicator.rank(), communicator.size()))
+    communicator.prepare_stage(stream);
+}
+void prepare(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call) {
+  if (uses_host_memory(call)) communicator.prepare_stage(stream, call.peer == communicator.rank());
 }
 
 }  // namespace
@@ -204,24 +217,51 @@ void Group::end() {
   queue(group->calls);
 }
 
-void Group::submit(const std::shared_ptr<Communicator>& communicator,
+Communicator* Group::known(const CallHandles& handles) {
+  const OpenGroup* const group = open_group;
+  if (group == nullptr || group->part == nullptr || group->handles != handles) return nullptr;
+  const bool alive = communicators().alive(handles.communicator) &&
+                     device::Runtime::instance().streams().alive(handles.stream);
+  return alive ? group->part->communicator.get() : nullptr;
+}
+
+void Group::keep(const node::CollectiveCall& call) {
+  OpenGroup& group = *open_group;
+  prepare(*group.part->communicator, *group.on->stream, call);
+  group.part->communicator->check_usable(*group.on->stream);
+  group.calls.keep(group.part->communicator, *group.on, call);
+}
+
+void Group::keep(const node::PointToPoint& call) {
+  OpenGroup& group = *open_group;
+  prepare(*group.part->communicator, *group.on->stream, call);
+  group.part->communicator->check_usable(*group.on->stream);
+  group.calls.keep(*group.on, *group.part, call);
+}
+
+void Group::submit(const CallHandles& /*handles*/,
+                   const std::shared_ptr<Communicator>& communicator,
                    const std::shared_ptr<device::Stream>& stream,
                    const node::CollectiveCall& call) {
   if (open_group == nullptr) return communicator->enqueue(*stream, call);
-  if (uses_host_memory(call, communicator->rank(), communicator->size()))
-    communicator->prepare_stage(*stream);
-  keep(communicator, stream, call);
+  prepare(*communicator, *stream, call);
+  communicator->check_usable(*stream);
+  open_group->calls.keep(communicator, open_group->calls.of(stream), call);
 }
 
-void Group::submit(const std::shared_ptr<Communicator>& communicator,
-                   const std::shared_ptr<device::Stream>& stream, node::PointToPoint call) {
-  if (uses_host_memory(call))
-    communicator->prepare_stage(*stream, call.peer == communicator->rank());
-  if (open_group != nullptr) {
-    call.order = open_group->calls.next_order();
-    return keep(communicator, stream, call);
+void Group::submit(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
+                   const std::shared_ptr<device::Stream>& stream, const node::PointToPoint& call) {
+  if (open_group == nullptr) {
+    prepare(*communicator, *stream, call);
+    return queue(communicator, *stream, MessageList(call));
   }
-  queue(*communicator, *stream, MessageList(call));
+  prepare(*communicator, *stream, call);
+  communicator->check_usable(*stream);
+  OpenGroup& group = *open_group;
+  group.on = &group.calls.of(stream);
+  group.part = &group.on->part_of(communicator);
+  group.handles = handles;
+  group.calls.keep(*group.on, *group.part, call);
 }
 
 }  // namespace hccl::comm

@@ -3,13 +3,12 @@
 // memory of the heap.
 #pragma once
 
+#include "base/inplace_vector.h"
 #include "node/point_to_point.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,12 +20,13 @@ class MessageList {
 
   MessageList() = default;
   explicit MessageList(const Call& only) { push_back(only); }
-  MessageList(MessageList&& other) noexcept
-      : few_(other.few_), many_(std::move(other.many_)), size_(std::exchange(other.size_, 0)) {}
+  MessageList(MessageList&& other) noexcept : few_(other.few_), many_(std::move(other.many_)) {
+    other.few_.shrink(0);
+  }
   MessageList& operator=(MessageList&& other) noexcept {
     few_ = other.few_;
     many_ = std::move(other.many_);
-    size_ = std::exchange(other.size_, 0);
+    other.few_.shrink(0);
     return *this;
   }
   MessageList(const MessageList&) = delete;
@@ -34,40 +34,40 @@ class MessageList {
   ~MessageList() = default;
 
   void push_back(const Call& call) {
-    if (size_ == kFew && many_.empty()) many_.assign(few_.begin(), few_.end());
-    if (size_ < kFew && many_.empty()) {
-      few_[size_] = call;
-    } else {
-      many_.push_back(call);
+    if (many_.empty() && few_.has_room_for(1)) {
+      few_.push_back(call);
+      return;
     }
-    ++size_;
+    if (many_.empty()) {
+      many_.assign(few_.begin(), few_.end());
+      few_.shrink(0);
+    }
+    many_.push_back(call);
   }
   // Takes out what the predicate holds for.
   template <class Predicate>
   void erase_if(Predicate predicate) {
-    const std::span<Call> rest = all();
-    size_ = static_cast<std::size_t>(std::remove_if(rest.begin(), rest.end(), predicate) -
-                                     rest.begin());
-    if (!many_.empty()) {
-      many_.resize(size_);
-      if (size_ <= kFew) std::copy(many_.begin(), many_.end(), few_.begin());
-      if (size_ <= kFew) many_.clear();
+    const std::span<Call> calls = all();
+    const auto left = static_cast<std::size_t>(
+        std::remove_if(calls.begin(), calls.end(), predicate) - calls.begin());
+    if (many_.empty()) {
+      few_.shrink(left);
+    } else {
+      many_.resize(left);
     }
   }
 
   [[nodiscard]] std::span<Call> all() {
-    return many_.empty() ? std::span<Call>(few_.data(), size_) : std::span<Call>(many_);
+    return many_.empty() ? std::span<Call>(few_.begin(), few_.size()) : std::span<Call>(many_);
   }
   [[nodiscard]] std::span<const Call> all() const {
-    return many_.empty() ? std::span<const Call>(few_.data(), size_) : std::span<const Call>(many_);
+    return many_.empty() ? std::span<const Call>(few_.begin(), few_.size())
+                         : std::span<const Call>(many_);
   }
 
  private:
-  static constexpr std::size_t kFew = 2;
-
-  std::array<Call, kFew> few_;
+  InplaceVector<Call, 2> few_;
   std::vector<Call> many_;  // all of them, if they are more
-  std::size_t size_ = 0;
 };
 
 }  // namespace hccl::comm

@@ -16,6 +16,7 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
       : upcoming_(upcoming), communicator_(communicator) {}
 
   bool attended() const override { return upcoming_.attended(); }
+  bool in_passing() const override { return upcoming_.in_passing(); }
   std::span<const PointToPoint> next() override {
     const auto* task = upcoming_.next<PointToPointTask>();
     if (task == nullptr || task->communicator_.get() != &communicator_ ||
@@ -36,13 +37,19 @@ void PointToPointTask::copy() const {
 
 device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
   return communicator_->run_reporting_faults([&] {
+    const bool can_be_left =
+        copies_ == nullptr && stage_ == nullptr && !communicator_->has_fabric();
+    if (upcoming.in_passing() && !can_be_left) return false;
     if (copies_ != nullptr) copy();
     const std::span<const PointToPoint> calls = calls_.all();
-    if (calls.empty()) return;
-    if (communicator_->has_fabric()) return communicator_->exchange_on_fabric(stream_, calls);
+    if (calls.empty()) return true;
+    if (communicator_->has_fabric()) {
+      communicator_->exchange_on_fabric(stream_, calls);
+      return true;
+    }
     NextOfCommunicator ahead(upcoming, *communicator_);
-    communicator_->engine().exchange(place_, calls, ahead,
-                                     stage_ != nullptr ? stage_->address() : 0);
+    return communicator_->engine().exchange(place_, calls, ahead,
+                                            stage_ != nullptr ? stage_->address() : 0);
   });
 }
 

@@ -20,7 +20,8 @@ namespace hccl::device {
 class Stream;
 class Upcoming;
 
-// A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&.
+// A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&;
+// only such a one can be run in passing.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -47,15 +48,16 @@ class Command {
   template <class Stored>
   static Outcome run_stored(void* storage, Upcoming& upcoming) noexcept {
     auto* stored = std::launder(static_cast<Stored*>(storage));
-    Outcome outcome;
+    Outcome outcome = Outcome::left;
     if constexpr (std::is_invocable_v<Stored&, Upcoming&>) {
       outcome = (*stored)(upcoming);
-    } else {
+    } else if (!is_in_passing(upcoming)) {
       outcome = (*stored)();
     }
-    stored->~Stored();
+    if (outcome != Outcome::left) stored->~Stored();
     return outcome;
   }
+  [[nodiscard]] static bool is_in_passing(const Upcoming& upcoming) noexcept;
 
   Outcome (*run_)(void*, Upcoming&) noexcept = nullptr;
   alignas(std::max_align_t) std::byte storage_[kBytes];
@@ -91,8 +93,9 @@ class CommandQueue {
     return pushed_.load(std::memory_order_seq_cst);
   }
 
-  // The consumer, `stream`: runs the next command, which must have been pushed.
-  [[nodiscard]] Outcome run_next(const Stream& stream) noexcept;
+  // The consumer, `stream`: runs the next command, which must have been pushed. In passing, it may
+  // be left where it is.
+  [[nodiscard]] Outcome run_next(const Stream& stream, bool in_passing) noexcept;
 
  private:
   friend class Upcoming;
@@ -103,9 +106,10 @@ class CommandQueue {
   };
 
   alignas(64) std::atomic<std::uint64_t> pushed_{0};
-  Segment* head_;              // consumer's
-  std::uint64_t taken_ = 0;    // consumer's
-  alignas(64) Segment* tail_;  // producers'
+  Segment* head_;                      // consumer's
+  std::uint64_t head_end_ = kSegment;  // consumer's: the first command behind the head
+  std::uint64_t taken_ = 0;            // consumer's
+  alignas(64) Segment* tail_;          // producers'
   std::atomic<Segment*> spare_{nullptr};
 };
 
@@ -113,11 +117,19 @@ class CommandQueue {
 // behind, first to last, which it may begin ahead of their turn.
 class Upcoming {
  public:
-  Upcoming(const CommandQueue& queue, const Stream& stream) noexcept
-      : queue_(queue), stream_(stream), segment_(queue.head_), position_(queue.taken_) {}
+  Upcoming(const CommandQueue& queue, const Stream& stream, bool in_passing) noexcept
+      : queue_(queue),
+        stream_(stream),
+        in_passing_(in_passing),
+        segment_(queue.head_),
+        position_(queue.taken_ + 1) {}
 
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] bool attended() const noexcept;
+
+  // Whether the command must not hold up the thread that runs it, which may be needed elsewhere: it
+  // does what can be done soon, and if that is not all returns Outcome::left.
+  [[nodiscard]] bool in_passing() const noexcept { return in_passing_; }
 
   // The next command's callable if it is a `Work`; null if it is another, or there is none (yet),
   // or it must not begin: something else may touch the device's memory before its turn.
@@ -131,22 +143,30 @@ class Upcoming {
  private:
   // Nothing can while the program waits for this stream and no other has work. Looks once.
   [[nodiscard]] bool may_begin() noexcept;
+  static constexpr std::uint64_t kAll = ~0ULL;
 
   const CommandQueue& queue_;
   const Stream& stream_;
-  std::optional<bool> may_begin_;
+  const bool in_passing_;
+  std::optional<std::uint64_t> limit_;  // commands from there on must not
   const CommandQueue::Segment* segment_;
   std::uint64_t position_;
 };
 
-inline Outcome CommandQueue::run_next(const Stream& stream) noexcept {
-  if (taken_ % kSegment == 0 && taken_ != 0) {
+inline bool Command::is_in_passing(const Upcoming& upcoming) noexcept {
+  return upcoming.in_passing();
+}
+
+inline Outcome CommandQueue::run_next(const Stream& stream, bool in_passing) noexcept {
+  if (taken_ == head_end_) {
     Segment* done = std::exchange(head_, head_->next);
+    head_end_ += kSegment;
     delete spare_.exchange(done, std::memory_order_release);
   }
-  Command& command = head_->commands[taken_++ % kSegment];
-  Upcoming upcoming(*this, stream);
-  return command.run(upcoming);
+  Upcoming upcoming(*this, stream, in_passing);
+  const Outcome outcome = head_->commands[taken_ % kSegment].run(upcoming);
+  if (outcome != Outcome::left) ++taken_;
+  return outcome;
 }
 
 }  // namespace hccl::device

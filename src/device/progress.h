@@ -17,7 +17,8 @@ namespace hccl::device {
 
 class Stream;
 
-enum class Outcome : std::uint8_t { success, failed, collective_failed };
+// Left: work that is to be run again, because whoever ran it in passing would have had to wait.
+enum class Outcome : std::uint8_t { success, failed, collective_failed, left };
 
 // Tickets number the work of a stream from 1; work with ticket t is complete when completed() >= t.
 class Progress {

@@ -26,10 +26,12 @@ void Stream::at_destruction(std::function<void()> action) {
   at_destruction_.push_back(std::move(action));
 }
 
-bool Stream::run_owned(std::uint64_t ticket, bool leave_for_waiters) {
+bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
   for (std::uint64_t next = progress_->completed() + 1; next <= ticket; ++next) {
-    progress_->complete(next, queue_.run_next(*this));
-    if (leave_for_waiters && has_waiters()) return next == ticket;
+    const Outcome outcome = queue_.run_next(*this, manner == Manner::in_passing);
+    if (outcome == Outcome::left) return false;
+    progress_->complete(next, outcome);
+    if (manner == Manner::until_wanted && has_waiters()) return next == ticket;
   }
   return true;
 }
@@ -37,8 +39,15 @@ bool Stream::run_owned(std::uint64_t ticket, bool leave_for_waiters) {
 bool Upcoming::attended() const noexcept { return stream_.attended(); }
 
 bool Upcoming::may_begin() noexcept {
-  if (!may_begin_) may_begin_ = attended() && stream_.device().others_idle(stream_);
-  return *may_begin_;
+  if (limit_) return position_ < *limit_;
+  limit_ = 0;
+  if (attended()) {
+    if (stream_.device().others_idle(stream_)) limit_ = kAll;
+  } else if (const std::uint64_t until = stream_.room_until(); until != 0) {
+    // A queue that stands still is left, and then nothing can be written through another stream.
+    if (stream_.device().has_one_stream()) limit_ = until;
+  }
+  return position_ < *limit_;
 }
 
 void Stream::disown() {
@@ -56,7 +65,7 @@ void Stream::run_until(std::uint64_t ticket, bool by_program) {
   const std::uint32_t attends = by_program ? 1 : 0;
   attended_.fetch_add(attends, std::memory_order_relaxed);
   if (try_own() || wait_or_own(ticket)) {
-    run_owned(ticket, false);
+    run_owned(ticket, Manner::steadily);
     disown();
   }
   attended_.fetch_sub(attends, std::memory_order_relaxed);
@@ -69,10 +78,15 @@ bool Stream::wait_or_own(std::uint64_t ticket) {
   progress_->wait(ticket,
                   [&] { return progress_->reached(ticket) || (owner = owner || try_own()); });
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
-  // This waiter may have been the one the owner left the rest of the queue to.
-  if (!owner && queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
-    worker_.ring();
+  if (!owner) pass_on();
   return owner;
+}
+
+// By a waiter that has not become the owner: it may be the one that the last owner left the rest
+// to.
+void Stream::pass_on() {
+  if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
+    worker_.ring();
 }
 
 Outcome Stream::synchronize() {
@@ -110,20 +124,40 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
+// As a thread that synchronises does: what was queued here is at hand, and another thread would
+// take it, and the core, away. But this one may be needed to queue what its peers wait for.
+void Stream::run_in_passing(std::uint64_t ticket) {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  Waiter waiter(WaitLadder::yielding());
+  bool owner = try_own();
+  while (!owner && !progress_->reached(ticket) && waiter.poll_again()) owner = try_own();
+  if (owner)
+    runs_in_passing_.store(run_owned(ticket, Manner::in_passing), std::memory_order_relaxed);
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  if (owner) {
+    disown();
+  } else {
+    pass_on();
+  }
+}
+
+// Coming back only when half of the queue has run keeps the enqueuer out of the way of the work.
 void Stream::wait_for_room() {
-  // Somebody may queue for many devices and synchronise only then, so a queue that does not move
-  // must grow. Waking up only when half of it has run keeps the enqueuer out of the way of the
-  // work.
   constexpr auto kPatience = std::chrono::milliseconds(20);
   const std::uint64_t half = queue_.pushed() - kFullQueue / 2;
-  std::uint64_t before = progress_->completed();
-  for (;;) {
+  room_until_.store(half, std::memory_order_relaxed);
+  run_in_passing(half);
+  std::uint64_t completed = progress_->completed();
+  for (bool moves = true; moves && completed < half;) {
     hurry();
     progress_->wait_until(half, Deadline::after(kPatience));
-    const std::uint64_t completed = progress_->completed();
-    if (completed >= half || completed == before) return;
-    before = completed;
+    moves = progress_->completed() != completed;
+    completed = progress_->completed();
   }
+  room_until_.store(0, std::memory_order_relaxed);
+  // Somebody may queue for many devices and synchronise only then, so a queue that stands still
+  // must grow.
+  full_.store(completed < half ? 2 * queued() : kFullQueue, std::memory_order_relaxed);
 }
 
 }  // namespace hccl::device

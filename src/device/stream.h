@@ -37,7 +37,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   }
   // Blocks while the queue is full and moving.
   void make_room() {
-    if (queued() >= kFullQueue) [[unlikely]]
+    if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
   }
   // The same as enqueue() for a caller that must not block, and has made room before.
@@ -58,6 +58,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Whether a thread of the program waits for this stream: then it calls nothing else meanwhile.
   [[nodiscard]] bool attended() const noexcept {
     return attended_.load(std::memory_order_relaxed) != 0;
+  }
+  // Up to which ticket a thread of the program waits for room, and calls nothing until then; 0:
+  // none does.
+  [[nodiscard]] std::uint64_t room_until() const noexcept {
+    return room_until_.load(std::memory_order_relaxed);
   }
 
   // Blocks for everything queued so far; a failure is reported once.
@@ -84,7 +89,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   friend class StreamWorker;
-  static constexpr std::uint64_t kFullQueue = 65536;
+  // Commands; few enough to stay in a core's cache until they run.
+  static constexpr std::uint64_t kFullQueue = 2048;
 
   [[nodiscard]] std::uint64_t queued() const noexcept {
     return queue_.pushed() - progress_->completed();
@@ -97,13 +103,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool has_waiters() const noexcept {
     return waiters_.load(std::memory_order_seq_cst) != 0;
   }
-  // By the owner: runs commands up to `ticket`; a worker leaves the rest when somebody waits.
-  // Returns whether all were run.
-  bool run_owned(std::uint64_t ticket, bool leave_for_waiters);
+  // How the owner of the queue runs it: to the end; until somebody waits for it; or only what can
+  // be done soon.
+  enum class Manner : std::uint8_t { steadily, until_wanted, in_passing };
+  // By the owner: runs commands up to `ticket`. Returns whether all were run.
+  bool run_owned(std::uint64_t ticket, Manner manner);
   // Gives the queue to a waiter or the worker if there is work left, never to nobody.
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
+  void pass_on();
   void wait_for_room();
+  void run_in_passing(std::uint64_t ticket);
 
   Device& device_;
   std::uint64_t id_;
@@ -113,6 +123,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   alignas(64) std::atomic<bool> owned_{false};
   std::atomic<std::uint32_t> waiters_{0};   // threads that want to own the queue
   std::atomic<std::uint32_t> attended_{0};  // threads of the program that wait
+  std::atomic<std::uint64_t> room_until_{0};
+  std::atomic<std::uint64_t> full_{kFullQueue};
+  std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
   std::mutex actions_mutex_;
   std::vector<std::function<void()>> at_destruction_;
   StreamWorker worker_;

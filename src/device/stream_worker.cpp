@@ -85,8 +85,10 @@ void StreamWorker::run() {
   auto last_use = std::chrono::steady_clock::now();
   auto last_work = last_use;  // that nobody waited for
   while (!stopping_.load(std::memory_order_seq_cst)) {
-    if (has_work() && !stream_.has_waiters() && stream_.try_own()) {
-      const bool ran_all = stream_.run_owned(stream_.pushed(), true);
+    const bool wanted = has_work() && !stream_.has_waiters() &&
+                        !stream_.runs_in_passing_.exchange(false, std::memory_order_relaxed);
+    if (wanted && stream_.try_own()) {
+      const bool ran_all = stream_.run_owned(stream_.pushed(), Stream::Manner::until_wanted);
       stream_.disown();
       seen = stream_.pushed();
       last_use = std::chrono::steady_clock::now();

@@ -60,6 +60,8 @@ class CallsAhead {
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const { return false; }
+  // Whether the call must not hold up the thread that runs it.
+  [[nodiscard]] virtual bool in_passing() const { return false; }
 };
 
 // Chunks are what lies in one piece on every rank: the part of a rank, or of a pair of ranks, or

@@ -24,7 +24,7 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 
 }  // namespace
 
-void Engine::run_cooperative(Operation& op) {
+bool Engine::run_cooperative(Operation& op) {
   Lane& lane = op.lane;
   op.plan.emplace(op.call, size_, cores_.cores, op.slice().bytes);
   if (lane.brought(op.number)) {
@@ -36,11 +36,13 @@ void Engine::run_cooperative(Operation& op) {
     bring(op);
   }
   do {
-    run_slice(op);
+    if (!run_slice(op)) return false;
   } while (next_slice(op));
+  return true;
 }
 
-void Engine::run_slice(Operation& op) {
+// Returns false if it is left before it has begun.
+bool Engine::run_slice(Operation& op) {
   Lane& lane = op.lane;
   std::atomic<std::uint32_t>& state = lane.block().state;
   const std::uint32_t gathering = lane.state_word(LaneBlock::gathering);
@@ -48,8 +50,10 @@ void Engine::run_slice(Operation& op) {
   Everybody everybody(lane, size_, op.slice_number);
   if (state.load(std::memory_order_acquire) == gathering && !everybody.arrived()) {
     bring_ahead(op);
-    wait(op,
-         [&] { return state.load(std::memory_order_acquire) != gathering || everybody.arrived(); });
+    const auto can_begin = [&] {
+      return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
+    };
+    if (!wait_unless_in_passing(op, can_begin)) return false;
   }
   if (everybody.arrived()) {
     if (op.slice_number == 0) agree_on_slices(op);
@@ -73,6 +77,7 @@ void Engine::run_slice(Operation& op) {
     if (state.load(std::memory_order_acquire) == lane.state_word(LaneBlock::failed)) leave(op);
     fault_.throw_error();
   }
+  return true;
 }
 
 // All have arrived: if one of them goes through a stage, all take its slices.

@@ -23,7 +23,7 @@ device::Content Engine::load(device::DeviceAddress address, std::uint64_t bytes,
   return content;
 }
 
-void Engine::run_eager(Operation& op) {
+bool Engine::run_eager(Operation& op) {
   Lane& lane = op.lane;
   if (!lane.brought(op.number)) {
     if (op.staging != nullptr) op.staging->fill(op.slice());
@@ -33,7 +33,8 @@ void Engine::run_eager(Operation& op) {
   Everybody everybody(lane, size_);
   if (!everybody.arrived()) {
     bring_ahead(op);
-    wait(op, [&] { return everybody.arrived() || lane.failed(); });
+    if (!wait_unless_in_passing(op, [&] { return everybody.arrived() || lane.failed(); }))
+      return false;
     if (!everybody.arrived()) fault_.throw_error();
   }
   if (!descriptors_agree(op)) {
@@ -42,6 +43,7 @@ void Engine::run_eager(Operation& op) {
   }
   if (op.recv_bytes != 0) store_eager_result(op);
   if (op.staging != nullptr) op.staging->drain(op.slice());
+  return true;
 }
 
 void Engine::store_eager_result(const Operation& op) {

@@ -56,7 +56,8 @@ class Engine {
 
   // Runs one operation to its end, on a stream's turn. Throws Error if it failed. `ahead`, if any,
   // tells the calls that follow on this lane; `staging`, if any, carries this rank's host memory.
-  void execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr,
+  // Returns whether it has ended; one that is run in passing may be left, to be run again.
+  bool execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr,
                Staging* staging = nullptr);
 
   // Gives a call its number, and tells the peer that it was made, and on which stream: `lane` is
@@ -66,8 +67,9 @@ class Engine {
   // Runs sends and receives with other ranks, all at once, on a stream's turn. Throws Error if one
   // failed.
   // `place` is that of the calls in their stream; `ahead` tells what follows them there. `stage` is
-  // device memory of kExchangeStageBytes for calls on host memory, or 0 if there are none.
-  void exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead,
+  // device memory of kExchangeStageBytes for calls on host memory, or 0 if there are none. Returns
+  // what execute() does.
+  bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead,
                 device::DeviceAddress stage = 0);
 
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
@@ -98,12 +100,12 @@ class Engine {
   [[nodiscard]] bool in_page_tables(const Operation& op);
   [[nodiscard]] bool all_arrived(const Lane& lane, std::uint32_t number) const;
 
-  void run_eager(Operation& op);
+  bool run_eager(Operation& op);
   device::Content load(device::DeviceAddress address, std::uint64_t bytes, std::byte* payload);
   void store_eager_result(const Operation& op);
 
-  void run_cooperative(Operation& op);
-  void run_slice(Operation& op);
+  bool run_cooperative(Operation& op);
+  bool run_slice(Operation& op);
   bool next_slice(Operation& op);
   void agree_on_slices(Operation& op);
   void open_operation(Operation& op);
@@ -123,6 +125,8 @@ class Engine {
 
   template <class Ready>
   void wait(Operation& op, Ready ready);
+  template <class Ready>
+  bool wait_unless_in_passing(Operation& op, Ready ready);
   template <class Ready>
   void sleep(Operation& op, Ready ready);
   void check_patience(Operation& op);

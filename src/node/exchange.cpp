@@ -38,10 +38,10 @@ void Engine::number(PointToPoint& call, std::uint32_t lane) {
   queued.count.store(call.number + 1, std::memory_order_release);
 }
 
-void Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
+bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                       GroupsAhead& ahead, device::DeviceAddress stage) {
   if (fault_.raised()) fault_.throw_error();
-  Exchange(*this, place, calls, ahead, stage).run();
+  return Exchange(*this, place, calls, ahead, stage).run();
 }
 
 Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
@@ -73,7 +73,7 @@ Engine::Exchange::~Exchange() {
   if (waiting_) record(engine_.rank_).in_exchange.store(0, std::memory_order_relaxed);
 }
 
-void Engine::Exchange::run() {
+bool Engine::Exchange::run() {
   Waiter waiter(engine_.ladder_);
   for (;;) {
     bool moved = false;
@@ -86,14 +86,22 @@ void Engine::Exchange::run() {
     // What lies behind is begun before the peers are rung: once for all.
     if (left_ != 0) moved = advance_ahead() || moved;
     ring_told();
-    if (left_ == 0) return;
+    if (left_ == 0) return true;
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     if (moved) {
       waiter = Waiter(engine_.ladder_);
     } else if (!waiter.poll_again()) {
+      if (can_be_left()) return false;
       sleep();
     }
   }
+}
+
+// What has been begun can be told from the mailboxes, but not how much of a message has been moved.
+bool Engine::Exchange::can_be_left() const {
+  return ahead_.in_passing() && std::ranges::none_of(items_, [](const Item& item) {
+           return item.stage == Stage::draining || item.moved != 0;
+         });
 }
 
 // Only what is longer than a mailbox holds can be.

@@ -22,8 +22,9 @@ class Engine::Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // To its end; throws the communicator's fault.
-  void run();
+  // To its end, or in passing until it would have to wait: then false. Throws the communicator's
+  // fault.
+  bool run();
 
  private:
   enum class Stage { begun, offered, draining, done };
@@ -45,6 +46,7 @@ class Engine::Exchange {
 
   [[nodiscard]] Item item_of(const PointToPoint& call) const;
   [[nodiscard]] bool ready(const Item& item) const;
+  [[nodiscard]] bool can_be_left() const;
   void advance(Item& item);
   void offer(const Item& item);
   void check_match(const Item& item);

@@ -52,15 +52,17 @@ struct Engine::Operation {
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
   [[nodiscard]] bool stages_send() const { return staging != nullptr && staging->stages_send(); }
   [[nodiscard]] bool stages_recv() const { return staging != nullptr && staging->stages_recv(); }
+  [[nodiscard]] bool in_passing() const { return ahead != nullptr && ahead->in_passing(); }
   [[nodiscard]] Slice slice() const { return slicing.slice(slice_number); }
 };
 
-// An operation's turn on its lane. However it ends, the next call has the next number: a peer may
-// still bring its part of this one.
+// An operation's turn on its lane. However it ends, unless it is left, the next call has the next
+// number: a peer may still bring its part of this one.
 class Turn {
  public:
   Turn(Lane& lane, bool eager) : lane_(lane), eager_(eager) {}
   ~Turn() {
+    if (is_left_) return;
     if (eager_) {
       lane_.finish_eager();
     } else {
@@ -70,9 +72,13 @@ class Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
+  // It will have another.
+  void leave() { is_left_ = true; }
+
  private:
   Lane& lane_;
   const bool eager_;
+  bool is_left_ = false;
 };
 
 // Whether all ranks have brought their part of a slice of a lane's current operation; looks at each

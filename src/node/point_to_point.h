@@ -41,6 +41,8 @@ class GroupsAhead {
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const = 0;
+  // Whether the group must not hold up the thread that runs it.
+  [[nodiscard]] virtual bool in_passing() const { return false; }
 };
 
 // "send(1025, float) to rank 5", "recv(...) from rank 5"

@@ -15,6 +15,18 @@ void Engine::wait(Operation& op, Ready ready) {
   }
 }
 
+// Returns whether it is ready: in passing, nothing is waited for in sleep.
+template <class Ready>
+bool Engine::wait_unless_in_passing(Operation& op, Ready ready) {
+  Waiter waiter(ladder_);
+  while (op.in_passing()) {
+    if (ready()) return true;
+    if (!waiter.poll_again()) return false;
+  }
+  wait(op, ready);
+  return true;
+}
+
 template <class Ready>
 void Engine::sleep(Operation& op, Ready ready) {
   check_patience(op);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hundreds of calls in the queue at once, each reading what earlier ones stored, and one
-// synchronise at the end: the results are those of one call after the other.
+// Hundreds or thousands of calls in the queue at once, each reading what earlier ones stored, and
+// one synchronise at the end: the results are those of one call after the other.
 #include "session.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iostream>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,20 +21,33 @@ namespace {
 
 constexpr std::size_t kBuffers = 5;
 constexpr std::size_t kCalls = 400;
+constexpr std::size_t kCallsPastAFullQueue = 7'000;
 constexpr std::array<std::size_t, 6> kCounts{1, 3, 100, 260, 261, 3'000};
 constexpr std::size_t kLength = 3'000;
 
+enum class Kind { minimum, broadcast, shift, copy };  // minima stay in range however often
+
 struct Step {
+  Kind kind = Kind::minimum;
   std::size_t count = 0;
   std::size_t from = 0, to = 0;
-  int root = -1;  // a broadcast; else an all-reduce of minima, which stay in range however often
+  int root = -1;
+  bool pause = false;  // of the rank that is the root, before it queues the call
 };
 
-std::vector<Step> random_steps(std::mt19937_64& random, int ranks) {
-  std::vector<Step> steps(kCalls);
+std::vector<Step> random_steps(std::mt19937_64& random, int ranks, std::size_t calls) {
+  std::vector<Step> steps(calls);
   for (Step& step : steps) {
-    step = {kCounts[random() % kCounts.size()], random() % kBuffers, random() % kBuffers, -1};
-    if (random() % 4 == 0) step.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    step.count = kCounts[random() % kCounts.size()];
+    step.from = random() % kBuffers;
+    step.to = random() % kBuffers;
+    step.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    step.pause = random() % 500 == 0;
+    const auto chosen = random() % 16;
+    if (chosen < 4) step.kind = Kind::broadcast;
+    if (step.from == step.to) continue;
+    if (chosen >= 4 && chosen < 8) step.kind = Kind::shift;
+    if (chosen == 8) step.kind = Kind::copy;
   }
   return steps;
 }
@@ -49,10 +65,19 @@ Buffers random_buffers(unsigned long long seed) {
 }
 
 void apply(const Step& step, std::vector<Buffers>& ranks) {
+  if (step.kind == Kind::shift || step.kind == Kind::copy) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::size_t left = (rank + ranks.size() - 1) % ranks.size();
+      const auto& source = ranks[step.kind == Kind::shift ? left : rank][step.from];
+      std::copy_n(source.begin(), step.count, ranks[rank][step.to].begin());
+    }
+    return;
+  }
   for (std::size_t at = 0; at < step.count; ++at) {
     float result = ranks[0][step.from][at];
     for (const Buffers& rank : ranks) result = std::fmin(result, rank[step.from][at]);
-    if (step.root >= 0) result = ranks[static_cast<std::size_t>(step.root)][step.from][at];
+    if (step.kind == Kind::broadcast)
+      result = ranks[static_cast<std::size_t>(step.root)][step.from][at];
     for (Buffers& rank : ranks) rank[step.to][at] = result;
   }
 }
@@ -60,10 +85,10 @@ void apply(const Step& step, std::vector<Buffers>& ranks) {
 // One stream's program, with buffers of its own.
 class Burst {
  public:
-  Burst(Session& session, const Group& group, unsigned long long seed)
+  Burst(Session& session, const Group& group, unsigned long long seed, std::size_t calls)
       : group_(group), stream_(session.make_stream()) {
     std::mt19937_64 random(seed);
-    steps_ = random_steps(random, group.size());
+    steps_ = random_steps(random, group.size(), calls);
     for (int rank = 0; rank < group.size(); ++rank) {
       expected_.push_back(random_buffers(seed + 1 + static_cast<unsigned>(rank)));
     }
@@ -78,12 +103,9 @@ class Burst {
 
   void queue() {
     for (const Step& step : steps_) {
-      void* from = device_pointer(memory_[step.from]->address());
-      void* to = device_pointer(memory_[step.to]->address());
-      succeed(
-          step.root >= 0
-              ? hcclBroadcast(from, to, step.count, hcclFloat32, step.root, group_.handle, stream_)
-              : hcclAllReduce(from, to, step.count, hcclFloat32, hcclMin, group_.handle, stream_));
+      if (step.pause && step.root == group_.rank)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      queue(step);
     }
   }
 
@@ -100,6 +122,30 @@ class Burst {
   }
 
  private:
+  void queue(const Step& step) {
+    const std::uint64_t source = memory_[step.from]->address();
+    const std::uint64_t destination = memory_[step.to]->address();
+    void* const from = device_pointer(source);
+    void* const to = device_pointer(destination);
+    const int size = group_.size();
+    void* const group = group_.handle;
+    switch (step.kind) {
+      case Kind::minimum:
+        return succeed(hcclAllReduce(from, to, step.count, hcclFloat32, hcclMin, group, stream_));
+      case Kind::broadcast:
+        return succeed(hcclBroadcast(from, to, step.count, hcclFloat32, step.root, group, stream_));
+      case Kind::copy:
+        return succeed(synMemCopyAsync(stream_, source, step.count * sizeof(float), destination,
+                                       DRAM_TO_DRAM));
+      case Kind::shift:
+        succeed(hcclGroupStart());
+        succeed(hcclSend(from, step.count, hcclFloat32, (group_.rank + 1) % size, group, stream_));
+        succeed(
+            hcclRecv(to, step.count, hcclFloat32, (group_.rank + size - 1) % size, group, stream_));
+        return succeed(hcclGroupEnd());
+    }
+  }
+
   const Group& group_;
   synStreamHandle stream_;
   std::vector<Step> steps_;
@@ -114,9 +160,9 @@ RankFunction bursts(unsigned long long seed, int rounds) {
     const std::array<Group, 2> groups{session.join_all(0), session.join_all(1)};
     for (int round = 0; round < rounds; ++round) {
       const unsigned long long start = seed + 1000ull * static_cast<unsigned>(round);
-      Burst first(session, groups[0], start);
-      Burst second(session, groups[0], start + 100);
-      Burst third(session, groups[1], start + 200);
+      Burst first(session, groups[0], start, kCalls);
+      Burst second(session, groups[0], start + 100, kCalls);
+      Burst third(session, groups[1], start + 200, kCalls);
       first.queue();
       second.queue();
       third.queue();
@@ -128,12 +174,49 @@ RankFunction bursts(unsigned long long seed, int rounds) {
   };
 }
 
+// A queue that is full: its calls are run by who fills it, or by its worker.
+RankFunction one_burst(unsigned long long seed) {
+  return [=](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    Burst burst(session, group, seed, kCallsPastAFullQueue);
+    burst.queue();
+    burst.verify();
+    session.finish();
+  };
+}
+
+// Each rank fills the queues in another order, and none can empty before another is filled.
+RankFunction bursts_in_any_order(unsigned long long seed) {
+  return [=](World& world) {
+    Session session(world);
+    const std::array<Group, 2> groups{session.join_all(0), session.join_all(1)};
+    std::array<Burst, 2> all{Burst(session, groups[0], seed, kCallsPastAFullQueue),
+                             Burst(session, groups[1], seed + 100, kCallsPastAFullQueue)};
+    for (const int at : {0, 1}) all.at(static_cast<std::size_t>((at + world.rank) % 2)).queue();
+    for (Burst& burst : all) burst.verify();
+    session.finish();
+  };
+}
+
 class Bursts : public testing::TestWithParam<int> {};
 
 TEST_P(Bursts, OfDependentCallsGiveWhatOneAfterTheOtherGives) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks(GetParam(), bursts(seed, scaled(3)))), "") << "seed " << seed;
+}
+
+TEST_P(Bursts, PastAFullQueueGiveTheSame) {
+  const unsigned long long seed = test_seed();
+  std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
+  EXPECT_EQ(failures(run_ranks(GetParam(), one_burst(seed))), "") << "seed " << seed;
+}
+
+TEST(Bursts, MayFillQueuesInAnyOrder) {
+  const unsigned long long seed = test_seed();
+  std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
+  EXPECT_EQ(failures(run_ranks(2, bursts_in_any_order(seed))), "") << "seed " << seed;
 }
 
 TEST(Bursts, RunAmongThreads) {

@@ -127,6 +127,22 @@ int open_descriptors_at_rest() {
 }
 
 // Where the server itself has no descriptor left, all wait for the time limit.
+// The calls of the first cannot run before those of the last are queued, by this thread.
+TEST_F(Devices, AreFilledOneAfterTheOtherPastAFullQueue) {
+  constexpr int kCalls = 5'000;
+  std::array<hcclComm_t, kDevices> comms{};
+  const std::vector<int> devices = ids();
+  ASSERT_EQ(hcclCommInitAll(comms.data(), kDevices, devices.data()), hcclSuccess);
+  for (std::size_t at = 0; at < kDevices; ++at) {
+    void* const data = device_pointer(members_.at(at).memory);
+    for (int call = 0; call < kCalls; ++call)
+      succeed(
+          hcclAllReduce(data, data, 2, hcclFloat32, hcclMax, comms.at(at), members_.at(at).stream));
+  }
+  for (const Member& member : members_) succeed(synStreamSynchronize(member.stream));
+  for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
+}
+
 class FewDescriptors : public Devices {
  protected:
   void SetUp() override {

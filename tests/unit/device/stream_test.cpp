@@ -254,6 +254,44 @@ TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
   EXPECT_EQ(stream->synchronize(), Outcome::success);
 }
 
+// Notes its number; in passing it is left as often as `leaves` says.
+struct Passing {
+  std::vector<int>& seen;
+  std::atomic<int>& in_passing;
+  std::atomic<int>& leaves;
+  int number;
+  std::shared_ptr<int> alive;
+
+  Outcome operator()(Upcoming& upcoming) const {
+    if (upcoming.in_passing() && leaves.fetch_sub(1) > 0) return Outcome::left;
+    if (upcoming.in_passing()) ++in_passing;
+    const auto end = std::chrono::steady_clock::now() + 1us;  // slower than it is queued
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    seen.push_back(number);
+    return Outcome::success;
+  }
+};
+
+TEST_F(Streams, AFullQueueIsRunByWhoFillsIt) {
+  const auto stream = device_.create_stream();
+  const auto alive = std::make_shared<int>();
+  std::vector<int> seen;
+  std::atomic<int> in_passing{0}, leaves{0};
+  constexpr int kCommands = 20'000;
+  for (int number = 0; number < kCommands; ++number) {
+    if (number % 2'500 == 1'000) leaves = 2;
+    stream->enqueue(Passing{seen, in_passing, leaves, number, alive});
+    if (number % 3'000 == 2'999) stream->enqueue([] { return Outcome::success; });
+  }
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_GT(in_passing, 0);
+  EXPECT_EQ(alive.use_count(), 1) << "of what has run nothing is left";
+  ASSERT_EQ(seen.size(), static_cast<std::size_t>(kCommands));
+  for (int number = 0; number < kCommands; ++number)
+    ASSERT_EQ(seen[static_cast<std::size_t>(number)], number);
+}
+
 TEST_F(Streams, EventsKeepTime) {
   const auto stream = device_.create_stream();
   Event start(true), stop(true), untimed(false);
