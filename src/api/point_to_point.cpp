@@ -15,7 +15,8 @@ namespace {
 
 void check_buffer(const comm::Communicator& communicator, const PointToPoint& call) {
   const auto type = static_cast<hcclDataType_t>(call.type);
-  if (call.count > reduce::elements_in(type, std::numeric_limits<std::int64_t>::max()))
+  constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+  if (call.count > kMostBytes / 8 && call.count > reduce::elements_in(type, kMostBytes))
     throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
   if (call.count == 0) return;  // nothing will be touched
   const char* const name = call.direction == Direction::send ? "sendbuff" : "recvbuff";

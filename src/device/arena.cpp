@@ -194,7 +194,8 @@ Placement Arena::remember(const Allocations::value_type& entry, std::uint64_t of
                                              allocation.file_offset + allocation.lead,
                                              allocation.serial,
                                              allocation.live};
-  return {allocation.file_offset + (offset - entry.first), allocation.serial};
+  return {allocation.file_offset + (offset - entry.first), allocation.serial,
+          version_.load(std::memory_order_relaxed)};
 }
 
 MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const char* what) {
@@ -240,7 +241,7 @@ std::byte* Arena::host_view(DeviceAddress address, std::uint64_t bytes) {
 Placement Arena::place(DeviceAddress address) {
   const std::uint64_t offset = address - base_;
   const CachedLookup* hit = cached(serial_, version_.load(std::memory_order_acquire), offset);
-  if (hit != nullptr) return {hit->file_offset + (offset - hit->first), hit->pages};
+  if (hit != nullptr) return {hit->file_offset + (offset - hit->first), hit->pages, hit->version};
   const std::lock_guard lock(mutex_);
   const auto entry = find(offset);
   // Not found: a range of zero bytes at the end of an allocation.
@@ -248,6 +249,7 @@ Placement Arena::place(DeviceAddress address) {
 }
 
 void Arena::bring_after(DeviceAddress address, const Placement& before, std::uint64_t bytes) {
+  if (is_current(before)) return;
   const Placement now = place(address);
   if (now.file_offset == before.file_offset) return;
   for (std::uint64_t at = 0; at < bytes; at += ArenaView::kLongestSpan) {

@@ -30,6 +30,7 @@ struct Placement {
   std::uint64_t file_offset = 0;
   std::uint32_t serial =
       0;  // of the pages there; tells peers whether they know them (ArenaView::follow)
+  std::uint64_t version = 0;  // of the allocations when it was found
 };
 
 // Who has to know when pages go. Called with the arena's lock held, which it must not ask for.
@@ -94,6 +95,10 @@ class Arena {
   // What a queued operation needs before it runs, by the addresses it was queued with: finds also
   // freed allocations whose memory it still owns.
   [[nodiscard]] Placement place(DeviceAddress address);
+  // Whether it would be found again. False may be wrong.
+  [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
+    return placement.version == version_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] std::uint64_t file_offset(DeviceAddress address) {
     return place(address).file_offset;
   }

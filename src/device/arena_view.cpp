@@ -123,7 +123,7 @@ bool for_each_word(std::uint64_t offset, std::uint64_t bytes, Visit visit) {
 
 }  // namespace
 
-bool ArenaView::populated(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+bool ArenaView::populated_words(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   return for_each_word(offset, bytes,
                        [&](std::uint64_t index, std::uint64_t word, std::uint64_t mask) {
                          const Window& window = windows_[index];

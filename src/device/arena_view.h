@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/file_descriptor.h"
+#include "device/address.h"
 #include "base/shared_memory.h"
 
 #include <array>
@@ -43,7 +44,15 @@ class ArenaView {
   }
 
   // Whether every page of the range is known to be allocated and in this process's page tables.
-  [[nodiscard]] bool populated(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool populated(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    const std::uint64_t page = offset / kPageBytes;
+    if (bytes == 0 || (offset + bytes - 1) / kPageBytes != page)
+      return populated_words(offset, bytes);
+    const Window& window = windows_[offset / kWindowBytes];
+    const std::uint64_t bit = page % (kWindowBytes / kPageBytes);
+    return window.base.load(std::memory_order_acquire) != nullptr &&
+           (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
+  }
 
   // Brings a piece of the range that is not populated yet into the page tables, allocating pages if
   // `write`. Works on at most kSlice bytes at a time from *position on, so that the caller can look
@@ -83,6 +92,7 @@ class ArenaView {
   };
 
   ArenaView(FileDescriptor file, std::uint64_t bytes);
+  [[nodiscard]] bool populated_words(std::uint64_t offset, std::uint64_t bytes) const noexcept;
   std::byte* map_window(std::uint64_t index);
   std::size_t mapped_bytes(std::uint64_t index) const noexcept;
   void mark(std::uint64_t offset, std::uint64_t bytes, bool value) noexcept;

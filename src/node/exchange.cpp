@@ -145,7 +145,13 @@ void Engine::Exchange::advance(Item& item) {
   --left_;
 }
 
-void Engine::Exchange::offer(const Item& item) {
+// The place found first holds until the allocations change; then the pages may be others.
+const device::Placement& Engine::Exchange::locate(Item& item) const {
+  if (!engine_.arena_.is_current(item.at)) item.at = engine_.arena_.place(item.call->address);
+  return item.at;
+}
+
+void Engine::Exchange::offer(Item& item) {
   const PointToPoint& call = *item.call;
   Message& message = *item.message;
   message.type = call.type;
@@ -156,7 +162,7 @@ void Engine::Exchange::offer(const Item& item) {
   } else if (call.bytes() <= Message::kPayloadBytes) {
     if (call.bytes() != 0) engine_.load(call.address, call.bytes(), message.payload);
   } else {
-    const device::Placement from = engine_.arena_.place(call.address);
+    const device::Placement& from = locate(item);
     message.content = static_cast<std::uint8_t>(engine_.settle(from.file_offset, call.bytes()));
     message.offset = from.file_offset;
     message.serial = from.serial;
@@ -193,9 +199,8 @@ void Engine::Exchange::begin_taking(Item& item) {
   const PointToPoint& call = *item.call;
   if (call.bytes() == 0 || !device::is_device_address(call.address)) return;
   device::ArenaView& mine = *engine_.arena_.view();
-  item.to = engine_.arena_.place(call.address);
-  if (!mine.populated(item.to.file_offset, call.bytes()))
-    mine.populate(item.to.file_offset, call.bytes(), true);
+  const std::uint64_t to = locate(item).file_offset;
+  if (!mine.populated(to, call.bytes())) mine.populate(to, call.bytes(), true);
 }
 
 void Engine::Exchange::take(Item& item) {
@@ -220,14 +225,14 @@ void Engine::Exchange::finish(const Item& item) {
   if (engine_.fault_.raised()) engine_.fault_.throw_error();
   const PointToPoint& call = *item.call;
   if (call.bytes() != 0 && device::is_device_address(call.address))
-    engine_.arena_.bring_after(call.address, item.to, call.bytes());
+    engine_.arena_.bring_after(call.address, item.at, call.bytes());
   item.mailbox->last_taken(call.number).store(call.number + 1, std::memory_order_release);
   tell(call.peer);
 }
 
 void Engine::Exchange::copy_short(const Item& item) {
   if (!device::is_device_address(item.call->address)) return copy_short_to_host(item);
-  std::byte* const destination = engine_.arena_.view()->at(item.to.file_offset);
+  std::byte* const destination = engine_.arena_.view()->at(item.at.file_offset);
   std::memcpy(destination, item.message->payload, item.call->bytes());
 }
 
@@ -244,7 +249,7 @@ void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
   const bool streaming =
       2 * piece.bytes * static_cast<std::uint64_t>(engine_.size_) > engine_.cache_bytes_ / 2 * 3;
   const auto policy = streaming ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached;
-  const std::uint64_t to = item.to.file_offset + piece.position;
+  const std::uint64_t to = item.at.file_offset + piece.position;
   for (std::uint64_t done = 0; done < piece.bytes; done += TilePlan::kLongestTile) {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     const std::uint64_t bytes = std::min(TilePlan::kLongestTile, piece.bytes - done);

@@ -34,7 +34,7 @@ class Engine::Exchange {
     Message* message;
     Stage stage;
     std::uint64_t moved = 0;  // bytes of a streamed message
-    device::Placement to{};   // of a receive to device memory, from its first byte on
+    device::Placement at{};   // of its device memory, from the message's first byte on
   };
   // Some bytes of a message in the sender's memory file.
   struct Piece {
@@ -48,7 +48,8 @@ class Engine::Exchange {
   [[nodiscard]] bool ready(const Item& item) const;
   [[nodiscard]] bool can_be_left() const;
   void advance(Item& item);
-  void offer(const Item& item);
+  const device::Placement& locate(Item& item) const;
+  void offer(Item& item);
   void check_match(const Item& item);
   void begin_taking(Item& item);
   void take(Item& item);
@@ -67,6 +68,7 @@ class Engine::Exchange {
   void drain(Item& item);
 
   void look_ahead();
+  [[nodiscard]] bool collect(std::span<const PointToPoint> calls);
   [[nodiscard]] bool advance_ahead();
 
   void tell(int peer) { news_ |= std::uint64_t{1} << peer; }

@@ -47,21 +47,29 @@ void Engine::Exchange::look_ahead() {
     (call.direction == Direction::send ? sources : destinations).add(range_of(call));
   };
   for (const Item& item : items_) note(*item.call);
-  device::ArenaView& memory = *engine_.arena_.view();
   for (auto calls = ahead_.next(); !calls.empty(); calls = ahead_.next()) {
-    if (!items_ahead_.has_room_for(calls.size())) return;
-    for (const PointToPoint& call : calls) {
-      const auto& others = call.direction == Direction::send ? destinations : sources;
-      const bool in_page_tables =
-          call.count == 0 ||
-          memory.populated(engine_.arena_.place(call.address).file_offset, call.bytes());
-      if (!in_page_tables || others.overlap(range_of(call))) return;
-    }
-    for (const PointToPoint& call : calls) {
-      items_ahead_.push_back(item_of(call));
-      note(call);
-    }
+    const bool conflicts = std::ranges::any_of(calls, [&](const PointToPoint& call) {
+      return (call.direction == Direction::send ? destinations : sources).overlap(range_of(call));
+    });
+    if (conflicts || !collect(calls)) return;
+    std::ranges::for_each(calls, note);
   }
+}
+
+// All calls of a group, or none.
+bool Engine::Exchange::collect(std::span<const PointToPoint> calls) {
+  if (!items_ahead_.has_room_for(calls.size())) return false;
+  const std::size_t before = items_ahead_.size();
+  const device::ArenaView& memory = *engine_.arena_.view();
+  for (const PointToPoint& call : calls) {
+    Item item = item_of(call);
+    if (call.count != 0 && !memory.populated(locate(item).file_offset, call.bytes())) {
+      items_ahead_.shrink(before);
+      return false;
+    }
+    items_ahead_.push_back(item);
+  }
+  return true;
 }
 
 // Returns whether anything was done. Receives may store to one place, so they keep their order.
