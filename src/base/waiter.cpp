@@ -25,12 +25,13 @@ void relax() noexcept {
 
 }  // namespace
 
-bool Waiter::poll_again() noexcept {
+bool Waiter::poll_again(Patience patience) noexcept {
   if (step_ < ladder_.pauses) {
     ++step_;
     relax();
     return true;
   }
+  if (patience == Patience::little && ladder_.pauses != 0) return false;
   if (step_ < ladder_.pauses + ladder_.yields) {
     ++step_;
     sched_yield();

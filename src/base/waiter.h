@@ -21,11 +21,15 @@ struct WaitLadder {
   static constexpr WaitLadder yielding() { return {0, 1000}; }
 };
 
-// One wait. `poll_again()` takes one rung; false: the ladder is used up, sleep.
+// How far to climb for something that can also be left and come back to: to the end, not to sleep,
+// or, where waiters have cores of their own, only to pause.
+enum class Patience : std::uint8_t { endless, some, little };
+
+// One wait. `poll_again()` takes one rung; false: the ladder is used up, sleep, or leave it.
 class Waiter {
  public:
   explicit Waiter(WaitLadder ladder) noexcept : ladder_(ladder) {}
-  [[nodiscard]] bool poll_again() noexcept;
+  [[nodiscard]] bool poll_again(Patience patience = Patience::endless) noexcept;
 
  private:
   WaitLadder ladder_;

@@ -18,7 +18,7 @@ class NextOfLane final : public node::CallsAhead {
     return task != nullptr && task->can_follow_on(lane_) ? &task->call() : nullptr;
   }
   bool attended() const override { return upcoming_.attended(); }
-  bool in_passing() const override { return upcoming_.in_passing(); }
+  Patience patience() const override { return upcoming_.patience(); }
 
  private:
   device::Upcoming& upcoming_;
@@ -34,7 +34,7 @@ device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept 
       return true;
     }
     const bool can_be_left = !communicator_->has_fabric() && stage_ == nullptr;
-    if (upcoming.in_passing() && !can_be_left) return false;
+    if (upcoming.patience() != Patience::endless && !can_be_left) return false;
     if (communicator_->has_fabric()) {
       communicator_->run_on_fabric(lane_->ordinal(), call_);
       return true;

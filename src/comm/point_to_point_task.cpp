@@ -16,7 +16,7 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
       : upcoming_(upcoming), communicator_(communicator) {}
 
   bool attended() const override { return upcoming_.attended(); }
-  bool in_passing() const override { return upcoming_.in_passing(); }
+  Patience patience() const override { return upcoming_.patience(); }
   std::span<const PointToPoint> next() override {
     const auto* task = upcoming_.next<PointToPointTask>();
     if (task == nullptr || task->communicator_.get() != &communicator_ ||
@@ -39,7 +39,7 @@ device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcep
   return communicator_->run_reporting_faults([&] {
     const bool can_be_left =
         copies_ == nullptr && stage_ == nullptr && !communicator_->has_fabric();
-    if (upcoming.in_passing() && !can_be_left) return false;
+    if (upcoming.patience() != Patience::endless && !can_be_left) return false;
     if (copies_ != nullptr) copy();
     const std::span<const PointToPoint> calls = calls_.all();
     if (calls.empty()) return true;

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/file_descriptor.h"
-#include "device/address.h"
 #include "base/shared_memory.h"
+#include "device/address.h"
 
 #include <array>
 #include <atomic>

@@ -51,13 +51,13 @@ class Command {
     Outcome outcome = Outcome::left;
     if constexpr (std::is_invocable_v<Stored&, Upcoming&>) {
       outcome = (*stored)(upcoming);
-    } else if (!is_in_passing(upcoming)) {
+    } else if (is_patient(upcoming)) {
       outcome = (*stored)();
     }
     if (outcome != Outcome::left) stored->~Stored();
     return outcome;
   }
-  [[nodiscard]] static bool is_in_passing(const Upcoming& upcoming) noexcept;
+  [[nodiscard]] static bool is_patient(const Upcoming& upcoming) noexcept;
 
   Outcome (*run_)(void*, Upcoming&) noexcept = nullptr;
   alignas(std::max_align_t) std::byte storage_[kBytes];
@@ -127,9 +127,9 @@ class Upcoming {
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] bool attended() const noexcept;
 
-  // Whether the command must not hold up the thread that runs it, which may be needed elsewhere: it
-  // does what can be done soon, and if that is not all returns Outcome::left.
-  [[nodiscard]] bool in_passing() const noexcept { return in_passing_; }
+  // Unless it is endless the command is run in passing, by a thread that may be needed elsewhere:
+  // it does what can be done without more patience, and if that is not all returns Outcome::left.
+  [[nodiscard]] Patience patience() const noexcept;
 
   // The next command's callable if it is a `Work`; null if it is another, or there is none (yet),
   // or it must not begin: something else may touch the device's memory before its turn.
@@ -153,8 +153,8 @@ class Upcoming {
   std::uint64_t position_;
 };
 
-inline bool Command::is_in_passing(const Upcoming& upcoming) noexcept {
-  return upcoming.in_passing();
+inline bool Command::is_patient(const Upcoming& upcoming) noexcept {
+  return upcoming.patience() == Patience::endless;
 }
 
 inline Outcome CommandQueue::run_next(const Stream& stream, bool in_passing) noexcept {

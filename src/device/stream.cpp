@@ -36,6 +36,11 @@ bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
   return true;
 }
 
+Patience Upcoming::patience() const noexcept {
+  if (!in_passing_) return Patience::endless;
+  return stream_.has_room() ? Patience::little : Patience::some;
+}
+
 bool Upcoming::attended() const noexcept { return stream_.attended(); }
 
 bool Upcoming::may_begin() noexcept {
@@ -132,7 +137,8 @@ void Stream::run_in_passing(std::uint64_t ticket) {
   bool owner = try_own();
   while (!owner && !progress_->reached(ticket) && waiter.poll_again()) owner = try_own();
   if (owner)
-    runs_in_passing_.store(run_owned(ticket, Manner::in_passing), std::memory_order_relaxed);
+    runs_in_passing_.store(run_owned(ticket, Manner::in_passing) || has_room(),
+                           std::memory_order_relaxed);
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   if (owner) {
     disown();
@@ -148,7 +154,7 @@ void Stream::wait_for_room() {
   room_until_.store(half, std::memory_order_relaxed);
   run_in_passing(half);
   std::uint64_t completed = progress_->completed();
-  for (bool moves = true; moves && completed < half;) {
+  for (bool moves = true; moves && !has_room() && completed < half;) {
     hurry();
     progress_->wait_until(half, Deadline::after(kPatience));
     moves = progress_->completed() != completed;
@@ -157,7 +163,8 @@ void Stream::wait_for_room() {
   room_until_.store(0, std::memory_order_relaxed);
   // Somebody may queue for many devices and synchronise only then, so a queue that stands still
   // must grow.
-  full_.store(completed < half ? 2 * queued() : kFullQueue, std::memory_order_relaxed);
+  full_.store(!has_room() && completed < half ? 2 * queued() : kFullQueue,
+              std::memory_order_relaxed);
 }
 
 }  // namespace hccl::device

@@ -85,6 +85,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
+  // Enough for a thread that has run it in passing to go on queueing.
+  [[nodiscard]] bool has_room() const noexcept { return queued() < kFullQueue / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/collective.h"
+#include "base/waiter.h"
 
 #include <hccl_types.h>
 
@@ -60,8 +61,8 @@ class CallsAhead {
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const { return false; }
-  // Whether the call must not hold up the thread that runs it.
-  [[nodiscard]] virtual bool in_passing() const { return false; }
+  // With which the call waits for its peers; unless it is endless, the call may be left.
+  [[nodiscard]] virtual Patience patience() const { return Patience::endless; }
 };
 
 // Chunks are what lies in one piece on every rank: the part of a rank, or of a pair of ranks, or

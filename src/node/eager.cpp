@@ -33,8 +33,7 @@ bool Engine::run_eager(Operation& op) {
   Everybody everybody(lane, size_);
   if (!everybody.arrived()) {
     bring_ahead(op);
-    if (!wait_unless_in_passing(op, [&] { return everybody.arrived() || lane.failed(); }))
-      return false;
+    if (!wait_or_leave(op, [&] { return everybody.arrived() || lane.failed(); })) return false;
     if (!everybody.arrived()) fault_.throw_error();
   }
   if (!descriptors_agree(op)) {

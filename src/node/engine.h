@@ -56,7 +56,7 @@ class Engine {
 
   // Runs one operation to its end, on a stream's turn. Throws Error if it failed. `ahead`, if any,
   // tells the calls that follow on this lane; `staging`, if any, carries this rank's host memory.
-  // Returns whether it has ended; one that is run in passing may be left, to be run again.
+  // Returns whether it has ended; unless its patience is endless it may be left, to be run again.
   bool execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr,
                Staging* staging = nullptr);
 
@@ -126,7 +126,7 @@ class Engine {
   template <class Ready>
   void wait(Operation& op, Ready ready);
   template <class Ready>
-  bool wait_unless_in_passing(Operation& op, Ready ready);
+  bool wait_or_leave(Operation& op, Ready ready);
   template <class Ready>
   void sleep(Operation& op, Ready ready);
   void check_patience(Operation& op);

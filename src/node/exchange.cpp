@@ -90,7 +90,7 @@ bool Engine::Exchange::run() {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     if (moved) {
       waiter = Waiter(engine_.ladder_);
-    } else if (!waiter.poll_again()) {
+    } else if (!waiter.poll_again(ahead_.patience())) {
       if (can_be_left()) return false;
       sleep();
     }
@@ -99,7 +99,8 @@ bool Engine::Exchange::run() {
 
 // What has been begun can be told from the mailboxes, but not how much of a message has been moved.
 bool Engine::Exchange::can_be_left() const {
-  return ahead_.in_passing() && std::ranges::none_of(items_, [](const Item& item) {
+  return ahead_.patience() != Patience::endless &&
+         std::ranges::none_of(items_, [](const Item& item) {
            return item.stage == Stage::draining || item.moved != 0;
          });
 }

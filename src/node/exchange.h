@@ -22,8 +22,7 @@ class Engine::Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // To its end, or in passing until it would have to wait: then false. Throws the communicator's
-  // fault.
+  // To its end; false if it is to be left. Throws the communicator's fault.
   bool run();
 
  private:

@@ -52,7 +52,9 @@ struct Engine::Operation {
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
   [[nodiscard]] bool stages_send() const { return staging != nullptr && staging->stages_send(); }
   [[nodiscard]] bool stages_recv() const { return staging != nullptr && staging->stages_recv(); }
-  [[nodiscard]] bool in_passing() const { return ahead != nullptr && ahead->in_passing(); }
+  [[nodiscard]] Patience patience() const {
+    return ahead != nullptr ? ahead->patience() : Patience::endless;
+  }
   [[nodiscard]] Slice slice() const { return slicing.slice(slice_number); }
 };
 

@@ -2,6 +2,7 @@
 // A validated request to send to or receive from one rank, as it waits on a stream.
 #pragma once
 
+#include "base/waiter.h"
 #include "reduce/reduce.h"
 
 #include <hccl_types.h>
@@ -41,8 +42,8 @@ class GroupsAhead {
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const = 0;
-  // Whether the group must not hold up the thread that runs it.
-  [[nodiscard]] virtual bool in_passing() const { return false; }
+  // With which the group waits for its peers; unless it is endless, the group may be left.
+  [[nodiscard]] virtual Patience patience() const { return Patience::endless; }
 };
 
 // "send(1025, float) to rank 5", "recv(...) from rank 5"

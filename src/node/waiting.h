@@ -15,15 +15,15 @@ void Engine::wait(Operation& op, Ready ready) {
   }
 }
 
-// Returns whether it is ready: in passing, nothing is waited for in sleep.
+// Returns whether it is ready; if not, the operation is to be left.
 template <class Ready>
-bool Engine::wait_unless_in_passing(Operation& op, Ready ready) {
+bool Engine::wait_or_leave(Operation& op, Ready ready) {
   Waiter waiter(ladder_);
-  while (op.in_passing()) {
-    if (ready()) return true;
-    if (!waiter.poll_again()) return false;
+  while (!ready()) {
+    if (waiter.poll_again(op.patience())) continue;
+    if (op.patience() != Patience::endless) return false;
+    sleep(op, ready);
   }
-  wait(op, ready);
   return true;
 }
 

@@ -263,8 +263,9 @@ struct Passing {
   std::shared_ptr<int> alive;
 
   Outcome operator()(Upcoming& upcoming) const {
-    if (upcoming.in_passing() && leaves.fetch_sub(1) > 0) return Outcome::left;
-    if (upcoming.in_passing()) ++in_passing;
+    const bool passing = upcoming.patience() != Patience::endless;
+    if (passing && leaves.fetch_sub(1) > 0) return Outcome::left;
+    if (passing) ++in_passing;
     const auto end = std::chrono::steady_clock::now() + 1us;  // slower than it is queued
     while (std::chrono::steady_clock::now() < end) {
     }
