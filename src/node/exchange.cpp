@@ -61,9 +61,10 @@ Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const
   Mailbox& mailbox = sends ? engine_.control_.mailbox(engine_.rank_, call.peer)
                            : engine_.control_.mailbox(call.peer, engine_.rank_);
   Message& message = mailbox.message(call.number);
-  // Both only grow, and this rank alone writes the one that is looked at.
+  // Both only grow, and this rank alone writes the one that is looked at; another stream's thread may
+  // have, with what was in the mailbox before.
   const std::atomic<std::uint64_t>& own = sends ? message.offered : mailbox.last_taken(call.number);
-  const bool begun_ahead = own.load(std::memory_order_relaxed) > call.number;
+  const bool begun_ahead = own.load(std::memory_order_acquire) > call.number;
   Stage stage = Stage::begun;
   if (begun_ahead) stage = sends ? Stage::offered : Stage::done;
   return {&call, &mailbox, &message, stage};
