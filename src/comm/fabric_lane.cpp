@@ -9,6 +9,9 @@
 #include "reduce/reduce.h"
 
 #include <algorithm>
+#include <array>
+#include <list>
+#include <memory_resource>
 
 namespace hccl::comm {
 namespace {
@@ -73,7 +76,7 @@ class FabricLane::ChannelStreams final : public executor::Streams {
 struct FabricLane::Part {
   Part(FabricLane& lane, const planner::Plan& plan, const schedule::Shape& shape,
        const node::CollectiveCall& call, const executor::CallHeader& header, executor::Memory& send,
-       executor::Memory& recv)
+       executor::Memory& recv, std::pmr::memory_resource& memory)
       : schedule(lane.schedules_.get(plan, shape)),
         chunking(
             shape, schedule, block_elements(call, shape.rank_count),
@@ -85,7 +88,7 @@ struct FabricLane::Part {
         execution(schedule, chunking,
                   {&send, &recv, &scratch, call.data_type(),
                    call.reduction() == hcclAvg ? hcclSum : call.reduction()},
-                  header, shape.rank, streams) {}
+                  header, shape.rank, streams, memory) {}
 
   const schedule::Schedule& schedule;
   schedule::Chunking chunking;
@@ -146,12 +149,15 @@ void FabricLane::count_traffic(const planner::Plan& plan) {
 void FabricLane::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
                               executor::Memory& send, executor::Memory& recv) {
   const executor::CallHeader header = header_of(call, plan, calls_);
-  std::vector<std::unique_ptr<Part>> parts;
-  std::vector<executor::Execution*> executions;
+  // Short calls need no memory of the heap.
+  std::array<std::byte, 4096> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  std::pmr::list<Part> parts(&memory);
+  std::pmr::vector<executor::Execution*> executions(&memory);
   schedule::Shape shape = plan.shape;
   for (; shape.channel < shape.channels; ++shape.channel) {
-    parts.push_back(std::make_unique<Part>(*this, plan, shape, call, header, send, recv));
-    executor::Execution& execution = parts.back()->execution;
+    executor::Execution& execution =
+        parts.emplace_back(*this, plan, shape, call, header, send, recv, memory).execution;
     if (plan.by_nodes && !executions.empty()) execution.follow(*executions.back());
     executions.push_back(&execution);
   }

@@ -20,12 +20,16 @@ bool reads_operand(const Transfer& transfer, int rank) {
 }  // namespace
 
 Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
-                     const Operands& operands, const CallHeader& header, int rank, Streams& streams)
+                     const Operands& operands, const CallHeader& header, int rank, Streams& streams,
+                     std::pmr::memory_resource& memory)
     : schedule_(schedule),
       layout_(chunking, operands),
       header_(header),
       rank_(rank),
-      streams_(streams) {
+      streams_(streams),
+      links_(&memory),
+      sends_(&memory),
+      receives_(&memory) {
   begin_step();
 }
 
@@ -160,7 +164,7 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
 std::vector<int> Execution::awaited() const {
   std::vector<int> peers;
   if (held()) return peers;
-  for (const auto* flows : {&receives_, &sends_}) {
+  for (const auto* const flows : {&receives_, &sends_}) {
     for (const Flow& flow : *flows) {
       if (flow.link == nullptr || flow.complete() || flow.allowed() == flow.moved) continue;
       peers.push_back(streams_.number_of(flow.link->peer));

@@ -6,7 +6,8 @@
 #include "executor/flow.h"
 #include "transport/wait_set.h"
 
-#include <deque>
+#include <list>
+#include <memory_resource>
 #include <vector>
 
 namespace hccl::executor {
@@ -27,9 +28,10 @@ class Streams {
 
 class Execution {
  public:
-  // All outlive it. `rank`: this one, as the schedule numbers them.
+  // All outlive it. `rank`: this one, as the schedule numbers them. `memory`: for what it notes.
   Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
-            const Operands& operands, const CallHeader& header, int rank, Streams& streams);
+            const Operands& operands, const CallHeader& header, int rank, Streams& streams,
+            std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
@@ -67,8 +69,8 @@ class Execution {
   Streams& streams_;
   const Execution* earlier_ = nullptr;
   std::size_t step_ = 0;
-  std::deque<Link> links_;  // where they are they stay
-  std::vector<Flow> sends_, receives_;
+  std::pmr::list<Link> links_;  // where they are they stay
+  std::pmr::vector<Flow> sends_, receives_;
 };
 
 }  // namespace hccl::executor
