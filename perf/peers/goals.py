@@ -65,7 +65,7 @@ def nodes_goals(size):
 
 
 def nodes_latency_goals(size):
-    """The floor: half a raw ping-pong."""
+    """The floor: a raw ping-pong, there and back."""
     return [("floor", 1.5, 1.2)] if size == 8 else []
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -65,11 +66,11 @@ def parse_arguments():
     return options
 
 
-class HalfPingPong(Side):
-    """The time of one message of a raw ping-pong: what a lone exchange of both ranks cannot go below."""
+class PingPong(Side):
+    """A message there and one back."""
 
     def run(self, collective, size, iterations, warmup, latency=True, in_place=False):
-        return super().run(collective, size, iterations, warmup, latency, in_place) / 2
+        return super().run(collective, size, iterations, warmup, latency, in_place)
 
 
 class AcrossNodes(Field):
@@ -87,7 +88,7 @@ class AcrossNodes(Field):
         self.start_ours("--nodes", str(self.ranks))
         raw = self.start("raw socket", [f"{self.binaries}/raw_socket"])
         self.floors = [Side(raw, label, number, "sendrecv") for number, label in enumerate(RAW_VARIANTS)]
-        self.ping_pongs = [HalfPingPong(raw, RAW_VARIANTS[number], number, "sendrecv") for number in (0, 3, 6)]
+        self.ping_pongs = [PingPong(raw, RAW_VARIANTS[number], number, "sendrecv") for number in (0, 3, 6)]
         if self.is_there("Open MPI", "mpi_collectives", "libopenmpi-dev", "mpirun"):
             self.default = Side(self.start_mpi("Open MPI, default", TCP), "default")
             forced = self.start_mpi("Open MPI, forced", FORCED)
@@ -197,6 +198,17 @@ def show_yardstick(runs):
     return "\n".join(lines)
 
 
+def show_exchange(sections):
+    """What one message, and an exchange of two at once, take: a call of 8 B is such an exchange."""
+    cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
+    if not {"nodes", "nodes latency"} <= cells.keys():
+        return ""
+    ours, ping_pong = (statistics.median(samples) for samples in (cells["nodes latency"].ours, cells["nodes latency"].floor[1]))
+    exchange = statistics.median(cells["nodes"].floor[1])
+    return (f"8 B, call and synchronise each: {2 * ours / ping_pong:.2f} of half a raw ping-pong, of which a raw exchange takes "
+            f"{2 * exchange / ping_pong:.2f}; {ours / exchange:.2f} of that exchange.")
+
+
 def show_sides(facts, field, command, seconds, runs):
     titles = [driver.title for driver in field.drivers if driver.name in ("Open MPI, default", "Gloo")]
     return "\n".join([
@@ -229,6 +241,7 @@ def main():
     command = " ".join([f"./dev bench --nodes {options.nodes}", *options.shown])
     summary, reached = show_summary(sections, facts["cores"])
     parts = [show_sides(facts, field, command, time.monotonic() - start, runs), summary]
+    parts += filter(None, [show_exchange(sections)])
     parts += [show_section(section, cells) for section, cells in sections]
     print("\n\n".join(parts))
     if options.json:

@@ -155,8 +155,8 @@ const device::Placement& Engine::Exchange::locate(Item& item) const {
 void Engine::Exchange::offer(Item& item) {
   const PointToPoint& call = *item.call;
   Message& message = *item.message;
-  // The last one here may have been another stream's: the order came by way of the peer, whom a race
-  // detector does not see.
+  // The last one here may have been another stream's: the order came by way of the peer, whom a
+  // race detector does not see.
   static_cast<void>(message.offered.load(std::memory_order_acquire));
   message.type = call.type;
   message.count = call.count;

@@ -191,7 +191,13 @@ class NodesReport(unittest.TestCase):
         missed = self.cell(8, [16000], [1], [1], [10000])
         lines, reached = report.show_summary([("nodes latency", [missed])], 2)
         self.assertFalse(reached)
-        self.assertIn("1.60 of half a raw ping-pong, must reach 1.5", lines)
+        self.assertIn("1.60 of raw ping-pong, must reach 1.5", lines)
+
+    def test_a_call_of_8_bytes_is_held_against_one_message_too(self):
+        queued, alone = self.cell(8, [6000], [1], [1], [5000]), self.cell(8, [6400], [1], [1], [8000])
+        line = nodes.show_exchange([("nodes", [queued]), ("nodes latency", [alone])])
+        self.assertIn("1.60 of half a raw ping-pong, of which a raw exchange takes 1.25; 1.28 of that exchange", line)
+        self.assertEqual(nodes.show_exchange([("nodes", [queued])]), "")
 
     def test_a_side_that_is_missing_is_said_and_the_other_is_the_best(self):
         made = cell("all_reduce", 2, 16 << 20, [8], [10], [8])
@@ -259,10 +265,10 @@ class NodesRace(unittest.TestCase):
         self.assertEqual({words["collective"] for _, words in self.raw.asked}, {"sendrecv"})
         self.assertEqual({words["collective"] for _, words in self.gloo.asked}, {"all_reduce"})
 
-    def test_a_message_is_half_a_ping_pong(self):
+    def test_a_ping_pong_is_there_and_back(self):
         ping_pong = MadeUpDriver(1e6)
-        made = self.race(8, latency=True, floors=[nodes.HalfPingPong(ping_pong, "buffers", 3, "sendrecv")])
-        self.assertEqual(made.floors, {"buffers": [0.5e6]})
+        made = self.race(8, latency=True, floors=[nodes.PingPong(ping_pong, "buffers", 3, "sendrecv")])
+        self.assertEqual(made.floors, {"buffers": [1e6]})
         modes = {words["mode"] for verb, words in ping_pong.asked if verb == "run"}
         self.assertEqual(modes, {"latency"})
 
