@@ -17,7 +17,7 @@ std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_
   if (!view_.populated(at, most)) {
     most = std::min(most, kPiece);
     // Where data and holes meet, what is a hole becomes a page of zeros.
-    if (view_.content(at, most) == device::Content::hole) return {kZeros, most};
+    if (view_.is_hole(at, most)) return {kZeros, most};
     view_.populate(at, most, false);
   }
   return {view_.at(at), most};

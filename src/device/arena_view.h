@@ -62,8 +62,13 @@ class ArenaView {
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
-  // What the file holds in the range (asks the kernel; allocates nothing).
+  // What the file holds in the range. Asks the kernel, which looks at every page of the data that
+  // begins there, however much of it lies in the range: not for a range that is taken piece by
+  // piece. Allocates nothing.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
+
+  // Whether it holds nothing there: one look.
+  [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Forgets what is populated in the range.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;

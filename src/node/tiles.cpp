@@ -97,8 +97,7 @@ const std::byte* Engine::readable(int rank, std::uint64_t at, std::uint64_t byte
                                   device::Content content, bool mapped) {
   device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
   if (content == device::Content::hole) return kZeros;
-  if (content == device::Content::mixed && memory.content(at, bytes) == device::Content::hole)
-    return kZeros;
+  if (content == device::Content::mixed && memory.is_hole(at, bytes)) return kZeros;
   if (!mapped) memory.populate(at, bytes, false);
   return memory.at(at);
 }

@@ -139,6 +139,10 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
   EXPECT_EQ(view.content(0, 8192), Content::hole);
   EXPECT_EQ(view.content(0, 16384), Content::mixed);
   EXPECT_EQ(view.content(8192, 4096), Content::data);
+  EXPECT_TRUE(view.is_hole(0, 8192));
+  EXPECT_FALSE(view.is_hole(0, 8193));
+  EXPECT_FALSE(view.is_hole(12288, 1 << 20));
+  EXPECT_TRUE(view.is_hole(20480, 1 << 20));
   view.forget(8192, 4096);
   EXPECT_FALSE(view.populated(8192, 1));
 }
