@@ -61,6 +61,7 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   for (const auto& lane : lanes_) {
     if (lane->stream_id == stream.id()) return *lane;
   }
+  if (engine_ && !engine_->cores().exclusive) stream.keep_long_queue();
   auto lane = std::make_unique<StreamLane>();
   lane->stream = stream.weak_from_this();
   lane->stream_id = stream.id();
@@ -143,13 +144,13 @@ void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
   enqueue_on(shared_from_this(), lane_of(stream), stream, std::move(calls), std::move(copies));
 }
 
-void Communicator::number_and_enqueue(std::shared_ptr<Communicator> communicator,
+void Communicator::number_and_enqueue(const std::shared_ptr<Communicator>& communicator,
                                       device::Stream& stream, MessageList&& calls,
                                       std::vector<SelfCopy>&& copies) {
   const std::lock_guard lock(communicator->lanes_lock_);
   StreamLane& lane = communicator->lane_of(stream);
   communicator->number_on(lane, calls.all());
-  enqueue_on(std::move(communicator), lane, stream, std::move(calls), std::move(copies));
+  enqueue_on(communicator, lane, stream, std::move(calls), std::move(copies));
 }
 
 void Communicator::enqueue_on(std::shared_ptr<Communicator> communicator, StreamLane& lane,

@@ -54,9 +54,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, std::span<node::PointToPoint> calls);
-  // Both at once; the work keeps the communicator alive.
-  static void number_and_enqueue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
-                                 MessageList&& calls, std::vector<SelfCopy>&& copies);
+  // Both at once. The caller keeps the communicator alive meanwhile; the work does until it has
+  // run, which may be sooner.
+  static void number_and_enqueue(const std::shared_ptr<Communicator>& communicator,
+                                 device::Stream& stream, MessageList&& calls,
+                                 std::vector<SelfCopy>&& copies);
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;

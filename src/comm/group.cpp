@@ -158,21 +158,19 @@ void put_in_common_order(std::pmr::list<MessagePart>& messages) {
 }
 
 // Messages of one communicator on one stream.
-void queue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
+void queue(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
            MessageList&& calls) {
   stream.make_room();
   communicator->check_usable(stream);
   std::vector<SelfCopy> copies = pair_self_messages(calls, communicator->rank());
-  Communicator::number_and_enqueue(std::move(communicator), stream, std::move(calls),
-                                   std::move(copies));
+  Communicator::number_and_enqueue(communicator, stream, std::move(calls), std::move(copies));
 }
 
 // The collectives in the order of the calls, then for each stream all messages of a communicator
 // together. Throws the first error, having queued the rest.
 void queue(CollectedCalls& collected) {
   if (MessagePart* const part = collected.only_messages())
-    return queue(std::move(part->communicator), *collected.streams().front().stream,
-                 std::move(part->calls));
+    return queue(part->communicator, *collected.streams().front().stream, std::move(part->calls));
   std::exception_ptr first_error;
   for (StreamCalls& calls : collected.streams()) calls.stream->make_room();
   number_messages(collected, first_error);
@@ -258,9 +256,10 @@ void Group::submit(const CallHandles& handles, const std::shared_ptr<Communicato
   prepare(*communicator, *stream, call);
   communicator->check_usable(*stream);
   OpenGroup& group = *open_group;
+  group.part = nullptr;  // until all three are known
   group.on = &group.calls.of(stream);
-  group.part = &group.on->part_of(communicator);
   group.handles = handles;
+  group.part = &group.on->part_of(communicator);
   group.calls.keep(*group.on, *group.part, call);
 }
 

@@ -182,7 +182,7 @@ Content ArenaView::content(std::uint64_t offset, std::uint64_t bytes) const {
 
 bool ArenaView::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
   const off_t data = lseek(file_.get(), static_cast<off_t>(offset), SEEK_DATA);
-  return data < 0 || data >= static_cast<off_t>(offset + bytes);
+  return data < 0 ? errno == ENXIO : data >= static_cast<off_t>(offset + bytes);
 }
 
 void ArenaView::forget(std::uint64_t offset, std::uint64_t bytes) noexcept {

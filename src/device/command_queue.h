@@ -143,12 +143,11 @@ class Upcoming {
  private:
   // Nothing can while the program waits for this stream and no other has work. Looks once.
   [[nodiscard]] bool may_begin() noexcept;
-  static constexpr std::uint64_t kAll = ~0ULL;
 
   const CommandQueue& queue_;
   const Stream& stream_;
   const bool in_passing_;
-  std::optional<std::uint64_t> limit_;  // commands from there on must not
+  std::optional<bool> may_begin_;
   const CommandQueue::Segment* segment_;
   std::uint64_t position_;
 };

@@ -34,7 +34,7 @@ void Device::destroy_stream(const std::shared_ptr<Stream>& stream) {
 }
 
 bool Device::others_idle(const Stream& stream) const {
-  if (has_one_stream()) return true;
+  if (stream_count_.load(std::memory_order_acquire) <= 1) return true;
   const std::lock_guard lock(mutex_);
   return std::ranges::all_of(
       streams_, [&](const auto& other) { return other.get() == &stream || other->idle(); });

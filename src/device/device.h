@@ -27,9 +27,6 @@ class Device {
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
   // Whether no stream but this has work that is not complete.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
-  [[nodiscard]] bool has_one_stream() const {
-    return stream_count_.load(std::memory_order_acquire) <= 1;
-  }
   // Waits for all streams.
   [[nodiscard]] Outcome synchronize();
 

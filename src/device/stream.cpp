@@ -44,15 +44,8 @@ Patience Upcoming::patience() const noexcept {
 bool Upcoming::attended() const noexcept { return stream_.attended(); }
 
 bool Upcoming::may_begin() noexcept {
-  if (limit_) return position_ < *limit_;
-  limit_ = 0;
-  if (attended()) {
-    if (stream_.device().others_idle(stream_)) limit_ = kAll;
-  } else if (const std::uint64_t until = stream_.room_until(); until != 0) {
-    // A queue that stands still is left, and then nothing can be written through another stream.
-    if (stream_.device().has_one_stream()) limit_ = until;
-  }
-  return position_ < *limit_;
+  if (!may_begin_) may_begin_ = attended() && stream_.device().others_idle(stream_);
+  return *may_begin_;
 }
 
 void Stream::disown() {
@@ -130,28 +123,33 @@ void Stream::wait_for(const Capture& capture) {
 }
 
 // As a thread that synchronises does: what was queued here is at hand, and another thread would
-// take it, and the core, away. But this one may be needed to queue what its peers wait for.
+// take it, and the core, away. But this one may be needed to queue what its peers wait for. Where
+// nothing can be run so, the queue is left to the worker for some time.
 void Stream::run_in_passing(std::uint64_t ticket) {
+  constexpr std::uint32_t kVain = 15;
+  if (vain_.load(std::memory_order_relaxed) != 0) {
+    vain_.fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+  const std::uint64_t before = progress_->completed();
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   Waiter waiter(WaitLadder::yielding());
   bool owner = try_own();
   while (!owner && !progress_->reached(ticket) && waiter.poll_again()) owner = try_own();
-  if (owner)
+  if (owner) {
     runs_in_passing_.store(run_owned(ticket, Manner::in_passing) || has_room(),
                            std::memory_order_relaxed);
-  waiters_.fetch_sub(1, std::memory_order_seq_cst);
-  if (owner) {
-    disown();
-  } else {
-    pass_on();
   }
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!owner) return pass_on();
+  if (progress_->completed() == before) vain_.store(kVain, std::memory_order_relaxed);
+  disown();
 }
 
 // Coming back only when half of the queue has run keeps the enqueuer out of the way of the work.
 void Stream::wait_for_room() {
   constexpr auto kPatience = std::chrono::milliseconds(20);
-  const std::uint64_t half = queue_.pushed() - kFullQueue / 2;
-  room_until_.store(half, std::memory_order_relaxed);
+  const std::uint64_t half = queue_.pushed() - least_full() / 2;
   run_in_passing(half);
   std::uint64_t completed = progress_->completed();
   for (bool moves = true; moves && !has_room() && completed < half;) {
@@ -160,10 +158,9 @@ void Stream::wait_for_room() {
     moves = progress_->completed() != completed;
     completed = progress_->completed();
   }
-  room_until_.store(0, std::memory_order_relaxed);
   // Somebody may queue for many devices and synchronise only then, so a queue that stands still
   // must grow.
-  full_.store(!has_room() && completed < half ? 2 * queued() : kFullQueue,
+  full_.store(!has_room() && completed < half ? 2 * queued() : least_full(),
               std::memory_order_relaxed);
 }
 

@@ -59,10 +59,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool attended() const noexcept {
     return attended_.load(std::memory_order_relaxed) != 0;
   }
-  // Up to which ticket a thread of the program waits for room, and calls nothing until then; 0:
-  // none does.
-  [[nodiscard]] std::uint64_t room_until() const noexcept {
-    return room_until_.load(std::memory_order_relaxed);
+  // For ranks that share cores: they gain more by beginning calls ahead of their turn, which they
+  // may while the program waits for all it has queued, than by a queue that stays in the cache.
+  void keep_long_queue() noexcept {
+    long_queue_.store(true, std::memory_order_relaxed);
+    full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
   // Blocks for everything queued so far; a failure is reported once.
@@ -86,13 +87,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
   // Enough for a thread that has run it in passing to go on queueing.
-  [[nodiscard]] bool has_room() const noexcept { return queued() < kFullQueue / 4 * 3; }
+  [[nodiscard]] bool has_room() const noexcept { return queued() < least_full() / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
 
  private:
   friend class StreamWorker;
   // Commands; few enough to stay in a core's cache until they run.
   static constexpr std::uint64_t kFullQueue = 2048;
+  static constexpr std::uint64_t kLongQueue = 65536;
+  [[nodiscard]] std::uint64_t least_full() const noexcept {
+    return long_queue_.load(std::memory_order_relaxed) ? kLongQueue : kFullQueue;
+  }
 
   [[nodiscard]] std::uint64_t queued() const noexcept {
     return queue_.pushed() - progress_->completed();
@@ -125,8 +130,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   alignas(64) std::atomic<bool> owned_{false};
   std::atomic<std::uint32_t> waiters_{0};   // threads that want to own the queue
   std::atomic<std::uint32_t> attended_{0};  // threads of the program that wait
-  std::atomic<std::uint64_t> room_until_{0};
   std::atomic<std::uint64_t> full_{kFullQueue};
+  std::atomic<bool> long_queue_{false};
+  std::atomic<std::uint32_t> vain_{0};        // how often not to try that again
   std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
   std::mutex actions_mutex_;
   std::vector<std::function<void()>> at_destruction_;

@@ -53,7 +53,12 @@ bool Engine::run_slice(Operation& op) {
     const auto can_begin = [&] {
       return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
     };
-    if (!wait_or_leave(op, can_begin)) return false;
+    // What is left begins anew, so a later slice is waited for.
+    if (op.slice_number != 0) {
+      wait(op, can_begin);
+    } else if (!wait_or_leave(op, can_begin)) {
+      return false;
+    }
   }
   if (everybody.arrived()) {
     if (op.slice_number == 0) agree_on_slices(op);

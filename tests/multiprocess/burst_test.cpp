@@ -186,6 +186,43 @@ RankFunction one_burst(unsigned long long seed) {
   };
 }
 
+// Host memory of one rank makes all ranks take slices; a call is left before its first or not at
+// all.
+void slices_past_a_full_queue(World& world) {
+  constexpr std::size_t kLong = 1'000'000;
+  constexpr int kShortCalls = 2'500;
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  std::vector<float> host(2 * kLong);
+  for (std::size_t at = 0; at < kLong; ++at)
+    host[at] = static_cast<float>(at % 1'000'003) + static_cast<float>(group.rank);
+  const DeviceMemory device(session.device(), host.size() * sizeof(float));
+  std::vector<std::byte> bytes(host.size() * sizeof(float));
+  std::memcpy(bytes.data(), host.data(), bytes.size());
+  upload(stream, bytes, device.address());
+  succeed(synStreamSynchronize(stream));
+  const bool on_device = group.rank == 0;
+  float* const send =
+      on_device ? static_cast<float*>(device_pointer(device.address())) : host.data();
+  float* const recv = send + kLong;
+  for (int round = 0; round < scaled(8); ++round) {
+    for (int call = 0; call < kShortCalls; ++call) succeed(hcclBarrier(group.handle, stream));
+    succeed(hcclAllReduce(send, recv, kLong, hcclFloat32, hcclSum, group.handle, stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  if (on_device) {
+    download(stream, device.address(), bytes);
+    succeed(synStreamSynchronize(stream));
+    std::memcpy(host.data(), bytes.data(), bytes.size());
+  }
+  for (std::size_t at = 0; at < kLong; ++at) {
+    const float expected = 2 * static_cast<float>(at % 1'000'003) + 1;
+    require(host[kLong + at] == expected, "each slice is reduced in its place");
+  }
+  session.finish();
+}
+
 // Each rank fills the queues in another order, and none can empty before another is filled.
 RankFunction bursts_in_any_order(unsigned long long seed) {
   return [=](World& world) {
@@ -211,6 +248,11 @@ TEST_P(Bursts, PastAFullQueueGiveTheSame) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks(GetParam(), one_burst(seed))), "") << "seed " << seed;
+}
+
+TEST(Bursts, PastAFullQueueTakeSlicesWhole) {
+  for (int repeat = 0; repeat < 3; ++repeat)
+    EXPECT_EQ(failures(run_ranks(2, slices_past_a_full_queue)), "");
 }
 
 TEST(Bursts, MayFillQueuesInAnyOrder) {

@@ -210,9 +210,13 @@ TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;
 }
 
+void barriers(const Group& group, synStreamHandle stream, int count) {
+  for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
+}
+
 // What stands behind a receive reads its buffer after the receive, though it could begin earlier:
 // the buffer is written meanwhile, through another stream.
-void gated_send(World& world) {
+void gated_send(World& world, int calls_behind) {
   constexpr std::size_t kBytes = 64;
   Session session(world);
   const Group group = session.join_all();
@@ -231,6 +235,7 @@ void gated_send(World& world) {
     if (group.rank == 0) {
       succeed(hcclRecv(to_gate, kBytes, hcclInt8, 1, group.handle, streams[0]));
       succeed(hcclSend(to_data, kBytes, hcclInt8, 1, group.handle, streams[0]));
+      barriers(group, streams[0], calls_behind);
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
       const std::vector<std::byte> fresh(kBytes, value);
       upload(streams[1], fresh, data.address());
@@ -240,6 +245,7 @@ void gated_send(World& world) {
       world.board->barrier(round, 2);
       succeed(hcclSend(to_gate, kBytes, hcclInt8, 0, group.handle, streams[0]));
       succeed(hcclRecv(to_data, kBytes, hcclInt8, 0, group.handle, streams[0]));
+      barriers(group, streams[0], calls_behind);
       download(streams[0], data.address(), got);
     }
     succeed(synStreamSynchronize(streams[0]));
@@ -248,7 +254,13 @@ void gated_send(World& world) {
   session.finish();
 }
 
-TEST(PointToPoint, ReadsABufferInItsTurn) { EXPECT_EQ(failures(run_ranks(2, gated_send)), ""); }
+TEST(PointToPoint, ReadsABufferInItsTurn) {
+  EXPECT_EQ(failures(run_ranks(2, [](World& world) { gated_send(world, 0); })), "");
+}
+
+TEST(PointToPoint, ReadsABufferInItsTurnInAFullQueue) {
+  EXPECT_EQ(failures(run_ranks(2, [](World& world) { gated_send(world, 3'000); })), "");
+}
 
 }  // namespace
 }  // namespace hccl::test

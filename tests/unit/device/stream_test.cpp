@@ -279,11 +279,11 @@ TEST_F(Streams, AFullQueueIsRunByWhoFillsIt) {
   const auto alive = std::make_shared<int>();
   std::vector<int> seen;
   std::atomic<int> in_passing{0}, leaves{0};
-  constexpr int kCommands = 20'000;
+  constexpr int kCommands = 40'000;
   for (int number = 0; number < kCommands; ++number) {
-    if (number % 2'500 == 1'000) leaves = 2;
+    if (number % 20'000 == 10'000) leaves = 2;
     stream->enqueue(Passing{seen, in_passing, leaves, number, alive});
-    if (number % 3'000 == 2'999) stream->enqueue([] { return Outcome::success; });
+    if (number % 20'000 == 15'000) stream->enqueue([] { return Outcome::success; });
   }
   EXPECT_EQ(stream->synchronize(), Outcome::success);
   EXPECT_GT(in_passing, 0);
