@@ -52,7 +52,7 @@ class Devices : public testing::Test {
     for (const Member& member : members_) all.push_back(static_cast<int>(member.device));
     return all;
   }
-  void expect_refused(int count, const std::vector<int>& devices) {
+  static void expect_refused(int count, const std::vector<int>& devices) {
     std::array<hcclComm_t, kDevices> comms{};
     EXPECT_EQ(hcclCommInitAll(comms.data(), count, devices.data()), hcclInvalidArgument);
     EXPECT_NE(hcclGetLastErrorMessage(), nullptr);
