@@ -80,30 +80,28 @@ class HandleTable {
   }
 
   [[nodiscard]] Pin pin(std::uint64_t handle) noexcept {
-    Slot* slot = find(index_of(handle));
-    if (slot == nullptr || (handle & 15) != kind_) return {};
+    Slot* slot = find(handle);
+    if (slot == nullptr) return {};
     const std::uint64_t state = slot->state.fetch_add(1, std::memory_order_acquire);
     Pin pinned(slot);
-    if ((state & kAlive) == 0 || state >> 32 != handle >> 32) return {};
+    if (!is_alive(state, handle)) return {};
     return pinned;
   }
 
   // Whether pin() would find it; for who holds the object anyway.
   [[nodiscard]] bool alive(std::uint64_t handle) noexcept {
-    const Slot* slot = find(index_of(handle));
-    if (slot == nullptr || (handle & 15) != kind_) return false;
-    const std::uint64_t state = slot->state.load(std::memory_order_acquire);
-    return (state & kAlive) != 0 && state >> 32 == handle >> 32;
+    const Slot* slot = find(handle);
+    return slot != nullptr && is_alive(slot->state.load(std::memory_order_acquire), handle);
   }
 
   // Takes the object out: later lookups fail. Waits for calls that have it pinned. Null if the
   // handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
-    Slot* slot = find(index_of(handle));
-    if (slot == nullptr || (handle & 15) != kind_) return nullptr;
+    Slot* slot = find(handle);
+    if (slot == nullptr) return nullptr;
     std::uint64_t state = slot->state.load(std::memory_order_acquire);
     do {
-      if ((state & kAlive) == 0 || state >> 32 != handle >> 32) return nullptr;
+      if (!is_alive(state, handle)) return nullptr;
     } while (!slot->state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acq_rel));
     while ((slot->state.load(std::memory_order_acquire) & (kAlive - 1)) != 0) sched_yield();
     const std::lock_guard lock(mutex_);
@@ -131,12 +129,17 @@ class HandleTable {
   static std::size_t index_of(std::uint64_t handle) noexcept {
     return ((handle & 0xffffffffu) >> 4) - 1;  // wraps to a huge index for a null handle
   }
+  static bool is_alive(std::uint64_t state, std::uint64_t handle) noexcept {
+    return (state & kAlive) != 0 && state >> 32 == handle >> 32;
+  }
   // Of an index that was handed out.
   Slot& existing(std::size_t index) noexcept {
     return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
   }
-  Slot* find(std::size_t index) noexcept {
-    if (index >= kChunk * kChunks) return nullptr;
+  // Where the handle's object would be.
+  Slot* find(std::uint64_t handle) noexcept {
+    const std::size_t index = index_of(handle);
+    if (index >= kChunk * kChunks || (handle & 15) != kind_) return nullptr;
     Chunk* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
     return chunk == nullptr ? nullptr : &(*chunk)[index % kChunk];
   }

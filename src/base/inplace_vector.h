@@ -26,7 +26,6 @@ class InplaceVector {
   ~InplaceVector() = default;
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] bool empty() const { return size_ == 0; }
   // To fewer.
   void shrink(std::size_t size) { size_ = size; }
   [[nodiscard]] bool has_room_for(std::size_t count) const { return count <= kMost - size_; }

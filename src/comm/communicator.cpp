@@ -141,32 +141,29 @@ void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
                            std::vector<SelfCopy>&& copies) {
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
-  enqueue_on(shared_from_this(), lane_of(stream), stream, std::move(calls), std::move(copies));
+  enqueue_on(lane_of(stream), stream, std::move(calls), std::move(copies));
 }
 
-void Communicator::number_and_enqueue(const std::shared_ptr<Communicator>& communicator,
-                                      device::Stream& stream, MessageList&& calls,
+void Communicator::number_and_enqueue(device::Stream& stream, MessageList&& calls,
                                       std::vector<SelfCopy>&& copies) {
-  const std::lock_guard lock(communicator->lanes_lock_);
-  StreamLane& lane = communicator->lane_of(stream);
-  communicator->number_on(lane, calls.all());
-  enqueue_on(communicator, lane, stream, std::move(calls), std::move(copies));
+  const std::lock_guard lock(lanes_lock_);
+  StreamLane& lane = lane_of(stream);
+  number_on(lane, calls.all());
+  enqueue_on(lane, stream, std::move(calls), std::move(copies));
 }
 
-void Communicator::enqueue_on(std::shared_ptr<Communicator> communicator, StreamLane& lane,
-                              device::Stream& stream, MessageList&& calls,
+void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                               std::vector<SelfCopy>&& copies) {
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : communicator->next_ordinal_,
-                                lane.lane.get()};
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      (!communicator->fabric_ &&
+      (!fabric_ &&
        std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
-  const Stage* const stage = communicator->stage_of(lane, staged);
+  const Stage* const stage = stage_of(lane, staged);
   lane.last_ticket = stream.enqueue_at_once(PointToPointTask(
-      std::move(communicator), stream.id(), place, std::move(calls), std::move(copies), stage));
+      shared_from_this(), stream.id(), place, std::move(calls), std::move(copies), stage));
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

@@ -54,11 +54,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, std::span<node::PointToPoint> calls);
-  // Both at once. The caller keeps the communicator alive meanwhile; the work does until it has
-  // run, which may be sooner.
-  static void number_and_enqueue(const std::shared_ptr<Communicator>& communicator,
-                                 device::Stream& stream, MessageList&& calls,
-                                 std::vector<SelfCopy>&& copies);
+  // Both at once.
+  void number_and_enqueue(device::Stream& stream, MessageList&& calls,
+                          std::vector<SelfCopy>&& copies);
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
@@ -132,9 +130,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
   void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);
-  static void enqueue_on(std::shared_ptr<Communicator> communicator, StreamLane& lane,
-                         device::Stream& stream, MessageList&& calls,
-                         std::vector<SelfCopy>&& copies);
+  void enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
+                  std::vector<SelfCopy>&& copies);
   [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
   void forget_stream(std::uint64_t stream_id);
 

@@ -158,19 +158,18 @@ void put_in_common_order(std::pmr::list<MessagePart>& messages) {
 }
 
 // Messages of one communicator on one stream.
-void queue(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
-           MessageList&& calls) {
+void queue(Communicator& communicator, device::Stream& stream, MessageList&& calls) {
   stream.make_room();
-  communicator->check_usable(stream);
-  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator->rank());
-  Communicator::number_and_enqueue(communicator, stream, std::move(calls), std::move(copies));
+  communicator.check_usable(stream);
+  std::vector<SelfCopy> copies = pair_self_messages(calls, communicator.rank());
+  communicator.number_and_enqueue(stream, std::move(calls), std::move(copies));
 }
 
 // The collectives in the order of the calls, then for each stream all messages of a communicator
 // together. Throws the first error, having queued the rest.
 void queue(CollectedCalls& collected) {
   if (MessagePart* const part = collected.only_messages())
-    return queue(part->communicator, *collected.streams().front().stream, std::move(part->calls));
+    return queue(*part->communicator, *collected.streams().front().stream, std::move(part->calls));
   std::exception_ptr first_error;
   for (StreamCalls& calls : collected.streams()) calls.stream->make_room();
   number_messages(collected, first_error);
@@ -199,6 +198,13 @@ void prepare(Communicator& communicator, device::Stream& stream, const node::Poi
   if (uses_host_memory(call)) communicator.prepare_stage(stream, call.peer == communicator.rank());
 }
 
+// Before it is kept.
+template <class Call>
+void admit(Communicator& communicator, device::Stream& stream, const Call& call) {
+  prepare(communicator, stream, call);
+  communicator.check_usable(stream);
+}
+
 }  // namespace
 
 void Group::start() {
@@ -225,15 +231,13 @@ Communicator* Group::known(const CallHandles& handles) {
 
 void Group::keep(const node::CollectiveCall& call) {
   OpenGroup& group = *open_group;
-  prepare(*group.part->communicator, *group.on->stream, call);
-  group.part->communicator->check_usable(*group.on->stream);
+  admit(*group.part->communicator, *group.on->stream, call);
   group.calls.keep(group.part->communicator, *group.on, call);
 }
 
 void Group::keep(const node::PointToPoint& call) {
   OpenGroup& group = *open_group;
-  prepare(*group.part->communicator, *group.on->stream, call);
-  group.part->communicator->check_usable(*group.on->stream);
+  admit(*group.part->communicator, *group.on->stream, call);
   group.calls.keep(*group.on, *group.part, call);
 }
 
@@ -242,8 +246,7 @@ void Group::submit(const CallHandles& /*handles*/,
                    const std::shared_ptr<device::Stream>& stream,
                    const node::CollectiveCall& call) {
   if (open_group == nullptr) return communicator->enqueue(*stream, call);
-  prepare(*communicator, *stream, call);
-  communicator->check_usable(*stream);
+  admit(*communicator, *stream, call);
   open_group->calls.keep(communicator, open_group->calls.of(stream), call);
 }
 
@@ -251,10 +254,9 @@ void Group::submit(const CallHandles& handles, const std::shared_ptr<Communicato
                    const std::shared_ptr<device::Stream>& stream, const node::PointToPoint& call) {
   if (open_group == nullptr) {
     prepare(*communicator, *stream, call);
-    return queue(communicator, *stream, MessageList(call));
+    return queue(*communicator, *stream, MessageList(call));
   }
-  prepare(*communicator, *stream, call);
-  communicator->check_usable(*stream);
+  admit(*communicator, *stream, call);
   OpenGroup& group = *open_group;
   group.part = nullptr;  // until all three are known
   group.on = &group.calls.of(stream);

@@ -62,7 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // For ranks that share cores: they gain more by beginning calls ahead of their turn, which they
   // may while the program waits for all it has queued, than by a queue that stays in the cache.
   void keep_long_queue() noexcept {
-    long_queue_.store(true, std::memory_order_relaxed);
+    least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
@@ -96,7 +96,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   static constexpr std::uint64_t kFullQueue = 2048;
   static constexpr std::uint64_t kLongQueue = 65536;
   [[nodiscard]] std::uint64_t least_full() const noexcept {
-    return long_queue_.load(std::memory_order_relaxed) ? kLongQueue : kFullQueue;
+    return least_full_.load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] std::uint64_t queued() const noexcept {
@@ -131,8 +131,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint32_t> waiters_{0};   // threads that want to own the queue
   std::atomic<std::uint32_t> attended_{0};  // threads of the program that wait
   std::atomic<std::uint64_t> full_{kFullQueue};
-  std::atomic<bool> long_queue_{false};
-  std::atomic<std::uint32_t> vain_{0};        // how often not to try that again
+  std::atomic<std::uint64_t> least_full_{kFullQueue};  // it has grown if full_ is more
+  std::atomic<std::uint32_t> vain_{0};                 // how often not to try that again
   std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
   std::mutex actions_mutex_;
   std::vector<std::function<void()>> at_destruction_;

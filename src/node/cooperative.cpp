@@ -54,11 +54,8 @@ bool Engine::run_slice(Operation& op) {
       return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
     };
     // What is left begins anew, so a later slice is waited for.
-    if (op.slice_number != 0) {
-      wait(op, can_begin);
-    } else if (!wait_or_leave(op, can_begin)) {
-      return false;
-    }
+    const Patience patience = op.slice_number == 0 ? op.patience() : Patience::endless;
+    if (!wait(op, can_begin, patience)) return false;
   }
   if (everybody.arrived()) {
     if (op.slice_number == 0) agree_on_slices(op);

@@ -33,7 +33,8 @@ bool Engine::run_eager(Operation& op) {
   Everybody everybody(lane, size_);
   if (!everybody.arrived()) {
     bring_ahead(op);
-    if (!wait_or_leave(op, [&] { return everybody.arrived() || lane.failed(); })) return false;
+    const auto ended = [&] { return everybody.arrived() || lane.failed(); };
+    if (!wait(op, ended, op.patience())) return false;
     if (!everybody.arrived()) fault_.throw_error();
   }
   if (!descriptors_agree(op)) {

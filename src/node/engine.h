@@ -124,9 +124,7 @@ class Engine {
   void leave(const Operation& op);
 
   template <class Ready>
-  void wait(Operation& op, Ready ready);
-  template <class Ready>
-  bool wait_or_leave(Operation& op, Ready ready);
+  bool wait(Operation& op, Ready ready, Patience patience = Patience::endless);
   template <class Ready>
   void sleep(Operation& op, Ready ready);
   void check_patience(Operation& op);

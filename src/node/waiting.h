@@ -7,21 +7,14 @@
 
 namespace hccl::node {
 
+// Returns whether it is ready; if not, which endless patience never says, the operation is to be
+// left.
 template <class Ready>
-void Engine::wait(Operation& op, Ready ready) {
+bool Engine::wait(Operation& op, Ready ready, Patience patience) {
   Waiter waiter(ladder_);
   while (!ready()) {
-    if (!waiter.poll_again()) sleep(op, ready);
-  }
-}
-
-// Returns whether it is ready; if not, the operation is to be left.
-template <class Ready>
-bool Engine::wait_or_leave(Operation& op, Ready ready) {
-  Waiter waiter(ladder_);
-  while (!ready()) {
-    if (waiter.poll_again(op.patience())) continue;
-    if (op.patience() != Patience::endless) return false;
+    if (waiter.poll_again(patience)) continue;
+    if (patience != Patience::endless) return false;
     sleep(op, ready);
   }
   return true;
