@@ -216,7 +216,7 @@ void barriers(const Group& group, synStreamHandle stream, int count) {
 
 // What stands behind a receive reads its buffer after the receive, though it could begin earlier:
 // the buffer is written meanwhile, through another stream.
-void gated_send(World& world, int calls_behind) {
+void gated_send(World& world, int calls_around) {
   constexpr std::size_t kBytes = 64;
   Session session(world);
   const Group group = session.join_all();
@@ -232,10 +232,11 @@ void gated_send(World& world, int calls_behind) {
   succeed(synStreamSynchronize(streams[0]));
   for (int round = 2; round < 30; ++round) {
     const auto value = static_cast<std::byte>(round);
+    barriers(group, streams[0], calls_around);
     if (group.rank == 0) {
       succeed(hcclRecv(to_gate, kBytes, hcclInt8, 1, group.handle, streams[0]));
       succeed(hcclSend(to_data, kBytes, hcclInt8, 1, group.handle, streams[0]));
-      barriers(group, streams[0], calls_behind);
+      barriers(group, streams[0], calls_around);
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
       const std::vector<std::byte> fresh(kBytes, value);
       upload(streams[1], fresh, data.address());
@@ -245,7 +246,7 @@ void gated_send(World& world, int calls_behind) {
       world.board->barrier(round, 2);
       succeed(hcclSend(to_gate, kBytes, hcclInt8, 0, group.handle, streams[0]));
       succeed(hcclRecv(to_data, kBytes, hcclInt8, 0, group.handle, streams[0]));
-      barriers(group, streams[0], calls_behind);
+      barriers(group, streams[0], calls_around);
       download(streams[0], data.address(), got);
     }
     succeed(synStreamSynchronize(streams[0]));
