@@ -14,7 +14,7 @@ class NextOfLane final : public node::CallsAhead {
       : upcoming_(upcoming), lane_(lane) {}
 
   const node::CollectiveCall* next() override {
-    const auto* task = upcoming_.next<CollectiveTask>();
+    const auto* task = upcoming_.may_begin() ? upcoming_.next<CollectiveTask>() : nullptr;
     return task != nullptr && task->can_follow_on(lane_) ? &task->call() : nullptr;
   }
   bool attended() const override { return upcoming_.attended(); }

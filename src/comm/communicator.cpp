@@ -154,7 +154,9 @@ void Communicator::number_and_enqueue(device::Stream& stream, MessageList&& call
 
 void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                               std::vector<SelfCopy>&& copies) {
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get()};
+  if (!lane.window) lane.window = node::Engine::make_window();
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get(),
+                                lane.window.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
       (!fabric_ &&

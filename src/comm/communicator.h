@@ -109,6 +109,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   struct StreamLane {
+    std::shared_ptr<node::MessageWindow> window;  // from the first sends and receives on
     std::weak_ptr<device::Stream> stream;
     std::uint64_t stream_id = 0;
     std::uint64_t last_ticket = 0;

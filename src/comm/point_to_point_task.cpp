@@ -16,6 +16,7 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
       : upcoming_(upcoming), communicator_(communicator) {}
 
   bool attended() const override { return upcoming_.attended(); }
+  bool may_begin() override { return upcoming_.may_begin(); }
   Patience patience() const override { return upcoming_.patience(); }
   std::span<const PointToPoint> next() override {
     const auto* task = upcoming_.next<PointToPointTask>();
@@ -24,6 +25,7 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
       return {};
     return task->calls_.all();
   }
+  void skip(std::size_t groups) override { upcoming_.skip(groups); }
 
  private:
   device::Upcoming& upcoming_;

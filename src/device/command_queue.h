@@ -114,7 +114,7 @@ class CommandQueue {
 };
 
 // What a command can know of its stream while it runs: whether the program waits, and the commands
-// behind, first to last, which it may begin ahead of their turn.
+// behind, first to last, and whether they may begin ahead of their turn.
 class Upcoming {
  public:
   Upcoming(const CommandQueue& queue, const Stream& stream, bool in_passing) noexcept
@@ -131,19 +131,26 @@ class Upcoming {
   // it does what can be done without more patience, and if that is not all returns Outcome::left.
   [[nodiscard]] Patience patience() const noexcept;
 
-  // The next command's callable if it is a `Work`; null if it is another, or there is none (yet),
-  // or it must not begin: something else may touch the device's memory before its turn.
+  // Whether commands behind may begin whatever those before them wait for: nothing touches the
+  // device's memory before their turn, for the program waits for this stream and no other has work.
+  // Looks once.
+  [[nodiscard]] bool may_begin() noexcept;
+
+  // The next command's callable if it is a `Work`; null if it is another, or there is none (yet).
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
-    if (position_ >= queue_.pushed() || !may_begin()) return nullptr;
+    if (position_ >= queue_.pushed()) return nullptr;
     if (position_ % CommandQueue::kSegment == 0) segment_ = segment_->next;
     return segment_->commands[position_++ % CommandQueue::kSegment].target<Work>();
   }
+  // Leaves the next commands out, which next() has returned to an earlier one.
+  void skip(std::size_t commands) noexcept {
+    for (; commands != 0; --commands) {
+      if (position_++ % CommandQueue::kSegment == 0) segment_ = segment_->next;
+    }
+  }
 
  private:
-  // Nothing can while the program waits for this stream and no other has work. Looks once.
-  [[nodiscard]] bool may_begin() noexcept;
-
   const CommandQueue& queue_;
   const Stream& stream_;
   const bool in_passing_;

@@ -42,10 +42,14 @@ struct EngineOptions {
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
 
-// Where sends and receives stand in their stream: before the next collective of a lane.
+class MessageWindow;
+
+// Where sends and receives stand in their stream: before the next collective of a lane. The window
+// is for the sends and receives of this stream and communicator alone.
 struct StreamPlace {
   std::uint32_t ordinal = 0;   // of the lane that the stream has, or would get now
   const Lane* lane = nullptr;  // null if no collective has been queued on the stream
+  MessageWindow* window = nullptr;
 };
 
 class Engine {
@@ -75,6 +79,7 @@ class Engine {
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);
   }
+  [[nodiscard]] static std::shared_ptr<MessageWindow> make_window();
   [[nodiscard]] Fault& fault() { return fault_; }
   // Makes this rank's trouble everybody's, unless there is a fault already.
   void fail(hcclResult_t code, const char* why);
@@ -135,6 +140,9 @@ class Engine {
   // Who holds the operation up, and how.
   [[nodiscard]] std::string delay_text(const Operation& op) const;
 
+  [[nodiscard]] Mailbox& mailbox_to(int peer) const { return mailboxes_[rank_ * size_ + peer]; }
+  [[nodiscard]] Mailbox& mailbox_from(int peer) const { return mailboxes_[peer * size_ + rank_]; }
+
   [[nodiscard]] bool descriptors_agree(const Operation& op) const;
   [[nodiscard]] std::string mismatch_text(const Operation& op) const;
   // The slots of a stream's collective to come; null if nobody has begun it.
@@ -151,6 +159,7 @@ class Engine {
   const int size_;
   const CoreCount cores_;
   const WaitLadder ladder_;
+  Mailbox* const mailboxes_;                             // by source and destination
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
   const std::uint64_t cache_bytes_;
   const std::chrono::milliseconds operation_timeout_;

@@ -32,11 +32,12 @@ void Engine::number(PointToPoint& call, std::uint32_t lane) {
   const auto peer = static_cast<std::size_t>(call.peer);
   const bool sends = call.direction == Direction::send;
   call.number = sends ? next_send_[peer]++ : next_receive_[peer]++;
-  QueuedCalls& queued = sends ? control_.mailbox(rank_, call.peer).sends
-                              : control_.mailbox(call.peer, rank_).receives;
+  QueuedCalls& queued = sends ? mailbox_to(call.peer).sends : mailbox_from(call.peer).receives;
   queued.place(call.number).store(queued_on(call.number, lane), std::memory_order_relaxed);
   queued.count.store(call.number + 1, std::memory_order_release);
 }
+
+std::shared_ptr<MessageWindow> Engine::make_window() { return std::make_shared<MessageWindow>(); }
 
 bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                       GroupsAhead& ahead, device::DeviceAddress stage) {
@@ -47,60 +48,67 @@ bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> ca
 Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
                            std::span<const PointToPoint> calls, GroupsAhead& ahead,
                            device::DeviceAddress stage)
-    : engine_(engine), place_(place), ahead_(ahead), stage_(stage), left_(calls.size()) {
-  items_.reserve(calls.size());
-  for (const PointToPoint& call : calls) {
-    items_.push_back(item_of(call));
-    if (items_.back().stage == Stage::done) --left_;
+    : engine_(engine),
+      place_(place),
+      ahead_(ahead),
+      stage_(stage),
+      window_(*place.window),
+      left_(calls.size()) {
+  if (!window_.open(calls.size())) {
+    for (const PointToPoint& call : calls) window_.push_back(item_of(call));
+    return;
+  }
+  for (const Item& item : window_.current()) {
+    if (item.stage == Stage::done) --left_;
   }
 }
 
-// Where a call stands: it may have been begun ahead of its turn.
 Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const {
   const bool sends = call.direction == Direction::send;
-  Mailbox& mailbox = sends ? engine_.control_.mailbox(engine_.rank_, call.peer)
-                           : engine_.control_.mailbox(call.peer, engine_.rank_);
-  Message& message = mailbox.message(call.number);
-  // Both only grow, and this rank alone writes the one that is looked at.
-  const std::atomic<std::uint64_t>& own = sends ? message.offered : mailbox.last_taken(call.number);
-  const bool begun_ahead = own.load(std::memory_order_relaxed) > call.number;
-  Stage stage = Stage::begun;
-  if (begun_ahead) stage = sends ? Stage::offered : Stage::done;
-  return {&call, &mailbox, &message, stage};
+  Mailbox& mailbox = sends ? engine_.mailbox_to(call.peer) : engine_.mailbox_from(call.peer);
+  return {&call, &mailbox, &mailbox.message(call.number)};
 }
 
 Engine::Exchange::~Exchange() {
   if (waiting_) record(engine_.rank_).in_exchange.store(0, std::memory_order_relaxed);
+  if (failed_) window_.clear();
 }
 
 bool Engine::Exchange::run() {
   Waiter waiter(engine_.ladder_);
   for (;;) {
     bool moved = false;
-    for (Item& item : items_) {
+    for (Item& item : window_.current()) {
       while (item.stage != Stage::done && ready(item)) {
         advance(item);
         moved = true;
       }
     }
+    if (left_ != 0) tell_awaited(window_.current());
     // What lies behind is begun before the peers are rung: once for all.
     if (left_ != 0) moved = advance_ahead() || moved;
     ring_told();
-    if (left_ == 0) return true;
+    if (left_ == 0) break;
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     if (moved) {
       waiter = Waiter(engine_.ladder_);
     } else if (!waiter.poll_again(ahead_.patience())) {
-      if (can_be_left()) return false;
+      if (can_be_left()) {
+        failed_ = false;
+        return false;
+      }
       sleep();
     }
   }
+  window_.close();
+  failed_ = false;
+  return true;
 }
 
-// What has been begun can be told from the mailboxes, but not how much of a message has been moved.
+// A peer may depend on the stage of a message that has been moved in part.
 bool Engine::Exchange::can_be_left() const {
   return ahead_.patience() != Patience::endless &&
-         std::ranges::none_of(items_, [](const Item& item) {
+         std::ranges::none_of(window_.current(), [](const Item& item) {
            return item.stage == Stage::draining || item.moved != 0;
          });
 }
@@ -118,7 +126,7 @@ bool Engine::Exchange::ready(const Item& item) const {
     return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
   if (item.call->direction == Direction::receive)
     return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
-  const std::uint64_t taken = item.mailbox->last_taken(number).load(std::memory_order_seq_cst);
+  const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
   if (item.stage == Stage::offered)  // the next one here may be taken, too
     return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
@@ -230,7 +238,7 @@ void Engine::Exchange::finish(const Item& item) {
   const PointToPoint& call = *item.call;
   if (call.bytes() != 0 && device::is_device_address(call.address))
     engine_.arena_.bring_after(call.address, item.at, call.bytes());
-  item.mailbox->last_taken(call.number).store(call.number + 1, std::memory_order_release);
+  item.mailbox->receipt(call.number).taken.store(call.number + 1, std::memory_order_release);
   tell(call.peer);
 }
 
@@ -269,7 +277,7 @@ void Engine::Exchange::sleep() {
   constexpr std::chrono::milliseconds kLook{500};  // for ranks that do something else
   const auto limit = std::min<Deadline::Duration>(deadline_.remaining(kLook), kLook);
   record(engine_.rank_).mail.sleep(limit + std::chrono::milliseconds(1), [&] {
-    return engine_.fault_.raised() || std::ranges::any_of(items_, [&](const Item& item) {
+    return engine_.fault_.raised() || std::ranges::any_of(window_.current(), [&](const Item& item) {
              return item.stage != Stage::done && ready(item);
            });
   });

@@ -3,11 +3,9 @@
 #pragma once
 
 #include "base/deadline.h"
-#include "base/inplace_vector.h"
 #include "node/engine.h"
+#include "node/message_window.h"
 
-#include <array>
-#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,15 +24,8 @@ class Engine::Exchange {
   bool run();
 
  private:
-  enum class Stage { begun, offered, draining, done };
-  struct Item {
-    const PointToPoint* call;
-    Mailbox* mailbox;
-    Message* message;
-    Stage stage;
-    std::uint64_t moved = 0;  // bytes of a streamed message
-    device::Placement at{};   // of its device memory, from the message's first byte on
-  };
+  using Item = MessageItem;
+  using Stage = MessageItem::Stage;
   // Some bytes of a message in the sender's memory file.
   struct Piece {
     std::uint64_t position;
@@ -66,9 +57,13 @@ class Engine::Exchange {
   void fill(Item& item);
   void drain(Item& item);
 
-  void look_ahead();
+  [[nodiscard]] bool look_ahead();
   [[nodiscard]] bool collect(std::span<const PointToPoint> calls);
   [[nodiscard]] bool advance_ahead();
+  [[nodiscard]] bool offer_ahead();
+  [[nodiscard]] bool take_ahead();
+  [[nodiscard]] static bool is_sure(const Item& item);
+  void tell_awaited(std::span<const Item> items) const;
 
   void tell(int peer) { news_ |= std::uint64_t{1} << peer; }
   void ring_told();
@@ -88,13 +83,10 @@ class Engine::Exchange {
   GroupsAhead& ahead_;
   const device::DeviceAddress stage_;  // of this stream, for host memory; 0 if there is none
   const Item* fills_ = nullptr;        // the send that has the stage
-  // A few calls need no memory of the heap.
-  std::array<std::byte, 512> buffer_;
-  std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
-  std::pmr::vector<Item> items_{&memory_};
-  bool looked_ahead_ = false;
-  static constexpr std::size_t kMostAhead = 32;
-  InplaceVector<Item, kMostAhead> items_ahead_;  // of the groups behind, if they can be begun
+  MessageWindow& window_;
+  bool skipped_ = false;   // what is in the window
+  bool seen_all_ = false;  // of what can be begun
+  bool failed_ = true;     // unless it comes to an end, or is left
   std::size_t left_;
   std::uint64_t news_ = 0;  // a bit for each peer that must be rung
   bool waiting_ = false;

@@ -1,103 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that waits begins the groups behind: it offers their messages and takes those that have
-// been offered to it, so that ranks that share a core take turns once in many groups. Nothing is
-// merged: each group is complete in its turn.
-#include "node/address_range.h"
+// been offered to it, so that ranks that share a core take turns once in many groups, and others do
+// not wait for the news of each. Nothing is merged: each group is complete in its turn.
+#include "base/inplace_vector.h"
 #include "node/exchange.h"
 
 #include <algorithm>
 
 namespace hccl::node {
-namespace {
 
-AddressRange range_of(const PointToPoint& call) { return {call.address, call.bytes()}; }
+// Returns whether anything was done.
+bool Engine::Exchange::advance_ahead() {
+  bool moved = false;
+  do {
+    moved = offer_ahead() || moved;
+    moved = take_ahead() || moved;
+  } while (look_ahead());
+  return moved;
+}
 
-// What is read, or stored to, by the calls so far.
-template <std::size_t kMost>
-class Ranges {
- public:
-  [[nodiscard]] bool has_room_for(std::size_t count) const { return ranges_.has_room_for(count); }
-  void add(const AddressRange& range) {
-    const std::uint64_t end = std::max(hull_.first + hull_.bytes, range.first + range.bytes);
-    hull_.first = ranges_.size() == 0 ? range.first : std::min(hull_.first, range.first);
-    hull_.bytes = end - hull_.first;
-    ranges_.push_back(range);
+// Whether nothing that happens elsewhere can come before its end any more. A send stands in its
+// stream until the peer takes part, and what is behind it could depend on that.
+bool Engine::Exchange::is_sure(const Item& item) {
+  if (item.stage == Stage::done) return true;
+  if (item.stage != Stage::offered) return false;
+  const std::uint64_t number = item.call->number;
+  const Receipt& receipt = item.mailbox->receipt(number);
+  return receipt.awaited.load(std::memory_order_acquire) > number ||
+         receipt.taken.load(std::memory_order_acquire) > number;
+}
+
+// Tells the senders of messages that have not come yet that nothing stands before them here.
+void Engine::Exchange::tell_awaited(std::span<const Item> items) const {
+  for (const Item& item : items) {
+    if (item.sends() || item.stage != Stage::begun) continue;
+    const std::uint64_t number = item.call->number;
+    std::atomic<std::uint64_t>& awaited = item.mailbox->receipt(number).awaited;
+    if (awaited.load(std::memory_order_relaxed) <= number)
+      awaited.store(number + 1, std::memory_order_release);
   }
-  [[nodiscard]] bool overlap(const AddressRange& other) const {
-    return hull_.overlaps(other) && std::ranges::any_of(ranges_, [&](const AddressRange& range) {
-             return range.overlaps(other);
-           });
-  }
-
- private:
-  InplaceVector<AddressRange, kMost> ranges_;
-  AddressRange hull_;  // most calls are told apart by it
-};
-
-}  // namespace
+}
 
 // Collects what can be begun: not what would read what an earlier receive stores, nor store over
 // what an earlier send reads, nor what needs pages, which may fail and would be the other group's
-// error.
-void Engine::Exchange::look_ahead() {
-  looked_ahead_ = true;
-  Ranges<2 * kMostAhead> sources, destinations;
-  if (!sources.has_room_for(items_.size() + kMostAhead)) return;
-  const auto note = [&](const PointToPoint& call) {
-    (call.direction == Direction::send ? sources : destinations).add(range_of(call));
-  };
-  for (const Item& item : items_) note(*item.call);
-  for (auto calls = ahead_.next(); !calls.empty(); calls = ahead_.next()) {
-    const bool conflicts = std::ranges::any_of(calls, [&](const PointToPoint& call) {
-      return (call.direction == Direction::send ? destinations : sources).overlap(range_of(call));
-    });
-    if (conflicts || !collect(calls)) return;
-    std::ranges::for_each(calls, note);
-  }
+// error. Returns whether there is more to do.
+bool Engine::Exchange::look_ahead() {
+  if (seen_all_ || !window_.has_room_for(1)) return false;
+  const bool may_begin = ahead_.may_begin();
+  if (!may_begin && !window_.all_are(is_sure)) return false;
+  if (!skipped_) ahead_.skip(window_.groups_ahead());
+  skipped_ = true;
+  bool found = false;
+  do {
+    const std::span<const PointToPoint> calls = ahead_.next();
+    seen_all_ = calls.empty() || !collect(calls);
+    found = found || !seen_all_;
+    if (!seen_all_ && !may_begin) tell_awaited(window_.last(calls.size()));
+  } while (!seen_all_ && may_begin);
+  return found;
 }
 
-// All calls of a group, or none.
+// All calls of a group, or none. Calls of one group may touch each other's memory.
 bool Engine::Exchange::collect(std::span<const PointToPoint> calls) {
-  if (!items_ahead_.has_room_for(calls.size())) return false;
-  const std::size_t before = items_ahead_.size();
+  const auto conflicts = [&](const PointToPoint& call) { return window_.conflicts(call); };
+  if (!window_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;
   const device::ArenaView& memory = *engine_.arena_.view();
+  InplaceVector<Item, MessageWindow::kMostAhead> items;
   for (const PointToPoint& call : calls) {
     Item item = item_of(call);
-    if (call.count != 0 && !memory.populated(locate(item).file_offset, call.bytes())) {
-      items_ahead_.shrink(before);
-      return false;
-    }
-    items_ahead_.push_back(item);
+    if (call.count != 0 && !memory.populated(locate(item).file_offset, call.bytes())) return false;
+    items.push_back(item);
   }
+  std::ranges::for_each(items, [&](const Item& item) { window_.push_back(item); });
+  window_.end_group();
   return true;
 }
 
-// Returns whether anything was done. Receives may store to one place, so they keep their order.
-bool Engine::Exchange::advance_ahead() {
-  if (!looked_ahead_) look_ahead();
-  const auto received = [](const Item& item) {
-    return item.call->direction == Direction::send || item.stage == Stage::done;
-  };
-  bool receives_in_order = std::ranges::all_of(items_, received);
+// Returns whether anything was done.
+bool Engine::Exchange::offer_ahead() {
   bool moved = false;
-  for (Item& item : items_ahead_) {
-    const bool sends = item.call->direction == Direction::send;
-    if (item.stage != Stage::begun || (!sends && !receives_in_order)) continue;
+  for (Item* item = window_.next_send(); item != nullptr && ready(*item);
+       item = window_.next_send()) {
+    offer(*item);
+    item->stage = Stage::offered;
+    moved = true;
+  }
+  return moved;
+}
+
+// Receives may store to one place, so they keep their order.
+bool Engine::Exchange::take_ahead() {
+  const auto received = [](const Item& item) { return item.sends() || item.stage == Stage::done; };
+  if (!std::ranges::all_of(window_.current(), received)) return false;
+  bool moved = false;
+  for (Item* item = window_.next_receive(); item != nullptr && ready(*item);
+       item = window_.next_receive()) {
     // A mismatch is told in its turn.
-    const bool can_begin =
-        ready(item) && (sends || (!is_streamed(item) && item.message->count == item.call->count &&
-                                  item.message->type == item.call->type));
-    if (!can_begin) {
-      receives_in_order = receives_in_order && sends;
-      continue;
-    }
-    if (sends) {
-      offer(item);
-      item.stage = Stage::offered;
-    } else {
-      take(item);
-      item.stage = Stage::done;
-    }
+    const Message& message = *item->message;
+    if (is_streamed(*item) || message.count != item->call->count ||
+        message.type != item->call->type)
+      break;
+    take(*item);
+    item->stage = Stage::done;
     moved = true;
   }
   return moved;

@@ -38,8 +38,8 @@ void Engine::Exchange::note_waiting() {
     deadline_ = Deadline::after(engine_.operation_timeout_);
     report_ = Deadline::after(engine_.hang_report_);
   }
-  const auto first =
-      std::ranges::find_if(items_, [](const Item& item) { return item.stage != Stage::done; });
+  const auto first = std::ranges::find_if(
+      window_.current(), [](const Item& item) { return item.stage != Stage::done; });
   record(engine_.rank_).in_exchange.store(pack(*first->call), std::memory_order_relaxed);
 }
 
@@ -58,7 +58,7 @@ void Engine::Exchange::check_presence(const Item& item) const {
 // another stream.
 const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
   if (!ahead_.attended()) return nullptr;  // this rank's program may still call the collective
-  for (const Item& item : items_) {
+  for (const Item& item : window_.current()) {
     if (item.stage == Stage::done || ready(item)) continue;
     const RankRecord& peer = record(item.call->peer);
     const std::uint32_t lane = place_.ordinal + 1;
@@ -77,7 +77,7 @@ const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
 std::string Engine::Exchange::delay_text() const {
   std::string described;
   std::vector<int> told;
-  for (const Item& item : items_) {
+  for (const Item& item : window_.current()) {
     const int peer = item.call->peer;
     if (item.stage == Stage::done || ready(item) || std::ranges::find(told, peer) != told.end())
       continue;
@@ -100,7 +100,7 @@ std::string Engine::Exchange::delay_text() const {
 
 void Engine::Exchange::check_patience() {
   note_waiting();
-  for (const Item& item : items_) {
+  for (const Item& item : window_.current()) {
     if (item.stage != Stage::done) check_presence(item);
   }
   const PointToPoint waits_in = unpack(record(engine_.rank_).in_exchange.load());

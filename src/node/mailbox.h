@@ -55,19 +55,23 @@ struct alignas(64) QueuedCalls {
   }
 };
 
+// What the receiver tells of a message; written by it alone. Numbers are those of the message, plus
+// one, of the last one that had this place.
+struct Receipt {
+  std::atomic<std::uint64_t> taken;
+  std::atomic<std::uint64_t> awaited;  // it is taken as soon as it comes, whatever else happens
+};
+
 struct Mailbox {
   static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most
   static_assert(kMessages == QueuedCalls::kPlaces);
 
   QueuedCalls sends, receives;
-  alignas(64) std::array<std::atomic<std::uint64_t>, kMessages> taken;  // by the receiver
+  alignas(64) std::array<Receipt, kMessages> receipts;
   std::array<Message, kMessages> messages;
 
   [[nodiscard]] Message& message(std::uint64_t number) { return messages[number % kMessages]; }
-  // The number, plus one, of the message that was taken last from this one's place.
-  [[nodiscard]] std::atomic<std::uint64_t>& last_taken(std::uint64_t number) {
-    return taken[number % kMessages];
-  }
+  [[nodiscard]] Receipt& receipt(std::uint64_t number) { return receipts[number % kMessages]; }
 };
 
 }  // namespace hccl::node

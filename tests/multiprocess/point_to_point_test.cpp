@@ -210,58 +210,5 @@ TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;
 }
 
-void barriers(const Group& group, synStreamHandle stream, int count) {
-  for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
-}
-
-// What stands behind a receive reads its buffer after the receive, though it could begin earlier:
-// the buffer is written meanwhile, through another stream.
-void gated_send(World& world, int calls_around) {
-  constexpr std::size_t kBytes = 64;
-  Session session(world);
-  const Group group = session.join_all();
-  const std::array streams{session.make_stream(), session.make_stream()};
-  const DeviceMemory gate(session.device(), kBytes);
-  const DeviceMemory data(session.device(), kBytes);
-  void* const to_gate = device_pointer(gate.address());
-  void* const to_data = device_pointer(data.address());
-  std::vector<std::byte> got(kBytes);
-  const std::vector old(kBytes, std::byte{1});
-  upload(streams[0], old, gate.address());
-  upload(streams[0], old, data.address());
-  succeed(synStreamSynchronize(streams[0]));
-  for (int round = 2; round < 30; ++round) {
-    const auto value = static_cast<std::byte>(round);
-    barriers(group, streams[0], calls_around);
-    if (group.rank == 0) {
-      succeed(hcclRecv(to_gate, kBytes, hcclInt8, 1, group.handle, streams[0]));
-      succeed(hcclSend(to_data, kBytes, hcclInt8, 1, group.handle, streams[0]));
-      barriers(group, streams[0], calls_around);
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      const std::vector<std::byte> fresh(kBytes, value);
-      upload(streams[1], fresh, data.address());
-      succeed(synStreamSynchronize(streams[1]));
-      world.board->barrier(round, 2);
-    } else {
-      world.board->barrier(round, 2);
-      succeed(hcclSend(to_gate, kBytes, hcclInt8, 0, group.handle, streams[0]));
-      succeed(hcclRecv(to_data, kBytes, hcclInt8, 0, group.handle, streams[0]));
-      barriers(group, streams[0], calls_around);
-      download(streams[0], data.address(), got);
-    }
-    succeed(synStreamSynchronize(streams[0]));
-    require(group.rank == 0 || got == std::vector(kBytes, value), "sent too early");
-  }
-  session.finish();
-}
-
-TEST(PointToPoint, ReadsABufferInItsTurn) {
-  EXPECT_EQ(failures(run_ranks(2, [](World& world) { gated_send(world, 0); })), "");
-}
-
-TEST(PointToPoint, ReadsABufferInItsTurnInAFullQueue) {
-  EXPECT_EQ(failures(run_ranks(2, [](World& world) { gated_send(world, 3'000); })), "");
-}
-
 }  // namespace
 }  // namespace hccl::test

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that begin while those before them are under way: nobody sees it in a buffer.
+#include "operation.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+void barriers(const Group& group, synStreamHandle stream, int count) {
+  for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
+}
+
+enum class Gate { receive, send };
+
+// What stands behind a message reads its buffer after that, though it could begin earlier: the
+// buffer is written meanwhile, through another stream.
+void gated_send(World& world, Gate gate_is, std::size_t bytes, int calls_around) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  const DeviceMemory gate(session.device(), bytes);
+  const DeviceMemory data(session.device(), bytes);
+  void* const to_gate = device_pointer(gate.address());
+  void* const to_data = device_pointer(data.address());
+  const auto pass_gate = [&](int rank, bool sends) {
+    const int peer = 1 - rank;
+    succeed(sends ? hcclSend(to_gate, bytes, hcclInt8, peer, group.handle, streams[0])
+                  : hcclRecv(to_gate, bytes, hcclInt8, peer, group.handle, streams[0]));
+  };
+  std::vector<std::byte> got(bytes);
+  const std::vector old(bytes, std::byte{1});
+  upload(streams[0], old, gate.address());
+  upload(streams[0], old, data.address());
+  succeed(synStreamSynchronize(streams[0]));
+  for (int round = 2; round < 30; ++round) {
+    const auto value = static_cast<std::byte>(round);
+    barriers(group, streams[0], calls_around);
+    if (group.rank == 0) {
+      pass_gate(group.rank, gate_is == Gate::send);
+      succeed(hcclSend(to_data, bytes, hcclInt8, 1, group.handle, streams[0]));
+      barriers(group, streams[0], calls_around);
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      const std::vector<std::byte> fresh(bytes, value);
+      upload(streams[1], fresh, data.address());
+      succeed(synStreamSynchronize(streams[1]));
+      world.board->barrier(round, 2);
+    } else {
+      world.board->barrier(round, 2);
+      pass_gate(group.rank, gate_is == Gate::receive);
+      succeed(hcclRecv(to_data, bytes, hcclInt8, 0, group.handle, streams[0]));
+      barriers(group, streams[0], calls_around);
+      download(streams[0], data.address(), got);
+    }
+    succeed(synStreamSynchronize(streams[0]));
+    require(group.rank == 0 || got == std::vector(bytes, value), "sent too early");
+  }
+  session.finish();
+}
+
+void pass_gates(int calls_around) {
+  for (const Gate gate : {Gate::receive, Gate::send}) {
+    for (const std::size_t bytes : {std::size_t{64}, std::size_t{1'024}}) {
+      const auto body = [=](World& world) { gated_send(world, gate, bytes, calls_around); };
+      EXPECT_EQ(failures(run_ranks(2, body)), "")
+          << bytes << (gate == Gate::send ? " bytes behind a send" : " bytes behind a receive");
+    }
+  }
+}
+
+TEST(EarlyMessages, ReadABufferInTheirTurn) { pass_gates(0); }
+TEST(EarlyMessages, ReadABufferInTheirTurnInAFullQueue) { pass_gates(3'000); }
+
+constexpr std::chrono::milliseconds kLate{3};  // what can begin before has begun
+
+// Rank 0 receives into what it sends, and what it receives is there long before rank 1 takes what
+// it sends.
+void receive_over_send(World& world, std::size_t bytes) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  const DeviceMemory sent(session.device(), bytes);
+  const DeviceMemory received(session.device(), bytes);
+  const std::vector back(bytes, std::byte{0xBA});
+  std::vector<std::byte> got(bytes);
+  for (int round = 0; round < 20; ++round) {
+    const std::vector fresh(bytes, static_cast<std::byte>(round));
+    upload(streams[0], group.rank == 0 ? fresh : back, sent.address());
+    upload(streams[1], std::vector(bytes, std::byte{0xDD}), received.address());
+    succeed(synStreamSynchronize(streams[1]));
+    void* const to_sent = device_pointer(sent.address());
+    if (group.rank == 0) {
+      succeed(hcclSend(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
+      succeed(hcclRecv(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
+      download(streams[0], sent.address(), got);
+    } else {
+      succeed(hcclSend(to_sent, bytes, hcclInt8, 0, group.handle, streams[0]));
+      std::this_thread::sleep_for(kLate);
+      succeed(hcclRecv(device_pointer(received.address()), bytes, hcclInt8, 0, group.handle,
+                       streams[1]));
+      download(streams[1], received.address(), got);
+      succeed(synStreamSynchronize(streams[1]));
+    }
+    succeed(synStreamSynchronize(streams[0]));
+    require(got == (group.rank == 0 ? back : fresh), "not what was sent");
+  }
+  session.finish();
+}
+
+TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 10, std::size_t{100'000}}) {
+    const auto body = [bytes](World& world) { receive_over_send(world, bytes); };
+    EXPECT_EQ(failures(run_ranks(2, body)), "") << bytes << " bytes";
+  }
+}
+
+// Rank 0 writes over what it has sent once the event behind says that it may. More is queued, so
+// that the send is not the last thing it does.
+void write_behind_event(World& world) {
+  constexpr std::size_t kBytes = 1'024;
+  constexpr int kMessages = 5;
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  const DeviceMemory first(session.device(), kBytes);
+  const DeviceMemory others(session.device(), kBytes);
+  const auto buffer = [&](int message) {
+    return device_pointer(message == 0 ? first.address() : others.address());
+  };
+  synEventHandle taken{};
+  succeed(synEventCreate(&taken, session.device(), 0));
+  std::vector<std::byte> got(kBytes);
+  for (int round = 0; round < 20; ++round) {
+    const std::vector fresh(kBytes, static_cast<std::byte>(round));
+    upload(streams[0], fresh, first.address());
+    succeed(synStreamSynchronize(streams[0]));
+    if (group.rank != 0) std::this_thread::sleep_for(kLate);
+    for (int message = 0; message < kMessages; ++message) {
+      if (group.rank == 0) {
+        succeed(hcclSend(buffer(message), kBytes, hcclInt8, 1, group.handle, streams[0]));
+      } else {
+        succeed(hcclRecv(buffer(message), kBytes, hcclInt8, 0, group.handle, streams[0]));
+      }
+      if (message == 0) succeed(synEventRecord(taken, streams[0]));
+    }
+    if (group.rank == 0) {
+      succeed(synEventSynchronize(taken));
+      upload(streams[1], std::vector(kBytes, std::byte{0xDD}), first.address());
+      succeed(synStreamSynchronize(streams[1]));
+    } else {
+      download(streams[0], first.address(), got);
+    }
+    succeed(synStreamSynchronize(streams[0]));
+    require(group.rank == 0 || got == fresh, "the event came too early");
+  }
+  succeed(synEventDestroy(taken));
+  session.finish();
+}
+
+TEST(EarlyMessages, AreCompleteOnlyInTheirTurn) {
+  EXPECT_EQ(failures(run_ranks(2, write_behind_event)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The window over the groups that are under way, against a plain list.
+#include "node/message_window.h"
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::node {
+namespace {
+
+PointToPoint call_of(Direction direction, std::uint64_t address, std::uint64_t bytes) {
+  PointToPoint call;
+  call.direction = direction;
+  call.type = hcclInt8;
+  call.peer = 1;
+  call.count = bytes;
+  call.address = address;
+  return call;
+}
+
+MessageItem item_of(const PointToPoint& call) { return {&call, nullptr, nullptr}; }
+
+TEST(MessageWindow, ComesBackToAGroupThatWasLeft) {
+  MessageWindow window;
+  const PointToPoint call = call_of(Direction::send, 0, 8);
+  EXPECT_FALSE(window.open(1));
+  window.push_back(item_of(call));
+  window.current()[0].stage = MessageItem::Stage::offered;
+  EXPECT_TRUE(window.open(1));
+  ASSERT_EQ(window.current().size(), 1);
+  EXPECT_EQ(window.current()[0].stage, MessageItem::Stage::offered);
+  window.close();
+  EXPECT_FALSE(window.open(1));
+}
+
+TEST(MessageWindow, TellsWhatTouchesWhat) {
+  MessageWindow window;
+  const std::vector calls{call_of(Direction::send, 100, 10), call_of(Direction::send, 300, 10),
+                          call_of(Direction::receive, 500, 10)};
+  EXPECT_FALSE(window.open(calls.size()));
+  for (const PointToPoint& call : calls) window.push_back(item_of(call));
+  EXPECT_TRUE(window.conflicts(call_of(Direction::receive, 109, 1)));
+  EXPECT_FALSE(window.conflicts(call_of(Direction::receive, 110, 190)));
+  EXPECT_TRUE(window.conflicts(call_of(Direction::receive, 110, 191)));
+  EXPECT_FALSE(window.conflicts(call_of(Direction::receive, 505, 1)))
+      << "receives keep their order";
+  EXPECT_FALSE(window.conflicts(call_of(Direction::send, 100, 10))) << "both only read";
+  EXPECT_TRUE(window.conflicts(call_of(Direction::send, 509, 10)));
+  window.close();
+  EXPECT_FALSE(window.open(1));
+  EXPECT_FALSE(window.conflicts(call_of(Direction::receive, 109, 1))) << "it has ended";
+}
+
+// Groups begin in any pattern and end in order.
+TEST(MessageWindow, KeepsItsItemsInOrder) {
+  std::mt19937 random(20'251);  // NOLINT(bugprone-random-generator-seed): the same each time
+  MessageWindow window;
+  std::deque<std::vector<PointToPoint>> groups;  // that are under way, first to last
+  const auto make_group = [&]() -> std::vector<PointToPoint>& {
+    auto& group = groups.emplace_back(1 + random() % (random() % 50 == 0 ? 200 : 5));
+    for (PointToPoint& call : group) {
+      const auto direction = random() % 2 == 0 ? Direction::send : Direction::receive;
+      call = call_of(direction, random() % 10'000, 1 + random() % 50);
+    }
+    return group;
+  };
+  const auto put = [&](const std::vector<PointToPoint>& group) {
+    for (const PointToPoint& call : group) window.push_back(item_of(call));
+  };
+  for (int turn = 0; turn < 20'000; ++turn) {
+    const bool begun = !groups.empty();
+    const std::vector<PointToPoint>& group = begun ? groups.front() : make_group();
+    ASSERT_EQ(window.open(group.size()), begun);
+    if (!begun) put(group);
+    ASSERT_EQ(window.current().size(), group.size());
+    for (std::size_t at = 0; at < group.size(); ++at)
+      ASSERT_EQ(window.current()[at].call, &group[at]);
+    for (std::size_t more = random() % 4; more != 0; --more) {
+      const std::vector<PointToPoint>& behind = make_group();
+      if (!window.has_room_for(behind.size())) {
+        groups.pop_back();
+        break;
+      }
+      put(behind);
+      window.end_group();
+    }
+    EXPECT_EQ(window.groups_ahead(), groups.size() - 1);
+    for (MessageItem* item = window.next_send(); item != nullptr && random() % 4 != 0;
+         item = window.next_send()) {
+      EXPECT_TRUE(item->sends());
+      item->stage = MessageItem::Stage::offered;
+    }
+    for (MessageItem* item = window.next_receive(); item != nullptr && random() % 4 != 0;
+         item = window.next_receive()) {
+      EXPECT_FALSE(item->sends());
+      item->stage = MessageItem::Stage::done;
+    }
+    if (random() % 8 == 0) continue;  // left
+    window.close();
+    groups.pop_front();
+  }
+}
+
+}  // namespace
+}  // namespace hccl::node
