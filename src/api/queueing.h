@@ -53,12 +53,15 @@ hcclResult_t submit(hcclDataType_t type, hcclComm_t comm, const void* stream, Ma
   return guard([&] {
     check_type(type);
     const comm::CallHandles handles{to_number(comm), to_number(stream)};
-    if (const comm::Communicator* const known = comm::Group::known(handles))
-      return comm::Group::keep(make(*known));
+    comm::Group* const group = comm::Group::current();
+    comm::Communicator* const known = group != nullptr ? group->known(handles) : nullptr;
+    if (known != nullptr) return group->keep(*known, make(*known));
     const StreamPin on = find_stream(stream);
     on->make_room();  // before the communicator is pinned: an abort waits for those who have it
     const CommunicatorPin communicator = find_communicator(comm);
-    comm::Group::submit(handles, communicator.shared(), on.shared(), make(*communicator));
+    const auto call = make(*communicator);
+    if (group != nullptr) return group->keep(handles, communicator.shared(), on.shared(), call);
+    comm::queue_alone(communicator.shared(), *on, call);
   });
 }
 

@@ -88,11 +88,21 @@ class HandleTable {
     return pinned;
   }
 
-  // Whether pin() would find it; for who holds the object anyway.
-  [[nodiscard]] bool alive(std::uint64_t handle) noexcept {
-    const Slot* slot = find(handle);
-    return slot != nullptr && is_alive(slot->state.load(std::memory_order_acquire), handle);
-  }
+  // Whether pin() would find it; for who holds the object anyway. The table outlives it.
+  class Witness {
+   public:
+    Witness() = default;
+    [[nodiscard]] bool alive() const noexcept {
+      return slot_ != nullptr && is_alive(slot_->state.load(std::memory_order_acquire), handle_);
+    }
+
+   private:
+    friend class HandleTable;
+    Witness(const Slot* slot, std::uint64_t handle) noexcept : slot_(slot), handle_(handle) {}
+    const Slot* slot_ = nullptr;
+    std::uint64_t handle_ = 0;
+  };
+  [[nodiscard]] Witness witness(std::uint64_t handle) noexcept { return {find(handle), handle}; }
 
   // Takes the object out: later lookups fail. Waits for calls that have it pinned. Null if the
   // handle is not alive.

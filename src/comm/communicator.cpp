@@ -118,7 +118,7 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
   lane.last_ticket =
-      stream.enqueue_at_once(CollectiveTask(shared_from_this(), lane.lane.get(), call, stage));
+      stream.emplace_at_once<CollectiveTask>(shared_from_this(), lane.lane.get(), call, stage);
 }
 
 void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoint> calls) {
@@ -141,31 +141,35 @@ void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
                            std::vector<SelfCopy>&& copies) {
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
-  enqueue_on(lane_of(stream), stream, std::move(calls), std::move(copies));
+  enqueue_on(lane_of(stream), stream, shared_from_this(), std::move(calls), std::move(copies));
 }
 
-void Communicator::number_and_enqueue(device::Stream& stream, MessageList&& calls,
-                                      std::vector<SelfCopy>&& copies) {
-  const std::lock_guard lock(lanes_lock_);
-  StreamLane& lane = lane_of(stream);
-  number_on(lane, calls.all());
-  enqueue_on(lane, stream, std::move(calls), std::move(copies));
+void Communicator::queue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
+                         MessageList&& calls) {
+  Communicator& self = *communicator;
+  self.check_usable(stream);
+  std::vector<SelfCopy> copies = pair_self_messages(calls, self.rank_);
+  const std::lock_guard lock(self.lanes_lock_);
+  StreamLane& lane = self.lane_of(stream);
+  self.number_on(lane, calls.all());
+  enqueue_on(lane, stream, std::move(communicator), std::move(calls), std::move(copies));
 }
 
-void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
+void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream,
+                              std::shared_ptr<Communicator>&& self, MessageList&& calls,
                               std::vector<SelfCopy>&& copies) {
   if (!lane.window) lane.window = node::Engine::make_window();
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get(),
-                                lane.window.get()};
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : self->next_ordinal_,
+                                lane.lane.get(), lane.window.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      (!fabric_ &&
+      (!self->fabric_ &&
        std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
-  const Stage* const stage = stage_of(lane, staged);
-  lane.last_ticket = stream.enqueue_at_once(PointToPointTask(
-      shared_from_this(), stream.id(), place, std::move(calls), std::move(copies), stage));
+  const Stage* const stage = self->stage_of(lane, staged);
+  lane.last_ticket = stream.emplace_at_once<PointToPointTask>(
+      std::move(self), stream.id(), place, std::move(calls), std::move(copies), stage);
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

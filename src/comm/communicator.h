@@ -54,9 +54,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, std::span<node::PointToPoint> calls);
-  // Both at once.
-  void number_and_enqueue(device::Stream& stream, MessageList&& calls,
-                          std::vector<SelfCopy>&& copies);
+  // Both, for the messages of a group on one stream; what it sends itself is not paired yet.
+  static void queue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
+                    MessageList&& calls);
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
@@ -131,8 +131,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
   void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);
-  void enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
-                  std::vector<SelfCopy>&& copies);
+  static void enqueue_on(StreamLane& lane, device::Stream& stream,
+                         std::shared_ptr<Communicator>&& self, MessageList&& calls,
+                         std::vector<SelfCopy>&& copies);
   [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
   void forget_stream(std::uint64_t stream_id);
 

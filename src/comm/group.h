@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a validated call to its stream: at once, or with the others between hcclGroupStart and
-// hcclGroupEnd of its thread. A send or receive outside is a group of its own.
+// hcclGroupEnd of its thread.
 #pragma once
 
+#include "base/handle_table.h"
+#include "comm/collected_calls.h"
 #include "comm/communicator.h"
+#include "comm/message_list.h"
 #include "device/stream.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace hccl::comm {
 
@@ -17,6 +22,8 @@ struct CallHandles {
   friend bool operator==(const CallHandles&, const CallHandles&) = default;
 };
 
+// The open group of a thread. Most are messages of one communicator on one stream: those are kept
+// here.
 class Group {
  public:
   static constexpr std::size_t kMostCalls = 1024;  // of one stream
@@ -25,20 +32,58 @@ class Group {
   // outermost one queues what was kept, and throws the first error, having queued the rest.
   static void start();
   static void end();
+  // Null if none is open.
+  [[nodiscard]] static Group* current() noexcept;
 
-  // The communicator of the last message that this thread's open group has kept, if that was given
-  // the same handles and they are alive: then keep() does what submit() does.
-  [[nodiscard]] static Communicator* known(const CallHandles& handles);
-  static void keep(const node::CollectiveCall& call);
-  static void keep(const node::PointToPoint& call);
+  // The communicator of the last message, if that was given the same handles and they are alive.
+  [[nodiscard]] Communicator* known(const CallHandles& handles) const;
 
-  // Queues the call, or keeps it while the thread's group is open. Throws Error(hcclInvalidUsage)
-  // if the group has too many for the stream, and what queueing throws.
-  static void submit(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
-                     const std::shared_ptr<device::Stream>& stream,
-                     const node::CollectiveCall& call);
-  static void submit(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
-                     const std::shared_ptr<device::Stream>& stream, const node::PointToPoint& call);
+  // Keeps a call. Throw Error(hcclInvalidUsage) if the group has too many for the stream, and what
+  // queueing throws. The first is for a known communicator, and its stream.
+  template <class Call>
+  void keep(Communicator& communicator, const Call& call) {
+    admit(communicator, stream(), call);
+    add(call);
+  }
+  template <class Call>
+  void keep(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
+            const std::shared_ptr<device::Stream>& stream, const Call& call) {
+    admit(*communicator, *stream, call);
+    add(handles, communicator, stream, call);
+  }
+
+ private:
+  static void admit(Communicator& communicator, device::Stream& stream,
+                    const node::CollectiveCall& call);
+  static void admit(Communicator& communicator, device::Stream& stream,
+                    const node::PointToPoint& call);
+  [[nodiscard]] device::Stream& stream() const { return more_ ? *on_->stream : *stream_; }
+  void add(const node::CollectiveCall& call);
+  void add(const node::PointToPoint& call);
+  void add(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
+           const std::shared_ptr<device::Stream>& stream, const node::CollectiveCall& call);
+  void add(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
+           const std::shared_ptr<device::Stream>& stream, const node::PointToPoint& call);
+  [[nodiscard]] CollectedCalls& collected();
+  void queue();
+
+  int depth_ = 0;
+  std::shared_ptr<Communicator> communicator_;
+  std::shared_ptr<device::Stream> stream_;
+  MessageList messages_;
+  std::optional<CollectedCalls> more_;  // all calls, from the first one on that is something else
+  // Of the last message; where it stands there.
+  CallHandles handles_{};
+  HandleTable<Communicator>::Witness communicator_handle_;
+  HandleTable<device::Stream>::Witness stream_handle_;
+  StreamCalls* on_ = nullptr;
+  MessagePart* part_ = nullptr;
 };
+
+// Queues a call outside of a group; a send or receive is a group of its own.
+void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
+                 const node::CollectiveCall& call);
+void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
+                 const node::PointToPoint& call);
 
 }  // namespace hccl::comm

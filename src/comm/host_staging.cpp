@@ -24,7 +24,7 @@ bool uses_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
 }
 
 bool uses_host_memory(const node::PointToPoint& call) {
-  return call.bytes() != 0 && !device::is_device_address(call.address);
+  return !device::is_device_address(call.address) && call.bytes() != 0;
 }
 
 HostStaging::HostStaging(device::Arena& arena, const Stage& stage, const node::CollectiveCall& call,

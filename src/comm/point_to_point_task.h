@@ -13,9 +13,9 @@ namespace hccl::comm {
 class PointToPointTask {
  public:
   // `stream`: the id of the one that the task is on.
-  PointToPointTask(std::shared_ptr<Communicator> communicator, std::uint64_t stream,
-                   const node::StreamPlace& place, MessageList calls, std::vector<SelfCopy> copies,
-                   const Stage* stage)
+  PointToPointTask(std::shared_ptr<Communicator>&& communicator, std::uint64_t stream,
+                   const node::StreamPlace& place, MessageList&& calls,
+                   std::vector<SelfCopy>&& copies, const Stage* stage)
       : communicator_(std::move(communicator)),
         stage_(stage),
         stream_(stream),

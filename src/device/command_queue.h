@@ -26,11 +26,10 @@ class Command {
  public:
   static constexpr std::size_t kBytes = 176;
 
-  template <class Work>
-  void emplace(Work&& work) {
-    using Stored = std::decay_t<Work>;
+  template <class Stored, class... Arguments>
+  void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
-    new (storage_) Stored(std::forward<Work>(work));
+    new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
   }
 
@@ -75,8 +74,8 @@ class CommandQueue {
 
   // Producers, one at a time. The command becomes visible with pushed(). Returns its ticket (from
   // 1).
-  template <class Work>
-  std::uint64_t push(Work&& work) {
+  template <class Work, class... Arguments>
+  std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
     if (index % kSegment == 0 && index != 0) {
       Segment* segment = spare_.exchange(nullptr, std::memory_order_acquire);
@@ -85,7 +84,7 @@ class CommandQueue {
       tail_->next = segment;
       tail_ = segment;
     }
-    tail_->commands[index % kSegment].emplace(std::forward<Work>(work));
+    tail_->commands[index % kSegment].template emplace<Work>(std::forward<Arguments>(arguments)...);
     pushed_.store(index + 1, std::memory_order_seq_cst);
     return index + 1;
   }

@@ -33,20 +33,20 @@ class Stream : public std::enable_shared_from_this<Stream> {
   template <class Work>
   std::uint64_t enqueue(Work&& work) {
     make_room();
-    return enqueue_at_once(std::forward<Work>(work));
+    return emplace_at_once<std::decay_t<Work>>(std::forward<Work>(work));
   }
   // Blocks while the queue is full and moving.
   void make_room() {
     if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
   }
-  // The same as enqueue() for a caller that must not block, and has made room before.
-  template <class Work>
-  std::uint64_t enqueue_at_once(Work&& work) {
+  // The same for a caller that must not block, and has made room before; makes the work in place.
+  template <class Work, class... Arguments>
+  std::uint64_t emplace_at_once(Arguments&&... arguments) {
     std::uint64_t ticket = 0;
     {
       const std::lock_guard lock(lock_);
-      ticket = queue_.push(std::forward<Work>(work));
+      ticket = queue_.push<Work>(std::forward<Arguments>(arguments)...);
     }
     if (worker_.is_asleep()) worker_.ring();
     return ticket;

@@ -66,7 +66,7 @@ Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
 Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const {
   const bool sends = call.direction == Direction::send;
   Mailbox& mailbox = sends ? engine_.mailbox_to(call.peer) : engine_.mailbox_from(call.peer);
-  return {&call, &mailbox, &mailbox.message(call.number)};
+  return {&call, &mailbox, &mailbox.message(call.number), call.bytes()};
 }
 
 Engine::Exchange::~Exchange() {
@@ -115,7 +115,7 @@ bool Engine::Exchange::can_be_left() const {
 
 // Only what is longer than a mailbox holds can be.
 bool Engine::Exchange::is_streamed(const Item& item) {
-  return item.message->content == Message::kStreamed && item.call->bytes() > Message::kPayloadBytes;
+  return item.message->content == Message::kStreamed && item.bytes > Message::kPayloadBytes;
 }
 
 // Whether an item's peer has done what comes before its next step.
@@ -142,7 +142,7 @@ void Engine::Exchange::advance(Item& item) {
   if (sends && can_fill(item)) return fill(item);
   if (item.stage == Stage::draining) {
     drain(item);
-    if (item.moved < item.call->bytes()) return;
+    if (item.moved < item.bytes) return;
     finish(item);
   } else if (!sends) {
     check_match(item);
@@ -169,13 +169,13 @@ void Engine::Exchange::offer(Item& item) {
   message.type = call.type;
   message.count = call.count;
   message.content = static_cast<std::uint8_t>(device::Content::data);
-  if (call.bytes() != 0 && !device::is_device_address(call.address)) {
+  if (item.bytes != 0 && !device::is_device_address(call.address)) {
     load_from_host(call, message);
-  } else if (call.bytes() <= Message::kPayloadBytes) {
-    if (call.bytes() != 0) engine_.load(call.address, call.bytes(), message.payload);
+  } else if (item.bytes <= Message::kPayloadBytes) {
+    if (item.bytes != 0) engine_.load(call.address, item.bytes, message.payload);
   } else {
     const device::Placement& from = locate(item);
-    message.content = static_cast<std::uint8_t>(engine_.settle(from.file_offset, call.bytes()));
+    message.content = static_cast<std::uint8_t>(engine_.settle(from.file_offset, item.bytes));
     message.offset = from.file_offset;
     message.serial = from.serial;
   }
@@ -209,15 +209,15 @@ void Engine::Exchange::check_match(const Item& item) {
 // Finds the memory that a message goes to.
 void Engine::Exchange::begin_taking(Item& item) {
   const PointToPoint& call = *item.call;
-  if (call.bytes() == 0 || !device::is_device_address(call.address)) return;
+  if (item.bytes == 0 || !device::is_device_address(call.address)) return;
   device::ArenaView& mine = *engine_.arena_.view();
   const std::uint64_t to = locate(item).file_offset;
-  if (!mine.populated(to, call.bytes())) mine.populate(to, call.bytes(), true);
+  if (!mine.populated(to, item.bytes)) mine.populate(to, item.bytes, true);
 }
 
 void Engine::Exchange::take(Item& item) {
   begin_taking(item);
-  const std::uint64_t bytes = item.call->bytes();
+  const std::uint64_t bytes = item.bytes;
   const Message& message = *item.message;
   const bool takes_long = bytes > kLongCopy;
   if (takes_long) ring_told();
@@ -236,8 +236,8 @@ void Engine::Exchange::finish(const Item& item) {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (engine_.fault_.raised()) engine_.fault_.throw_error();
   const PointToPoint& call = *item.call;
-  if (call.bytes() != 0 && device::is_device_address(call.address))
-    engine_.arena_.bring_after(call.address, item.at, call.bytes());
+  if (item.bytes != 0 && device::is_device_address(call.address))
+    engine_.arena_.bring_after(call.address, item.at, item.bytes);
   item.mailbox->receipt(call.number).taken.store(call.number + 1, std::memory_order_release);
   tell(call.peer);
 }
@@ -245,7 +245,7 @@ void Engine::Exchange::finish(const Item& item) {
 void Engine::Exchange::copy_short(const Item& item) {
   if (!device::is_device_address(item.call->address)) return copy_short_to_host(item);
   std::byte* const destination = engine_.arena_.view()->at(item.at.file_offset);
-  std::memcpy(destination, item.message->payload, item.call->bytes());
+  std::memcpy(destination, item.message->payload, item.bytes);
 }
 
 void Engine::Exchange::copy_piece(const Item& item, const Piece& piece) {
@@ -258,10 +258,14 @@ void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
   device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(peer)].memory;
   theirs.follow(piece.offset, piece.bytes, item.message->serial);
   const bool mapped = theirs.populated(piece.offset, piece.bytes);
+  const std::uint64_t to = item.at.file_offset + piece.position;
+  if (mapped && piece.bytes <= kLongCopy && piece.content == device::Content::data) {
+    std::memcpy(engine_.arena_.view()->at(to), theirs.at(piece.offset), piece.bytes);
+    return;
+  }
   const bool streaming =
       2 * piece.bytes * static_cast<std::uint64_t>(engine_.size_) > engine_.cache_bytes_ / 2 * 3;
   const auto policy = streaming ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached;
-  const std::uint64_t to = item.at.file_offset + piece.position;
   for (std::uint64_t done = 0; done < piece.bytes; done += TilePlan::kLongestTile) {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     const std::uint64_t bytes = std::min(TilePlan::kLongestTile, piece.bytes - done);

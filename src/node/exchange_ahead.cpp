@@ -2,7 +2,6 @@
 // A rank that waits begins the groups behind: it offers their messages and takes those that have
 // been offered to it, so that ranks that share a core take turns once in many groups, and others do
 // not wait for the news of each. Nothing is merged: each group is complete in its turn.
-#include "base/inplace_vector.h"
 #include "node/exchange.h"
 
 #include <algorithm>
@@ -65,13 +64,14 @@ bool Engine::Exchange::collect(std::span<const PointToPoint> calls) {
   const auto conflicts = [&](const PointToPoint& call) { return window_.conflicts(call); };
   if (!window_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;
   const device::ArenaView& memory = *engine_.arena_.view();
-  InplaceVector<Item, MessageWindow::kMostAhead> items;
-  for (const PointToPoint& call : calls) {
-    Item item = item_of(call);
-    if (call.count != 0 && !memory.populated(locate(item).file_offset, call.bytes())) return false;
-    items.push_back(item);
+  for (std::size_t put = 0; put < calls.size(); ++put) {
+    Item item = item_of(calls[put]);
+    if (item.bytes != 0 && !memory.populated(locate(item).file_offset, item.bytes)) {
+      window_.take_back(put);
+      return false;
+    }
+    window_.push_back(item);
   }
-  std::ranges::for_each(items, [&](const Item& item) { window_.push_back(item); });
   window_.end_group();
   return true;
 }

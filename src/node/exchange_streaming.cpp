@@ -44,7 +44,7 @@ void Engine::Exchange::load_from_host(const PointToPoint& call, Message& message
 // Of a send that was offered: whether its next piece can go to the stage.
 bool Engine::Exchange::can_fill(const Item& item) const {
   // First what is known here: once the message is taken, its entry may be that of another.
-  const std::uint64_t bytes = item.call->bytes();
+  const std::uint64_t bytes = item.bytes;
   if (bytes <= Message::kPayloadBytes || item.moved == bytes ||
       device::is_device_address(item.call->address))
     return false;
@@ -63,7 +63,7 @@ void Engine::Exchange::fill(Item& item) {
     message.offset = place.file_offset;
     message.serial = place.serial;
   }
-  const std::uint64_t piece = std::min(kStageBytes, call.bytes() - item.moved);
+  const std::uint64_t piece = std::min(kStageBytes, item.bytes - item.moved);
   device::copy_to_device(engine_.arena_, stage_ + half_of_stage(item.moved),
                          host_source(call, item.moved), piece);
   item.moved += piece;
@@ -82,7 +82,7 @@ void Engine::Exchange::begin_draining(Item& item) {
 void Engine::Exchange::drain(Item& item) {
   MessageStream& stream = item.message->stream();
   while (item.moved < stream.filled.load(std::memory_order_seq_cst)) {
-    const std::uint64_t bytes = std::min(kStageBytes, item.call->bytes() - item.moved);
+    const std::uint64_t bytes = std::min(kStageBytes, item.bytes - item.moved);
     copy_piece(item, {item.moved, bytes, item.message->offset + half_of_stage(item.moved),
                       device::Content::data});
     item.moved += bytes;
@@ -105,9 +105,9 @@ void Engine::Exchange::copy_short_to_host(const Item& item) {
   const device::DeviceAddress aside = stage_ + kShortMessages;
   const std::uint64_t offset = engine_.arena_.place(aside).file_offset;
   device::ArenaView& mine = *engine_.arena_.view();
-  mine.populate(offset, item.call->bytes(), true);
-  std::memcpy(mine.at(offset), item.message->payload, item.call->bytes());
-  device::copy_to_host(mine, host_destination(*item.call, 0), offset, item.call->bytes());
+  mine.populate(offset, item.bytes, true);
+  std::memcpy(mine.at(offset), item.message->payload, item.bytes);
+  device::copy_to_host(mine, host_destination(*item.call, 0), offset, item.bytes);
 }
 
 }  // namespace hccl::node

@@ -25,12 +25,13 @@ struct MessageItem {
   const PointToPoint* call;
   Mailbox* mailbox;
   Message* message;
+  std::uint64_t bytes;
   Stage stage = Stage::begun;
   std::uint64_t moved = 0;  // bytes of a streamed message
   device::Placement at{};   // of its device memory, from the message's first byte on
 
   [[nodiscard]] bool sends() const { return call->direction == Direction::send; }
-  [[nodiscard]] AddressRange range() const { return {call->address, call->bytes()}; }
+  [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
 };
 
 class MessageWindow {
@@ -60,6 +61,9 @@ class MessageWindow {
   void push_back(const MessageItem& item) {
     note(item);
     items_.push_back(item);
+  }
+  void take_back(std::size_t items) {
+    items_.erase(items_.end() - static_cast<std::ptrdiff_t>(items), items_.end());
   }
   // All calls of a group have been put behind the others.
   void end_group() { ++groups_ahead_; }

@@ -16,7 +16,7 @@ MAY_CATCH = {
     "src/comm/create_all.cpp": "carried to the thread that called, when all have come",
     "src/comm/fabric_watch.h": "a lost peer gets its rank, or the fault that made it go",
     "src/comm/inquiries.cpp": "called by a destructor: without memory this rank does not answer",
-    "src/comm/group.cpp": "the rest of the group is queued, then the error travels on",
+    "src/comm/collected_calls.cpp": "the rest of the group is queued, then the error travels on",
     "src/bootstrap/control_thread.cpp": "top of the control thread: logged, other tasks go on",
     "src/bootstrap/bootstrap.cpp": "the other ranks are told why before it travels on",
     "src/base/quiet_thread.h": "the system's error gets a text",

@@ -22,7 +22,7 @@ PointToPoint call_of(Direction direction, std::uint64_t address, std::uint64_t b
   return call;
 }
 
-MessageItem item_of(const PointToPoint& call) { return {&call, nullptr, nullptr}; }
+MessageItem item_of(const PointToPoint& call) { return {&call, nullptr, nullptr, call.bytes()}; }
 
 TEST(MessageWindow, ComesBackToAGroupThatWasLeft) {
   MessageWindow window;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queuing them.
+#include "comm/collected_calls.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/group.h"
+
+namespace hccl::comm {
+namespace {
+
+// Queues one part of a group; what it throws is told when the others are queued.
+template <class Part>
+void attempt(Part part, std::exception_ptr& first_error) {
+  try {
+    part();
+  } catch (...) {
+    if (!first_error) first_error = std::current_exception();
+  }
+}
+
+// Messages of several communicators on one stream run one communicator after the other: on all
+// ranks in the same order, whatever that of their calls, or ranks would wait for each other.
+void put_in_common_order(std::pmr::list<MessagePart>& messages) {
+  messages.sort([](const MessagePart& a, const MessagePart& b) {
+    return a.communicator->comes_before(*b.communicator);
+  });
+}
+
+}  // namespace
+
+void check_room(std::size_t calls) {
+  if (calls < Group::kMostCalls) return;
+  throw Error(hcclInvalidUsage, text("a group has more than ", Group::kMostCalls,
+                                     " calls on one stream; end it earlier"));
+}
+
+// Messages of two ranks match in the order of the calls, whatever their streams: so all are
+// numbered before any is queued. What a rank sends itself is paired first, for that may fail.
+void CollectedCalls::number_messages(std::exception_ptr& first_error) {
+  struct Numbered {
+    Communicator* communicator;
+    device::Stream* stream;
+    node::PointToPoint* call;
+  };
+  std::pmr::vector<Numbered> all(&memory_);
+  for (StreamCalls& calls : streams_) {
+    std::erase_if(calls.messages, [&](MessagePart& part) {
+      bool paired = false;
+      attempt(
+          [&] {
+            part.communicator->check_usable(*calls.stream);
+            part.copies = pair_self_messages(part.calls, part.communicator->rank());
+            paired = true;
+          },
+          first_error);
+      return !paired;
+    });
+    for (MessagePart& part : calls.messages) {
+      for (node::PointToPoint& call : part.calls.all())
+        all.push_back({part.communicator.get(), calls.stream.get(), &call});
+    }
+  }
+  const auto order = [](const Numbered& one) { return one.call->order; };
+  if (!std::ranges::is_sorted(all, {}, order)) std::ranges::sort(all, {}, order);
+  for (const Numbered& one : all) one.communicator->number(*one.stream, {one.call, 1});
+}
+
+void CollectedCalls::queue() {
+  std::exception_ptr first_error;
+  for (StreamCalls& calls : streams_) calls.stream->make_room();
+  number_messages(first_error);
+  for (const CollectivePart& part : collectives_)
+    attempt([&] { part.communicator->enqueue(*part.stream, part.call); }, first_error);
+  for (StreamCalls& calls : streams_) {
+    put_in_common_order(calls.messages);
+    for (MessagePart& part : calls.messages) {
+      attempt(
+          [&] {
+            part.communicator->enqueue(*calls.stream, std::move(part.calls),
+                                       std::move(part.copies));
+          },
+          first_error);
+    }
+  }
+  if (first_error) std::rethrow_exception(first_error);
+}
+
+}  // namespace hccl::comm

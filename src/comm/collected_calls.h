@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of a group that has more than messages of one communicator on one stream.
+#pragma once
+
+#include "comm/communicator.h"
+#include "comm/message_list.h"
+#include "device/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <memory>
+#include <memory_resource>
+#include <utility>
+#include <vector>
+
+namespace hccl::comm {
+
+struct CollectivePart {
+  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<device::Stream> stream;
+  node::CollectiveCall call;
+};
+
+struct MessagePart {
+  explicit MessagePart(std::shared_ptr<Communicator> communicator_in)
+      : communicator(std::move(communicator_in)) {}
+
+  std::shared_ptr<Communicator> communicator;
+  MessageList calls;
+  std::vector<SelfCopy> copies;
+};
+
+struct StreamCalls {
+  StreamCalls(std::shared_ptr<device::Stream> stream_in, std::pmr::memory_resource* memory)
+      : stream(std::move(stream_in)), messages(memory) {}
+
+  MessagePart& part_of(const std::shared_ptr<Communicator>& communicator) {
+    const auto found = std::ranges::find(messages, communicator, &MessagePart::communicator);
+    return found != messages.end() ? *found : messages.emplace_back(communicator);
+  }
+
+  std::shared_ptr<device::Stream> stream;
+  std::pmr::list<MessagePart> messages;  // one for each communicator
+  std::size_t calls = 0;                 // collectives, too
+};
+
+// Throws Error(hcclInvalidUsage) if a group that has `calls` on one stream may have no more.
+void check_room(std::size_t calls);
+
+// A few calls need no memory of the heap.
+class CollectedCalls {
+ public:
+  StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {
+    const auto found = std::ranges::find(streams_, stream, &StreamCalls::stream);
+    return found != streams_.end() ? *found : streams_.emplace_back(stream, &memory_);
+  }
+  void keep(const std::shared_ptr<Communicator>& communicator, StreamCalls& on,
+            const node::CollectiveCall& call) {
+    count(on);
+    collectives_.push_back({communicator, on.stream, call});
+  }
+  void keep(StreamCalls& on, MessagePart& part, const node::PointToPoint& call) {
+    count(on);
+    part.calls.push_back(call);
+    part.calls.all().back().order = messages_++;
+  }
+  // Queues the collectives in the order of the calls, then for each stream all messages of a
+  // communicator together. Throws the first error, having queued the rest.
+  void queue();
+
+ private:
+  static void count(StreamCalls& on) {
+    check_room(on.calls);
+    ++on.calls;
+  }
+  void number_messages(std::exception_ptr& first_error);
+
+  std::array<std::byte, 1024> buffer_;
+  std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
+  std::pmr::list<StreamCalls> streams_{&memory_};  // in the order of their first calls
+  // In the order of the calls, whatever their streams: a communicator numbers its streams by it.
+  std::pmr::vector<CollectivePart> collectives_{&memory_};
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace hccl::comm
