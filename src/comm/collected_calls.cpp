@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "comm/group.h"
 
 namespace hccl::comm {
 namespace {
@@ -30,8 +29,8 @@ void put_in_common_order(std::pmr::list<MessagePart>& messages) {
 }  // namespace
 
 void check_room(std::size_t calls) {
-  if (calls < Group::kMostCalls) return;
-  throw Error(hcclInvalidUsage, text("a group has more than ", Group::kMostCalls,
+  if (calls < kMostGroupCalls) return;
+  throw Error(hcclInvalidUsage, text("a group has more than ", kMostGroupCalls,
                                      " calls on one stream; end it earlier"));
 }
 

@@ -48,6 +48,8 @@ struct StreamCalls {
   std::size_t calls = 0;                 // collectives, too
 };
 
+inline constexpr std::size_t kMostGroupCalls = 1024;  // of one stream
+
 // Throws Error(hcclInvalidUsage) if a group that has `calls` on one stream may have no more.
 void check_room(std::size_t calls);
 

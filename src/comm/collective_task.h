@@ -13,7 +13,7 @@ class CollectiveTask {
  public:
   // `stage`: null if the call is on device memory.
   CollectiveTask(std::shared_ptr<Communicator> communicator, node::Lane* lane,
-                 const node::CollectiveCall& call, const Stage* stage)
+                 const node::CollectiveCall& call, const Stage* stage) noexcept
       : communicator_(std::move(communicator)), lane_(lane), call_(call), stage_(stage) {}
 
   // Runs the call; a fault becomes the communicator's async error.

@@ -141,35 +141,34 @@ void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
                            std::vector<SelfCopy>&& copies) {
   check_usable(stream);
   const std::lock_guard lock(lanes_lock_);
-  enqueue_on(lane_of(stream), stream, shared_from_this(), std::move(calls), std::move(copies));
+  enqueue_on(lane_of(stream), stream, std::move(calls), std::move(copies));
 }
 
-void Communicator::queue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
-                         MessageList&& calls) {
-  Communicator& self = *communicator;
-  self.check_usable(stream);
-  std::vector<SelfCopy> copies = pair_self_messages(calls, self.rank_);
-  const std::lock_guard lock(self.lanes_lock_);
-  StreamLane& lane = self.lane_of(stream);
-  self.number_on(lane, calls.all());
-  enqueue_on(lane, stream, std::move(communicator), std::move(calls), std::move(copies));
+void Communicator::queue(device::Stream& stream, MessageList&& calls) {
+  check_usable(stream);
+  std::vector<SelfCopy> copies = pair_self_messages(calls, rank_);
+  const std::lock_guard lock(lanes_lock_);
+  StreamLane& lane = lane_of(stream);
+  number_on(lane, calls.all());
+  enqueue_on(lane, stream, std::move(calls), std::move(copies));
 }
 
-void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream,
-                              std::shared_ptr<Communicator>&& self, MessageList&& calls,
+void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                               std::vector<SelfCopy>&& copies) {
   if (!lane.window) lane.window = node::Engine::make_window();
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : self->next_ordinal_,
-                                lane.lane.get(), lane.window.get()};
+  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get(),
+                                lane.window.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      (!self->fabric_ &&
+      (!fabric_ &&
        std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
-  const Stage* const stage = self->stage_of(lane, staged);
+  const Stage* const stage = stage_of(lane, staged);
+  // Allocated before: nothing may throw while a command is made in its place.
+  auto own = copies.empty() ? nullptr : std::make_unique<std::vector<SelfCopy>>(std::move(copies));
   lane.last_ticket = stream.emplace_at_once<PointToPointTask>(
-      std::move(self), stream.id(), place, std::move(calls), std::move(copies), stage);
+      shared_from_this(), stream.id(), place, std::move(calls), std::move(own), stage);
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

@@ -45,7 +45,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
-  // fault if it has one. Never wait: for room in the stream's queue, their caller has waited.
+  // fault if it has one. Never wait: for room in the stream's queue, their caller has waited. The
+  // caller keeps the communicator until they return: what is queued may have run by then.
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
   void enqueue(device::Stream& stream, MessageList&& calls, std::vector<SelfCopy>&& copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
@@ -55,8 +56,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // place among the messages of the two ranks.
   void number(device::Stream& stream, std::span<node::PointToPoint> calls);
   // Both, for the messages of a group on one stream; what it sends itself is not paired yet.
-  static void queue(std::shared_ptr<Communicator> communicator, device::Stream& stream,
-                    MessageList&& calls);
+  void queue(device::Stream& stream, MessageList&& calls);
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
@@ -109,7 +109,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   struct StreamLane {
-    std::shared_ptr<node::MessageWindow> window;  // from the first sends and receives on
+    // From the first sends and receives on. Shared, for it knows how to destroy it; the type is
+    // the engine's.
+    std::shared_ptr<node::MessageWindow> window;
     std::weak_ptr<device::Stream> stream;
     std::uint64_t stream_id = 0;
     std::uint64_t last_ticket = 0;
@@ -131,9 +133,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
   void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);
-  static void enqueue_on(StreamLane& lane, device::Stream& stream,
-                         std::shared_ptr<Communicator>&& self, MessageList&& calls,
-                         std::vector<SelfCopy>&& copies);
+  void enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
+                  std::vector<SelfCopy>&& copies);
   [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
   void forget_stream(std::uint64_t stream_id);
 

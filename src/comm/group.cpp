@@ -21,16 +21,16 @@ struct GroupStorage {
 };
 constinit thread_local GroupStorage storage{};
 
-// Before a call on host memory is queued or kept.
+}  // namespace
+
 void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call) {
   if (uses_host_memory(call, communicator.rank(), communicator.size()))
     communicator.prepare_stage(stream);
 }
+
 void prepare(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call) {
   if (uses_host_memory(call)) communicator.prepare_stage(stream, call.peer == communicator.rank());
 }
-
-}  // namespace
 
 Group* Group::current() noexcept { return storage.open; }
 
@@ -55,18 +55,6 @@ Communicator* Group::known(const CallHandles& handles) const {
     return nullptr;
   if (!more_) return communicator_.get();
   return part_ != nullptr ? part_->communicator.get() : nullptr;
-}
-
-void Group::admit(Communicator& communicator, device::Stream& stream,
-                  const node::CollectiveCall& call) {
-  prepare(communicator, stream, call);
-  communicator.check_usable(stream);
-}
-
-void Group::admit(Communicator& communicator, device::Stream& stream,
-                  const node::PointToPoint& call) {
-  prepare(communicator, stream, call);
-  communicator.check_usable(stream);
 }
 
 CollectedCalls& Group::collected() {
@@ -117,7 +105,7 @@ void Group::queue() {
   if (more_) return more_->queue();
   if (communicator_ == nullptr) return;
   stream_->make_room();
-  Communicator::queue(std::move(communicator_), *stream_, std::move(messages_));
+  communicator_->queue(*stream_, std::move(messages_));
 }
 
 void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
@@ -128,7 +116,7 @@ void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stre
 void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
                  const node::PointToPoint& call) {
   prepare(*communicator, stream, call);
-  Communicator::queue(communicator, stream, MessageList(call));
+  communicator->queue(stream, MessageList(call));
 }
 
 }  // namespace hccl::comm

@@ -22,12 +22,14 @@ struct CallHandles {
   friend bool operator==(const CallHandles&, const CallHandles&) = default;
 };
 
+// Before a call on host memory is queued or kept: makes the stage of the stream.
+void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call);
+void prepare(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call);
+
 // The open group of a thread. Most are messages of one communicator on one stream: those are kept
 // here.
 class Group {
  public:
-  static constexpr std::size_t kMostCalls = 1024;  // of one stream
-
   // Of the calling thread; groups nest. end() throws Error(hcclInvalidUsage) without a start; the
   // outermost one queues what was kept, and throws the first error, having queued the rest.
   static void start();
@@ -53,10 +55,11 @@ class Group {
   }
 
  private:
-  static void admit(Communicator& communicator, device::Stream& stream,
-                    const node::CollectiveCall& call);
-  static void admit(Communicator& communicator, device::Stream& stream,
-                    const node::PointToPoint& call);
+  template <class Call>
+  static void admit(Communicator& communicator, device::Stream& stream, const Call& call) {
+    prepare(communicator, stream, call);
+    communicator.check_usable(stream);
+  }
   [[nodiscard]] device::Stream& stream() const { return more_ ? *on_->stream : *stream_; }
   void add(const node::CollectiveCall& call);
   void add(const node::PointToPoint& call);

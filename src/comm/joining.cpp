@@ -17,7 +17,7 @@ namespace {
 
 // What ranks tell each other of themselves, besides what bootstrap knows.
 struct RankBlob {
-  static constexpr std::uint32_t kLayout = 1;
+  static constexpr std::uint32_t kLayout = 2;
   std::uint32_t layout = kLayout;
   std::uint32_t module = 0;
   node::CpuAllowance cpus;

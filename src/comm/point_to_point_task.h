@@ -15,14 +15,13 @@ class PointToPointTask {
   // `stream`: the id of the one that the task is on.
   PointToPointTask(std::shared_ptr<Communicator>&& communicator, std::uint64_t stream,
                    const node::StreamPlace& place, MessageList&& calls,
-                   std::vector<SelfCopy>&& copies, const Stage* stage)
+                   std::unique_ptr<const std::vector<SelfCopy>> copies, const Stage* stage) noexcept
       : communicator_(std::move(communicator)),
         stage_(stage),
         stream_(stream),
         place_(place),
         calls_(std::move(calls)),
-        copies_(copies.empty() ? nullptr
-                               : std::make_unique<std::vector<SelfCopy>>(std::move(copies))) {}
+        copies_(std::move(copies)) {}
 
   // Runs the calls; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;

@@ -29,6 +29,8 @@ class Command {
   template <class Stored, class... Arguments>
   void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
+    // Else the queue would be left with a segment that has no command.
+    static_assert(std::is_nothrow_constructible_v<Stored, Arguments...>);
     new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
   }

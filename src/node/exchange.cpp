@@ -64,8 +64,8 @@ Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
 }
 
 Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const {
-  const bool sends = call.direction == Direction::send;
-  Mailbox& mailbox = sends ? engine_.mailbox_to(call.peer) : engine_.mailbox_from(call.peer);
+  Mailbox& mailbox = call.direction == Direction::send ? engine_.mailbox_to(call.peer)
+                                                       : engine_.mailbox_from(call.peer);
   return {&call, &mailbox, &mailbox.message(call.number), call.bytes()};
 }
 
@@ -209,6 +209,8 @@ void Engine::Exchange::check_match(const Item& item) {
 // Finds the memory that a message goes to.
 void Engine::Exchange::begin_taking(Item& item) {
   const PointToPoint& call = *item.call;
+  // As in offer(): who took the last one here may have been another stream.
+  static_cast<void>(item.mailbox->receipt(call.number).taken.load(std::memory_order_acquire));
   if (item.bytes == 0 || !device::is_device_address(call.address)) return;
   device::ArenaView& mine = *engine_.arena_.view();
   const std::uint64_t to = locate(item).file_offset;

@@ -63,7 +63,7 @@ class Engine::Exchange {
   [[nodiscard]] bool offer_ahead();
   [[nodiscard]] bool take_ahead();
   [[nodiscard]] static bool is_sure(const Item& item);
-  void tell_awaited(std::span<const Item> items) const;
+  static void tell_awaited(std::span<const Item> items);
 
   void tell(int peer) { news_ |= std::uint64_t{1} << peer; }
   void ring_told();

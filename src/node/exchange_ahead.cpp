@@ -23,20 +23,26 @@ bool Engine::Exchange::advance_ahead() {
 bool Engine::Exchange::is_sure(const Item& item) {
   if (item.stage == Stage::done) return true;
   if (item.stage != Stage::offered) return false;
-  const std::uint64_t number = item.call->number;
-  const Receipt& receipt = item.mailbox->receipt(number);
-  return receipt.awaited.load(std::memory_order_acquire) > number ||
-         receipt.taken.load(std::memory_order_acquire) > number;
+  const PointToPoint& call = *item.call;
+  const Receipt& receipt = item.mailbox->receipt(call.number);
+  return receipt.awaited.load(std::memory_order_acquire) ==
+             awaiting(call.number, call.count, call.type) ||
+         receipt.taken.load(std::memory_order_acquire) > call.number;
 }
 
-// Tells the senders of messages that have not come yet that nothing stands before them here.
-void Engine::Exchange::tell_awaited(std::span<const Item> items) const {
+// Tells the senders of messages that have not come yet that nothing stands before them here: once
+// what had the place before, perhaps on another stream, is taken.
+void Engine::Exchange::tell_awaited(std::span<const Item> items) {
   for (const Item& item : items) {
     if (item.sends() || item.stage != Stage::begun) continue;
-    const std::uint64_t number = item.call->number;
-    std::atomic<std::uint64_t>& awaited = item.mailbox->receipt(number).awaited;
-    if (awaited.load(std::memory_order_relaxed) <= number)
-      awaited.store(number + 1, std::memory_order_release);
+    const PointToPoint& call = *item.call;
+    Receipt& receipt = item.mailbox->receipt(call.number);
+    const bool is_next =
+        call.number < Mailbox::kMessages ||
+        receipt.taken.load(std::memory_order_acquire) == call.number + 1 - Mailbox::kMessages;
+    const std::uint64_t awaited = awaiting(call.number, call.count, call.type);
+    if (is_next && receipt.awaited.load(std::memory_order_relaxed) != awaited)
+      receipt.awaited.store(awaited, std::memory_order_release);
   }
 }
 

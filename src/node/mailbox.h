@@ -55,12 +55,20 @@ struct alignas(64) QueuedCalls {
   }
 };
 
-// What the receiver tells of a message; written by it alone. Numbers are those of the message, plus
-// one, of the last one that had this place.
+// What the receiver tells of the messages that have a place one after the other; written by it
+// alone.
 struct Receipt {
-  std::atomic<std::uint64_t> taken;
-  std::atomic<std::uint64_t> awaited;  // it is taken as soon as it comes, whatever else happens
+  std::atomic<std::uint64_t> taken;    // the number of the last one that was, plus one
+  std::atomic<std::uint64_t> awaited;  // awaiting() the next one, or what was here before
 };
+
+// A message is taken as soon as it comes, whatever else happens. That holds for one of this count
+// and type; they are mixed to 24 bits.
+[[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
+                                               std::uint8_t type) {
+  const std::uint64_t mixed = (count << 8 | type) * 0x9e3779b97f4a7c15u;
+  return (number + 1) << 24 | mixed >> 40;
+}
 
 struct Mailbox {
   static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most

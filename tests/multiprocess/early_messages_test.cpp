@@ -39,7 +39,7 @@ void gated_send(World& world, Gate gate_is, std::size_t bytes, int calls_around)
   upload(streams[0], old, gate.address());
   upload(streams[0], old, data.address());
   succeed(synStreamSynchronize(streams[0]));
-  for (int round = 2; round < 30; ++round) {
+  for (int round = 2; round < 16; ++round) {
     const auto value = static_cast<std::byte>(round);
     barriers(group, streams[0], calls_around);
     if (group.rank == 0) {
@@ -77,6 +77,53 @@ void pass_gates(int calls_around) {
 TEST(EarlyMessages, ReadABufferInTheirTurn) { pass_gates(0); }
 TEST(EarlyMessages, ReadABufferInTheirTurnInAFullQueue) { pass_gates(3'000); }
 
+// Rank 1's first stream stands at a gate, so what rank 0 sends first is taken only behind it, and
+// what stands behind that is read later still. A message on its other stream has the same place in
+// the mailbox as the first one, and is waited for meanwhile.
+void gate_beside_another_stream(World& world) {
+  constexpr std::size_t kBytes = 64;
+  constexpr int kPlaces = 16;  // of a mailbox
+  Session session(world);
+  const Group messages = session.join_all();
+  const Group gate = session.join_all(1);
+  const std::array streams{session.make_stream(), session.make_stream(), session.make_stream()};
+  const DeviceMemory data(session.device(), kBytes);
+  const DeviceMemory other(session.device(), kBytes);
+  void* const to_data = device_pointer(data.address());
+  void* const to_other = device_pointer(other.address());
+  const std::vector old(kBytes, std::byte{0xDD});
+  std::vector<std::byte> got(kBytes);
+  const auto pass = [&](const Group& group, void* buffer, synStreamHandle stream) {
+    succeed(group.rank == 0 ? hcclSend(buffer, kBytes, hcclInt8, 1, group.handle, stream)
+                            : hcclRecv(buffer, kBytes, hcclInt8, 0, group.handle, stream));
+  };
+  upload(streams[0], old, other.address());
+  for (int round = 0; round < 20; ++round) {
+    const std::vector fresh(kBytes, static_cast<std::byte>(round));
+    upload(streams[0], old, data.address());
+    succeed(synStreamSynchronize(streams[0]));
+    if (world.rank == 1) pass(gate, to_other, streams[0]);
+    pass(messages, to_other, streams[0]);
+    pass(messages, to_data, streams[0]);
+    for (int message = 2; message < kPlaces; ++message) pass(messages, to_other, streams[0]);
+    pass(messages, to_other, streams[1]);
+    if (world.rank == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      upload(streams[2], fresh, data.address());
+      pass(gate, to_other, streams[2]);
+    }
+    for (const synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+    download(streams[0], data.address(), got);
+    succeed(synStreamSynchronize(streams[0]));
+    require(got == fresh, "sent too early");
+  }
+  session.finish();
+}
+
+TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace) {
+  EXPECT_EQ(failures(run_ranks(2, gate_beside_another_stream)), "");
+}
+
 constexpr std::chrono::milliseconds kLate{3};  // what can begin before has begun
 
 // Rank 0 receives into what it sends, and what it receives is there long before rank 1 takes what
@@ -88,11 +135,12 @@ void receive_over_send(World& world, std::size_t bytes) {
   const DeviceMemory sent(session.device(), bytes);
   const DeviceMemory received(session.device(), bytes);
   const std::vector back(bytes, std::byte{0xBA});
+  const std::vector poison(bytes, std::byte{0xDD});
   std::vector<std::byte> got(bytes);
   for (int round = 0; round < 20; ++round) {
     const std::vector fresh(bytes, static_cast<std::byte>(round));
     upload(streams[0], group.rank == 0 ? fresh : back, sent.address());
-    upload(streams[1], std::vector(bytes, std::byte{0xDD}), received.address());
+    upload(streams[1], poison, received.address());
     succeed(synStreamSynchronize(streams[1]));
     void* const to_sent = device_pointer(sent.address());
     if (group.rank == 0) {
@@ -135,6 +183,7 @@ void write_behind_event(World& world) {
   };
   synEventHandle taken{};
   succeed(synEventCreate(&taken, session.device(), 0));
+  const std::vector poison(kBytes, std::byte{0xDD});
   std::vector<std::byte> got(kBytes);
   for (int round = 0; round < 20; ++round) {
     const std::vector fresh(kBytes, static_cast<std::byte>(round));
@@ -151,7 +200,7 @@ void write_behind_event(World& world) {
     }
     if (group.rank == 0) {
       succeed(synEventSynchronize(taken));
-      upload(streams[1], std::vector(kBytes, std::byte{0xDD}), first.address());
+      upload(streams[1], poison, first.address());
       succeed(synStreamSynchronize(streams[1]));
     } else {
       download(streams[0], first.address(), got);

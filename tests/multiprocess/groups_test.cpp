@@ -170,6 +170,36 @@ void wrong_uses(World& world) {
   session.finish();
 }
 
+// The group holds the last reference then, and what it queues may have run before it has queued it.
+void destroyed_in_a_group(World& world) {
+  Session session(world);
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory from(session.device(), 4096);
+  const DeviceMemory to(session.device(), 4096);
+  for (int round = 0; round < 50; ++round) {
+    hcclUniqueId id;
+    hcclComm_t alone{};
+    succeed(hcclGetUniqueId(&id));
+    succeed(hcclCommInitRank(&alone, 1, id, 0));
+    const std::vector sent(4096, static_cast<std::byte>(round));
+    std::vector<std::byte> got(4096);
+    upload(stream, sent, from.address());
+    succeed(hcclGroupStart());
+    succeed(hcclSend(device_pointer(from.address()), 4096, hcclInt8, 0, alone, stream));
+    succeed(hcclRecv(device_pointer(to.address()), 4096, hcclInt8, 0, alone, stream));
+    succeed(hcclCommDestroy(alone));
+    succeed(hcclGroupEnd());
+    download(stream, to.address(), got);
+    succeed(synStreamSynchronize(stream));
+    require(got == sent, "what was queued runs");
+  }
+  session.finish();
+}
+
+TEST(Groups, OutliveTheirCommunicator) {
+  EXPECT_EQ(failures(run_ranks(1, destroyed_in_a_group)), "");
+}
+
 TEST(Groups, RefuseWrongUses) { EXPECT_EQ(failures(run_ranks(2, wrong_uses)), ""); }
 
 // A group that finds no memory for a copy to itself has queued nothing, and counts as never called.

@@ -3,8 +3,8 @@
 #include "node/message_window.h"
 
 #include <deque>
-#include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -53,6 +53,88 @@ TEST(MessageWindow, TellsWhatTouchesWhat) {
   window.close();
   EXPECT_FALSE(window.open(1));
   EXPECT_FALSE(window.conflicts(call_of(Direction::receive, 109, 1))) << "it has ended";
+}
+
+TEST(Mailbox, TellsWhichMessageIsAwaited) {
+  std::set<std::uint64_t> told;
+  for (const std::uint64_t number : {0u, 15u, 16u, 1'000'000u}) {
+    for (const std::uint64_t count : {0u, 1u, 100u, 101u, 1u << 20, (1u << 20) + 1}) {
+      for (const std::uint8_t type : {hcclInt8, hcclFloat32, hcclBfloat16}) {
+        EXPECT_NE(awaiting(number, count, type), 0) << "nothing yet";
+        EXPECT_TRUE(told.insert(awaiting(number, count, type)).second);
+      }
+    }
+  }
+}
+
+TEST(MessageWindow, AsksOnceWhetherAnItemIsSure) {
+  MessageWindow window;
+  const std::vector<PointToPoint> calls(3, call_of(Direction::send, 0, 8));
+  EXPECT_FALSE(window.open(1));
+  window.push_back(item_of(calls[0]));
+  std::size_t sure = 0;
+  std::size_t asked = 0;
+  const auto is_sure = [&](const MessageItem& item) {
+    ++asked;
+    return static_cast<std::size_t>(item.call - calls.data()) < sure;
+  };
+  EXPECT_FALSE(window.all_are(is_sure));
+  sure = 1;
+  EXPECT_TRUE(window.all_are(is_sure));
+  EXPECT_EQ(asked, 2);
+  window.push_back(item_of(calls[1]));
+  window.end_group();
+  EXPECT_FALSE(window.all_are(is_sure));
+  window.close();
+  EXPECT_TRUE(window.open(1));
+  EXPECT_FALSE(window.all_are(is_sure));
+  sure = 2;
+  EXPECT_TRUE(window.all_are(is_sure));
+  window.close();
+  EXPECT_FALSE(window.open(1));
+  window.push_back(item_of(calls[2]));
+  EXPECT_FALSE(window.all_are(is_sure)) << "an item of a place that another had";
+}
+
+TEST(MessageWindow, TakesAGroupBackThatCannotBegin) {
+  MessageWindow window;
+  const std::vector calls{call_of(Direction::send, 0, 8), call_of(Direction::send, 100, 8),
+                          call_of(Direction::receive, 200, 8)};
+  EXPECT_FALSE(window.open(1));
+  window.push_back(item_of(calls[0]));
+  window.push_back(item_of(calls[1]));
+  window.push_back(item_of(calls[2]));
+  window.take_back(2);
+  EXPECT_EQ(window.groups_ahead(), 0);
+  EXPECT_EQ(window.next_send(), nullptr);
+  EXPECT_EQ(window.next_receive(), nullptr);
+  EXPECT_FALSE(window.conflicts(call_of(Direction::receive, 100, 8)));
+  window.close();
+  EXPECT_FALSE(window.open(1));
+}
+
+// While a group has its turn, items stay where they are and conflicts are found, however many
+// groups have ended before.
+TEST(MessageWindow, ItemsStayUntilTheGroupEnds) {
+  MessageWindow window;
+  std::vector<PointToPoint> calls;
+  for (std::uint64_t number = 0; number < 2'000; ++number)
+    calls.push_back(call_of(Direction::send, 100 * number, 10));
+  std::size_t next = 0;
+  for (std::size_t turn = 0; turn < 1'500; ++turn) {
+    if (!window.open(1)) window.push_back(item_of(calls[next++]));
+    const MessageItem* const current = window.current().data();
+    while (window.has_room_for(1)) {
+      window.push_back(item_of(calls[next++]));
+      window.end_group();
+    }
+    ASSERT_EQ(window.current().data(), current);
+    ASSERT_EQ(current->call, &calls[turn]);
+    ASSERT_TRUE(window.conflicts(call_of(Direction::receive, 100 * turn, 1)));
+    ASSERT_TRUE(window.conflicts(call_of(Direction::receive, 100 * (next - 1), 1)));
+    ASSERT_FALSE(turn != 0 && window.conflicts(call_of(Direction::receive, 100 * (turn - 1), 1)));
+    window.close();
+  }
 }
 
 // Groups begin in any pattern and end in order.
