@@ -89,6 +89,7 @@ void gate_beside_another_stream(World& world) {
   const std::array streams{session.make_stream(), session.make_stream(), session.make_stream()};
   const DeviceMemory data(session.device(), kBytes);
   const DeviceMemory other(session.device(), kBytes);
+  const DeviceMemory beside(session.device(), kBytes);
   void* const to_data = device_pointer(data.address());
   void* const to_other = device_pointer(other.address());
   const std::vector old(kBytes, std::byte{0xDD});
@@ -98,6 +99,7 @@ void gate_beside_another_stream(World& world) {
                             : hcclRecv(buffer, kBytes, hcclInt8, 0, group.handle, stream));
   };
   upload(streams[0], old, other.address());
+  upload(streams[0], old, beside.address());
   for (int round = 0; round < 20; ++round) {
     const std::vector fresh(kBytes, static_cast<std::byte>(round));
     upload(streams[0], old, data.address());
@@ -106,7 +108,7 @@ void gate_beside_another_stream(World& world) {
     pass(messages, to_other, streams[0]);
     pass(messages, to_data, streams[0]);
     for (int message = 2; message < kPlaces; ++message) pass(messages, to_other, streams[0]);
-    pass(messages, to_other, streams[1]);
+    pass(messages, device_pointer(beside.address()), streams[1]);
     if (world.rank == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       upload(streams[2], fresh, data.address());
