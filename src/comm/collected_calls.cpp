@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queuing them.
+// Numbering and queuing the calls of such a group.
 #include "comm/collected_calls.h"
 
 #include "base/error.h"

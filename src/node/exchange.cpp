@@ -124,8 +124,7 @@ bool Engine::Exchange::ready(const Item& item) const {
   // Sequentially consistent: a sleeper looks here after it has announced itself.
   if (item.stage == Stage::draining)
     return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
-  if (item.call->direction == Direction::receive)
-    return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
+  if (!item.sends()) return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
   const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
   if (item.stage == Stage::offered)  // the next one here may be taken, too
     return taken > number || can_fill(item);
@@ -133,7 +132,7 @@ bool Engine::Exchange::ready(const Item& item) const {
 }
 
 void Engine::Exchange::advance(Item& item) {
-  const bool sends = item.call->direction == Direction::send;
+  const bool sends = item.sends();
   if (sends && item.stage == Stage::begun) {
     offer(item);
     item.stage = Stage::offered;
@@ -261,6 +260,7 @@ void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
   theirs.follow(piece.offset, piece.bytes, item.message->serial);
   const bool mapped = theirs.populated(piece.offset, piece.bytes);
   const std::uint64_t to = item.at.file_offset + piece.position;
+  // As most are: nothing to bring in, to look up or to end early.
   if (mapped && piece.bytes <= kLongCopy && piece.content == device::Content::data) {
     std::memcpy(engine_.arena_.view()->at(to), theirs.at(piece.offset), piece.bytes);
     return;

@@ -63,8 +63,7 @@ const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
     const RankRecord& peer = record(item.call->peer);
     const std::uint32_t lane = place_.ordinal + 1;
     if (peer.attended.load(std::memory_order_relaxed) != lane) continue;
-    const bool sends = item.call->direction == Direction::send;
-    QueuedCalls& queued = sends ? item.mailbox->receives : item.mailbox->sends;
+    QueuedCalls& queued = item.sends() ? item.mailbox->receives : item.mailbox->sends;
     const bool elsewhere = queued.count.load(std::memory_order_acquire) > item.call->number &&
                            queued.place(item.call->number).load(std::memory_order_relaxed) !=
                                queued_on(item.call->number, lane);

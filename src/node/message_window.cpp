@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finding the next call to begin, and what calls touch.
 #include "node/message_window.h"
 
 #include <algorithm>

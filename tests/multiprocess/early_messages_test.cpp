@@ -17,6 +17,9 @@ void barriers(const Group& group, synStreamHandle stream, int count) {
   for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
 }
 
+// Later than what a fault would let begin too early: a test cannot wait for what must not happen.
+constexpr std::chrono::milliseconds kLate{3};
+
 enum class Gate { receive, send };
 
 // What stands behind a message reads its buffer after that, though it could begin earlier: the
@@ -46,7 +49,7 @@ void gated_send(World& world, Gate gate_is, std::size_t bytes, int calls_around)
       pass_gate(group.rank, gate_is == Gate::send);
       succeed(hcclSend(to_data, bytes, hcclInt8, 1, group.handle, streams[0]));
       barriers(group, streams[0], calls_around);
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      std::this_thread::sleep_for(kLate);
       const std::vector<std::byte> fresh(bytes, value);
       upload(streams[1], fresh, data.address());
       succeed(synStreamSynchronize(streams[1]));
@@ -110,7 +113,7 @@ void gate_beside_another_stream(World& world) {
     for (int message = 2; message < kPlaces; ++message) pass(messages, to_other, streams[0]);
     pass(messages, device_pointer(beside.address()), streams[1]);
     if (world.rank == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(kLate);
       upload(streams[2], fresh, data.address());
       pass(gate, to_other, streams[2]);
     }
@@ -125,8 +128,6 @@ void gate_beside_another_stream(World& world) {
 TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace) {
   EXPECT_EQ(failures(run_ranks(2, gate_beside_another_stream)), "");
 }
-
-constexpr std::chrono::milliseconds kLate{3};  // what can begin before has begun
 
 // Rank 0 receives into what it sends, and what it receives is there long before rank 1 takes what
 // it sends.

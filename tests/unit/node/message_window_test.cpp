@@ -2,6 +2,7 @@
 // The window over the groups that are under way, against a plain list.
 #include "node/message_window.h"
 
+#include <algorithm>
 #include <deque>
 #include <random>
 #include <set>
@@ -137,53 +138,69 @@ TEST(MessageWindow, ItemsStayUntilTheGroupEnds) {
   }
 }
 
-// Groups begin in any pattern and end in order.
-TEST(MessageWindow, KeepsItsItemsInOrder) {
-  std::mt19937 random(20'251);  // NOLINT(bugprone-random-generator-seed): the same each time
-  MessageWindow window;
-  std::deque<std::vector<PointToPoint>> groups;  // that are under way, first to last
-  const auto make_group = [&]() -> std::vector<PointToPoint>& {
-    auto& group = groups.emplace_back(1 + random() % (random() % 50 == 0 ? 200 : 5));
+// Of the groups that are under way, first to last.
+class Groups {
+ public:
+  using Calls = std::vector<PointToPoint>;
+
+  Calls& make(std::mt19937& random) {
+    Calls& group = groups_.emplace_back(1 + random() % (random() % 50 == 0 ? 200 : 5));
     for (PointToPoint& call : group) {
       const auto direction = random() % 2 == 0 ? Direction::send : Direction::receive;
       call = call_of(direction, random() % 10'000, 1 + random() % 50);
     }
     return group;
-  };
-  const auto put = [&](const std::vector<PointToPoint>& group) {
-    for (const PointToPoint& call : group) window.push_back(item_of(call));
-  };
-  for (int turn = 0; turn < 20'000; ++turn) {
-    const bool begun = !groups.empty();
-    const std::vector<PointToPoint>& group = begun ? groups.front() : make_group();
-    ASSERT_EQ(window.open(group.size()), begun);
-    if (!begun) put(group);
-    ASSERT_EQ(window.current().size(), group.size());
-    for (std::size_t at = 0; at < group.size(); ++at)
-      ASSERT_EQ(window.current()[at].call, &group[at]);
+  }
+  // Puts some behind those that are in the window.
+  void begin_some(MessageWindow& window, std::mt19937& random) {
     for (std::size_t more = random() % 4; more != 0; --more) {
-      const std::vector<PointToPoint>& behind = make_group();
-      if (!window.has_room_for(behind.size())) {
-        groups.pop_back();
-        break;
-      }
-      put(behind);
+      const Calls& behind = make(random);
+      if (!window.has_room_for(behind.size())) return groups_.pop_back();
+      put(window, behind);
       window.end_group();
     }
-    EXPECT_EQ(window.groups_ahead(), groups.size() - 1);
-    for (MessageItem* item = window.next_send(); item != nullptr && random() % 4 != 0;
-         item = window.next_send()) {
-      EXPECT_TRUE(item->sends());
-      item->stage = MessageItem::Stage::offered;
-    }
-    for (MessageItem* item = window.next_receive(); item != nullptr && random() % 4 != 0;
-         item = window.next_receive()) {
-      EXPECT_FALSE(item->sends());
-      item->stage = MessageItem::Stage::done;
-    }
+  }
+  static void put(MessageWindow& window, const Calls& group) {
+    for (const PointToPoint& call : group) window.push_back(item_of(call));
+  }
+  [[nodiscard]] std::deque<Calls>& all() { return groups_; }
+
+ private:
+  std::deque<Calls> groups_;
+};
+
+void advance_some(MessageWindow& window, std::mt19937& random) {
+  for (MessageItem* item = window.next_send(); item != nullptr && random() % 4 != 0;
+       item = window.next_send()) {
+    EXPECT_TRUE(item->sends());
+    item->stage = MessageItem::Stage::offered;
+  }
+  for (MessageItem* item = window.next_receive(); item != nullptr && random() % 4 != 0;
+       item = window.next_receive()) {
+    EXPECT_FALSE(item->sends());
+    item->stage = MessageItem::Stage::done;
+  }
+}
+
+// Groups begin in any pattern and end in order.
+TEST(MessageWindow, KeepsItsItemsInOrder) {
+  std::mt19937 random(7);
+  MessageWindow window;
+  Groups groups;
+  for (int turn = 0; turn < 20'000; ++turn) {
+    const bool begun = !groups.all().empty();
+    const Groups::Calls& group = begun ? groups.all().front() : groups.make(random);
+    ASSERT_EQ(window.open(group.size()), begun);
+    if (!begun) Groups::put(window, group);
+    ASSERT_TRUE(std::ranges::equal(
+        window.current(), group,
+        [](const MessageItem& item, const PointToPoint& call) { return item.call == &call; }));
+    groups.begin_some(window, random);
+    EXPECT_EQ(window.groups_ahead(), groups.all().size() - 1);
+    advance_some(window, random);
     if (random() % 8 == 0) continue;  // left
     window.close();
-    groups.pop_front();
+    groups.all().pop_front();
   }
 }
 
