@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "reduce/lanes-inl.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -85,6 +86,8 @@ struct Average : Sum<Summed<T>> {
       return to_words<T>(d, hn::Mul(*accumulator, hn::Set(tag, factor)));
     } else if constexpr (sizeof(T) == 1) {
       return divided(d, hn::BitCast(tag, *accumulator), sources);
+    } else if (std::has_single_bit(sources)) {
+      return hn::BitCast(d, shifted(hn::BitCast(tag, *accumulator), std::countr_zero(sources)));
     } else {
       const auto divisor = static_cast<T>(sources);  // at most 64
       HWY_ALIGN T lanes[hn::MaxLanes(tag)];
@@ -99,6 +102,17 @@ struct Average : Sum<Summed<T>> {
   static HWY_INLINE V absolute(V value) {
     if constexpr (std::is_signed_v<T>) return hn::Abs(value);
     return value;
+  }
+
+  // Divided by 2^bits towards zero: a shift rounds down, which a negative value must not.
+  template <class V>
+  static HWY_INLINE V shifted(V value, int bits) {
+    if constexpr (std::is_signed_v<T>) {
+      const hn::DFromV<V> tag;
+      const auto below = hn::Set(tag, static_cast<T>((T{1} << bits) - 1));
+      value = hn::Add(value, hn::And(hn::BroadcastSignBit(value), below));
+    }
+    return hn::ShiftRightSame(value, bits);
   }
 
   // Bytes by the rounded-up 2^16 / n: exact for what fits a byte and n from 2 to 256, for the error

@@ -20,8 +20,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-inline constexpr std::size_t kLine = 64;
-
 // Copies a multiple of 128 bytes.
 HWY_INLINE void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   const FullTag d;

@@ -5,7 +5,11 @@
 
 #include "reference.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <type_traits>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -94,6 +98,39 @@ TEST(Averages, OfBytesAreDividedExactly) {
       }
     }
   }
+}
+
+// The ends of the range, both sides of zero and of every multiple near it, over every number of
+// ranks: powers of two are divided by shifts, which round down.
+template <class T>
+void expect_exact_averages(hcclDataType_t type) {
+  using Unsigned = std::make_unsigned_t<T>;
+  const auto lowest = static_cast<Unsigned>(std::numeric_limits<T>::min());
+  std::vector<T> values;
+  for (int i = -130; i <= 130; ++i) {  // wraps around to the highest values
+    values.push_back(static_cast<T>(i));
+    values.push_back(static_cast<T>(lowest + static_cast<Unsigned>(i)));
+  }
+  const std::vector<T> zeros(values.size());
+  std::vector<T> result(values.size());
+  std::byte* const destination = reinterpret_cast<std::byte*>(result.data());
+  std::vector<const std::byte*> sources{reinterpret_cast<const std::byte*>(values.data())};
+  for (int ranks = 2; ranks <= 64; ++ranks) {
+    sources.push_back(reinterpret_cast<const std::byte*>(zeros.data()));
+    std::ranges::fill(result, T{77});
+    reduce_tile(type, hcclAvg, sources, {&destination, 1}, values.size(), StorePolicy::cached);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(result[i], static_cast<T>(values[i] / static_cast<T>(ranks)))
+          << +values[i] << " / " << ranks;
+    }
+  }
+}
+
+TEST(Averages, OfWiderIntegersAreDividedExactly) {
+  expect_exact_averages<std::int32_t>(hcclInt32);
+  expect_exact_averages<std::uint32_t>(hcclUint32);
+  expect_exact_averages<std::int64_t>(hcclInt64);
+  expect_exact_averages<std::uint64_t>(hcclUint64);
 }
 
 }  // namespace
