@@ -6,6 +6,7 @@
 #include "base/syn_error.h"
 #include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/group.h"
 #include "device/runtime.h"
 
 #include <hccl.h>
@@ -31,22 +32,40 @@ template <class Handle>
 
 [[nodiscard]] inline device::Runtime& runtime() { return device::Runtime::instance(); }
 
-[[nodiscard]] inline CommunicatorPin find_communicator(hcclComm_t comm) {
-  CommunicatorPin pin = comm::communicators().pin(to_number(comm));
-  if (!pin)
+template <class Found>
+[[nodiscard]] Found require_communicator(Found found) {
+  if (!found)
     throw Error(hcclInvalidArgument,
                 "unknown communicator: it was never made or is already destroyed");
-  return pin;
+  return found;
+}
+
+[[nodiscard]] inline CommunicatorPin find_communicator(hcclComm_t comm) {
+  return require_communicator(comm::communicators().pin(to_number(comm)));
+}
+
+// For a group: an object that the program may destroy before the group ends.
+[[nodiscard]] inline comm::CommunicatorHold hold_communicator(hcclComm_t comm) {
+  return require_communicator(comm::communicators().hold(to_number(comm)));
 }
 
 // Throws SynError(synInvalidArgument), which hccl functions report as hcclInvalidArgument.
-[[nodiscard]] inline StreamPin find_stream(const void* stream) {
-  runtime().require_initialized();
-  StreamPin pin = runtime().streams().pin(to_number(stream));
-  if (!pin)
+template <class Found>
+[[nodiscard]] Found require_stream(Found found) {
+  if (!found)
     throw SynError(synInvalidArgument,
                    "unknown stream: it is null, was never created or is already destroyed");
-  return pin;
+  return found;
+}
+
+[[nodiscard]] inline StreamPin find_stream(const void* stream) {
+  runtime().require_initialized();
+  return require_stream(runtime().streams().pin(to_number(stream)));
+}
+
+[[nodiscard]] inline comm::StreamHold hold_stream(const void* stream) {
+  runtime().require_initialized();
+  return require_stream(runtime().streams().hold(to_number(stream)));
 }
 
 [[nodiscard]] inline EventPin find_event(const void* event) {

@@ -52,16 +52,18 @@ template <class Make>
 hcclResult_t submit(hcclDataType_t type, hcclComm_t comm, const void* stream, Make make) {
   return guard([&] {
     check_type(type);
-    const comm::CallHandles handles{to_number(comm), to_number(stream)};
-    comm::Group* const group = comm::Group::current();
-    comm::Communicator* const known = group != nullptr ? group->known(handles) : nullptr;
-    if (known != nullptr) return group->keep(*known, make(*known));
+    if (comm::Group* const group = comm::Group::current(); group != nullptr) {
+      const comm::Communicator* const known = group->known(to_number(comm), to_number(stream));
+      if (known != nullptr) return group->keep_known(make(*known));
+      comm::StreamHold on = hold_stream(stream);
+      comm::CommunicatorHold communicator = hold_communicator(comm);
+      const auto call = make(*communicator);
+      return group->keep(std::move(communicator), std::move(on), call);
+    }
     const StreamPin on = find_stream(stream);
     on->make_room();  // before the communicator is pinned: an abort waits for those who have it
     const CommunicatorPin communicator = find_communicator(comm);
-    const auto call = make(*communicator);
-    if (group != nullptr) return group->keep(handles, communicator.shared(), on.shared(), call);
-    comm::queue_alone(communicator.shared(), *on, call);
+    comm::queue_alone(*communicator, *on, make(*communicator));
   });
 }
 

@@ -22,10 +22,12 @@ enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
 template <class T>
 class HandleTable {
   struct Slot {
-    // generation << 32 | alive << 31 | pins
+    // generation << 32 | alive << 31 | holds << 16 | pins
     std::atomic<std::uint64_t> state{0};
     std::shared_ptr<T> object;
   };
+  static constexpr std::uint64_t kHold = 1ull << 16;
+  static constexpr std::uint64_t kPins = kHold - 1;
   static constexpr std::uint64_t kAlive = 1ull << 31;
   static constexpr std::uint64_t kGeneration = 1ull << 32;
   static constexpr std::size_t kChunk = 1024;
@@ -68,6 +70,7 @@ class HandleTable {
       free_.pop_back();
     } else {
       if (used_ == kChunk * kChunks) return 0;
+      if (free_.capacity() <= used_) free_.reserve(2 * used_ + 1);  // letting go never fails
       index = used_++;
       if (index % kChunk == 0) chunks_[index / kChunk].store(new Chunk, std::memory_order_release);
     }
@@ -88,21 +91,54 @@ class HandleTable {
     return pinned;
   }
 
-  // Whether pin() would find it; for who holds the object anyway. The table outlives it.
-  class Witness {
+  // Keeps an object, as a pin does, but remove() does not wait for it: for who lets go only when
+  // the program says so. The table outlives it.
+  class Hold {
    public:
-    Witness() = default;
-    [[nodiscard]] bool alive() const noexcept {
-      return slot_ != nullptr && is_alive(slot_->state.load(std::memory_order_acquire), handle_);
+    Hold() = default;
+    Hold(Hold&& other) noexcept
+        : table_(std::exchange(other.table_, nullptr)),
+          handle_(other.handle_),
+          slot_(other.slot_) {}
+    Hold& operator=(Hold&& other) noexcept {
+      std::swap(table_, other.table_);
+      std::swap(handle_, other.handle_);
+      std::swap(slot_, other.slot_);
+      return *this;
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() {
+      if (table_ != nullptr) table_->let_go(*slot_, handle_);
+    }
+    explicit operator bool() const noexcept { return table_ != nullptr; }
+    T* operator->() const noexcept { return slot_->object.get(); }
+    T& operator*() const noexcept { return *slot_->object; }
+    [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return slot_->object; }
+    // Whether this is what the handle still stands for.
+    [[nodiscard]] bool is(std::uint64_t handle) const noexcept {
+      return table_ != nullptr && handle_ == handle &&
+             is_alive(slot_->state.load(std::memory_order_acquire), handle);
     }
 
    private:
     friend class HandleTable;
-    Witness(const Slot* slot, std::uint64_t handle) noexcept : slot_(slot), handle_(handle) {}
-    const Slot* slot_ = nullptr;
+    Hold(HandleTable* table, std::uint64_t handle, Slot* slot) noexcept
+        : table_(table), handle_(handle), slot_(slot) {}
+    HandleTable* table_ = nullptr;
     std::uint64_t handle_ = 0;
+    Slot* slot_ = nullptr;
   };
-  [[nodiscard]] Witness witness(std::uint64_t handle) noexcept { return {find(handle), handle}; }
+
+  [[nodiscard]] Hold hold(std::uint64_t handle) noexcept {
+    Slot* slot = find(handle);
+    if (slot == nullptr) return {};
+    std::uint64_t state = slot->state.load(std::memory_order_acquire);
+    do {
+      if (!is_alive(state, handle)) return {};
+    } while (!slot->state.compare_exchange_weak(state, state + kHold, std::memory_order_acquire));
+    return {this, handle, slot};
+  }
 
   // Takes the object out: later lookups fail. Waits for calls that have it pinned. Null if the
   // handle is not alive.
@@ -112,11 +148,11 @@ class HandleTable {
     std::uint64_t state = slot->state.load(std::memory_order_acquire);
     do {
       if (!is_alive(state, handle)) return nullptr;
-    } while (!slot->state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acq_rel));
-    while ((slot->state.load(std::memory_order_acquire) & (kAlive - 1)) != 0) sched_yield();
-    const std::lock_guard lock(mutex_);
-    free_.push_back(index_of(handle));
-    return std::move(slot->object);
+    } while (!slot->state.compare_exchange_weak(state, (state & ~kAlive) + kHold,
+                                                std::memory_order_acq_rel));
+    const Hold own(this, handle, slot);
+    while ((slot->state.load(std::memory_order_acquire) & kPins) != 0) sched_yield();
+    return slot->object;
   }
 
   // Every handle alive now.
@@ -132,6 +168,15 @@ class HandleTable {
 
  private:
   using Chunk = std::array<Slot, kChunk>;
+
+  // The last one to let go of what is no longer alive clears its slot for the next handle.
+  void let_go(Slot& slot, std::uint64_t handle) noexcept {
+    const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);
+    if ((before & (kAlive | (kAlive - kHold))) != kHold) return;
+    const std::shared_ptr<T> object = std::move(slot.object);  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    free_.push_back(index_of(handle));
+  }
 
   [[nodiscard]] std::uint64_t handle_of(std::uint64_t state, std::size_t index) const noexcept {
     return (state & ~(kGeneration - 1)) | (index + 1) << 4 | kind_;

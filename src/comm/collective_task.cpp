@@ -28,28 +28,28 @@ class NextOfLane final : public node::CallsAhead {
 }  // namespace
 
 device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
-  return communicator_->run_reporting_faults([&] {
-    if (communicator_->size() == 1) {
+  return communicator_.run_reporting_faults([&] {
+    if (communicator_.size() == 1) {
       run_alone();
       return true;
     }
-    const bool can_be_left = !communicator_->has_fabric() && stage_ == nullptr;
+    const bool can_be_left = !communicator_.has_fabric() && stage_ == nullptr;
     if (upcoming.patience() != Patience::endless && !can_be_left) return false;
-    if (communicator_->has_fabric()) {
-      communicator_->run_on_fabric(lane_->ordinal(), call_);
+    if (communicator_.has_fabric()) {
+      communicator_.run_on_fabric(lane_->ordinal(), call_);
       return true;
     }
     NextOfLane ahead(upcoming, lane_);
-    if (stage_ == nullptr) return communicator_->engine().execute(*lane_, call_, &ahead);
-    HostStaging staging(communicator_->device().arena(), *stage_, call_, communicator_->rank(),
-                        communicator_->size());
-    return communicator_->engine().execute(*lane_, staging.staged_call(), &ahead, &staging);
+    if (stage_ == nullptr) return communicator_.engine().execute(*lane_, call_, &ahead);
+    HostStaging staging(communicator_.device().arena(), *stage_, call_, communicator_.rank(),
+                        communicator_.size());
+    return communicator_.engine().execute(*lane_, staging.staged_call(), &ahead, &staging);
   });
 }
 
 // A communicator of one rank: a copy where send and receive differ.
 void CollectiveTask::run_alone() {
-  copy_anywhere(communicator_->device().arena(), stage_, call_.recv, call_.send,
+  copy_anywhere(communicator_.device().arena(), stage_, call_.recv, call_.send,
                 node::recv_bytes(call_, 1));
 }
 

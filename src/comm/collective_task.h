@@ -12,9 +12,9 @@ namespace hccl::comm {
 class CollectiveTask {
  public:
   // `stage`: null if the call is on device memory.
-  CollectiveTask(std::shared_ptr<Communicator> communicator, node::Lane* lane,
-                 const node::CollectiveCall& call, const Stage* stage) noexcept
-      : communicator_(std::move(communicator)), lane_(lane), call_(call), stage_(stage) {}
+  CollectiveTask(Communicator& communicator, node::Lane* lane, const node::CollectiveCall& call,
+                 const Stage* stage) noexcept
+      : communicator_(communicator), lane_(lane), call_(call), stage_(stage) {}
 
   // Runs the call; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
@@ -28,7 +28,7 @@ class CollectiveTask {
  private:
   void run_alone();
 
-  std::shared_ptr<Communicator> communicator_;
+  Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
   node::Lane* lane_;
   node::CollectiveCall call_;
   const Stage* stage_;

@@ -19,6 +19,19 @@
 
 namespace hccl::comm {
 
+namespace {
+
+// Behind the last call of a communicator on a stream: keeps it until then. Calls do not keep it
+// themselves, which would cost each of them a look at a counter that all share.
+struct Keeper {
+  explicit Keeper(std::shared_ptr<Communicator> kept_in) noexcept : kept(std::move(kept_in)) {}
+  device::Outcome operator()() const noexcept { return device::Outcome::success; }
+
+  std::shared_ptr<Communicator> kept;
+};
+
+}  // namespace
+
 HandleTable<Communicator>& communicators() {
   static auto* table =  // outlives static destructors
       new HandleTable<Communicator>(HandleKind::communicator);
@@ -117,8 +130,8 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   const Stage* const stage = stage_of(lane, !fabric_ && uses_host_memory(call, rank_, size_));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
-  lane.last_ticket =
-      stream.emplace_at_once<CollectiveTask>(shared_from_this(), lane.lane.get(), call, stage);
+  lane.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, lane.lane.get(), call, stage);
+  if (has_left_) outlive_calls_of(stream);
 }
 
 void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoint> calls) {
@@ -168,7 +181,29 @@ void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageL
   // Allocated before: nothing may throw while a command is made in its place.
   auto own = copies.empty() ? nullptr : std::make_unique<std::vector<SelfCopy>>(std::move(copies));
   lane.last_ticket = stream.emplace_at_once<PointToPointTask>(
-      shared_from_this(), stream.id(), place, std::move(calls), std::move(own), stage);
+      *this, stream.id(), place, std::move(calls), std::move(own), stage);
+  if (has_left_) outlive_calls_of(stream);
+}
+
+void Communicator::outlive_calls_of(device::Stream& stream) {
+  own_keeper_ = shared_from_this();  // for good, if there is no memory
+  stream.emplace_at_once<Keeper>(shared_from_this());
+  own_keeper_.reset();
+}
+
+void Communicator::outlive_calls() {
+  std::vector<std::shared_ptr<device::Stream>> streams;  // let go of without the lock
+  const std::lock_guard lock(lanes_lock_);
+  own_keeper_ = shared_from_this();
+  streams.reserve(lanes_.size());
+  has_left_ = true;
+  for (const auto& lane : lanes_) {
+    streams.push_back(lane->stream.lock());
+    const auto& stream = streams.back();
+    if (stream != nullptr && !stream->progress()->reached(lane->last_ticket))
+      outlive_calls_of(*stream);
+  }
+  own_keeper_.reset();
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
@@ -239,6 +274,7 @@ void Communicator::throw_if_failed() const {
 }
 
 void Communicator::leave() {
+  outlive_calls();
   if (engine_) engine_->depart();
   cut_link();
   bootstrap::retire_unique_id(id_);

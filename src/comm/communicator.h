@@ -45,8 +45,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
-  // fault if it has one. Never wait: for room in the stream's queue, their caller has waited. The
-  // caller keeps the communicator until they return: what is queued may have run by then.
+  // fault if it has one. Never wait: for room in the stream's queue, their caller has waited. What
+  // is queued does not keep the communicator: see leave().
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
   void enqueue(device::Stream& stream, MessageList&& calls, std::vector<SelfCopy>&& copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
@@ -63,7 +63,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Waits for all work queued on this communicator, or until it fails.
   void finalize();
-  // This rank takes part in nothing more.
+  // This rank takes part in nothing more. Who holds the communicator may let go of it then: it
+  // lives until what is queued has run.
   void leave();
   // Fails all work on every rank, now and later; `call` is the program's call that asked for it.
   void fail(const char* call);
@@ -114,7 +115,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::shared_ptr<node::MessageWindow> window;
     std::weak_ptr<device::Stream> stream;
     std::uint64_t stream_id = 0;
-    std::uint64_t last_ticket = 0;
+    std::uint64_t last_ticket = 0;     // of a call
     std::unique_ptr<node::Lane> lane;  // from the first collective on, and with several ranks
     std::unique_ptr<Stage> stage;      // from the first use of host memory on
   };
@@ -128,6 +129,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // To the other nodes; null where there are none.
   [[nodiscard]] std::shared_ptr<bootstrap::ControlLink> link();
   void cut_link();
+  void outlive_calls();
   void note_fault(hcclResult_t code, const char* what);
   void log_summary(const bootstrap::Roster& roster) const;
   // With the lock held.
@@ -136,6 +138,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                   std::vector<SelfCopy>&& copies);
   [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
+  // Makes the communicator live until all its calls that are queued on the stream have run.
+  void outlive_calls_of(device::Stream& stream);
   void forget_stream(std::uint64_t stream_id);
 
   const hcclUniqueId id_;
@@ -147,6 +151,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
   std::uint32_t next_ordinal_ = 0;
+  bool has_left_ = false;  // a group that is open may still queue calls
+  std::shared_ptr<Communicator> own_keeper_;
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;  // that the program may still look at
   // Destroyed first: their callbacks use the engine.

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "comm/host_staging.h"
-#include "device/runtime.h"
 
 #include <array>
 #include <new>
@@ -50,26 +49,20 @@ void Group::end() {
   group->queue();
 }
 
-Communicator* Group::known(const CallHandles& handles) const {
-  if (handles_ != handles || !communicator_handle_.alive() || !stream_handle_.alive())
-    return nullptr;
-  if (!more_) return communicator_.get();
-  return part_ != nullptr ? part_->communicator.get() : nullptr;
-}
-
 CollectedCalls& Group::collected() {
   if (more_) return *more_;
   more_.emplace();
-  if (communicator_ == nullptr) return *more_;
-  on_ = &more_->of(stream_);
-  part_ = &on_->part_of(communicator_);
+  if (!communicator_) return *more_;
+  const auto undo = [](std::optional<CollectedCalls>* made) { made->reset(); };
+  std::unique_ptr<std::optional<CollectedCalls>, decltype(undo)> unless_all_kept(&more_);
+  on_ = &more_->of(stream_.shared());
+  part_ = &on_->part_of(communicator_.shared());
   for (const node::PointToPoint& call : messages_.all()) more_->keep(*on_, *part_, call);
-  return *more_;
+  return **unless_all_kept.release();
 }
 
 void Group::add(const node::CollectiveCall& call) {
-  CollectedCalls& all = collected();
-  all.keep(part_->communicator, *on_, call);
+  collected().keep(communicator_.shared(), *on_, call);
 }
 
 void Group::add(const node::PointToPoint& call) {
@@ -78,45 +71,40 @@ void Group::add(const node::PointToPoint& call) {
   messages_.push_back(call);
 }
 
-void Group::add(const CallHandles& /*handles*/, const std::shared_ptr<Communicator>& communicator,
-                const std::shared_ptr<device::Stream>& stream, const node::CollectiveCall& call) {
+void Group::add(CommunicatorHold communicator, StreamHold stream,
+                const node::CollectiveCall& call) {
   CollectedCalls& all = collected();
-  all.keep(communicator, all.of(stream), call);
+  all.keep(communicator.shared(), all.of(stream.shared()), call);
 }
 
-void Group::add(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
-                const std::shared_ptr<device::Stream>& stream, const node::PointToPoint& call) {
-  if (communicator_ == nullptr && !more_) {
-    communicator_ = communicator;
-    stream_ = stream;
-  } else {
+void Group::add(CommunicatorHold communicator, StreamHold stream, const node::PointToPoint& call) {
+  if (communicator_ || more_) {
     CollectedCalls& all = collected();
-    part_ = nullptr;  // until both are known
-    on_ = &all.of(stream);
-    part_ = &on_->part_of(communicator);
+    StreamCalls& on = all.of(stream.shared());
+    part_ = &on.part_of(communicator.shared());
+    on_ = &on;
   }
-  handles_ = handles;
-  communicator_handle_ = communicators().witness(handles.communicator);
-  stream_handle_ = device::Runtime::instance().streams().witness(handles.stream);
+  communicator_ = std::move(communicator);
+  stream_ = std::move(stream);
   add(call);
 }
 
 void Group::queue() {
   if (more_) return more_->queue();
-  if (communicator_ == nullptr) return;
+  if (!communicator_) return;
   stream_->make_room();
   communicator_->queue(*stream_, std::move(messages_));
 }
 
-void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
+void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::CollectiveCall& call) {
-  communicator->enqueue(stream, call);
+  communicator.enqueue(stream, call);
 }
 
-void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
+void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::PointToPoint& call) {
-  prepare(*communicator, stream, call);
-  communicator->queue(stream, MessageList(call));
+  prepare(communicator, stream, call);
+  communicator.queue(stream, MessageList(call));
 }
 
 }  // namespace hccl::comm

@@ -16,11 +16,8 @@
 
 namespace hccl::comm {
 
-// What the program calls a communicator and a stream.
-struct CallHandles {
-  std::uint64_t communicator, stream;
-  friend bool operator==(const CallHandles&, const CallHandles&) = default;
-};
+using CommunicatorHold = HandleTable<Communicator>::Hold;
+using StreamHold = HandleTable<device::Stream>::Hold;
 
 // Before a call on host memory is queued or kept: makes the stage of the stream.
 void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call);
@@ -38,20 +35,21 @@ class Group {
   [[nodiscard]] static Group* current() noexcept;
 
   // The communicator of the last message, if that was given the same handles and they are alive.
-  [[nodiscard]] Communicator* known(const CallHandles& handles) const;
+  [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
+    return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
+  }
 
   // Keeps a call. Throw Error(hcclInvalidUsage) if the group has too many for the stream, and what
   // queueing throws. The first is for a known communicator, and its stream.
   template <class Call>
-  void keep(Communicator& communicator, const Call& call) {
-    admit(communicator, stream(), call);
+  void keep_known(const Call& call) {
+    admit(*communicator_, *stream_, call);
     add(call);
   }
   template <class Call>
-  void keep(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
-            const std::shared_ptr<device::Stream>& stream, const Call& call) {
+  void keep(CommunicatorHold communicator, StreamHold stream, const Call& call) {
     admit(*communicator, *stream, call);
-    add(handles, communicator, stream, call);
+    add(std::move(communicator), std::move(stream), call);
   }
 
  private:
@@ -60,33 +58,28 @@ class Group {
     prepare(communicator, stream, call);
     communicator.check_usable(stream);
   }
-  [[nodiscard]] device::Stream& stream() const { return more_ ? *on_->stream : *stream_; }
   void add(const node::CollectiveCall& call);
   void add(const node::PointToPoint& call);
-  void add(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
-           const std::shared_ptr<device::Stream>& stream, const node::CollectiveCall& call);
-  void add(const CallHandles& handles, const std::shared_ptr<Communicator>& communicator,
-           const std::shared_ptr<device::Stream>& stream, const node::PointToPoint& call);
+  void add(CommunicatorHold communicator, StreamHold stream, const node::CollectiveCall& call);
+  void add(CommunicatorHold communicator, StreamHold stream, const node::PointToPoint& call);
   [[nodiscard]] CollectedCalls& collected();
   void queue();
 
   int depth_ = 0;
-  std::shared_ptr<Communicator> communicator_;
-  std::shared_ptr<device::Stream> stream_;
+  // Of the last message. Held, for the program may destroy them before the group ends.
+  CommunicatorHold communicator_;
+  StreamHold stream_;
   MessageList messages_;
   std::optional<CollectedCalls> more_;  // all calls, from the first one on that is something else
-  // Of the last message; where it stands there.
-  CallHandles handles_{};
-  HandleTable<Communicator>::Witness communicator_handle_;
-  HandleTable<device::Stream>::Witness stream_handle_;
+  // Where the last message stands there.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;
 };
 
 // Queues a call outside of a group; a send or receive is a group of its own.
-void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
+void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::CollectiveCall& call);
-void queue_alone(const std::shared_ptr<Communicator>& communicator, device::Stream& stream,
+void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::PointToPoint& call);
 
 }  // namespace hccl::comm

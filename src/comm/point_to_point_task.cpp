@@ -20,8 +20,8 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
   Patience patience() const override { return upcoming_.patience(); }
   std::span<const PointToPoint> next() override {
     const auto* task = upcoming_.next<PointToPointTask>();
-    if (task == nullptr || task->communicator_.get() != &communicator_ ||
-        task->copies_ != nullptr || task->stage_ != nullptr)
+    if (task == nullptr || &task->communicator_ != &communicator_ || task->copies_ != nullptr ||
+        task->stage_ != nullptr)
       return {};
     return task->calls_.all();
   }
@@ -34,24 +34,23 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
 
 void PointToPointTask::copy() const {
   for (const SelfCopy& copy : *copies_)
-    copy_anywhere(communicator_->device().arena(), stage_, copy.to, copy.from, copy.bytes);
+    copy_anywhere(communicator_.device().arena(), stage_, copy.to, copy.from, copy.bytes);
 }
 
 device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
-  return communicator_->run_reporting_faults([&] {
-    const bool can_be_left =
-        copies_ == nullptr && stage_ == nullptr && !communicator_->has_fabric();
+  return communicator_.run_reporting_faults([&] {
+    const bool can_be_left = copies_ == nullptr && stage_ == nullptr && !communicator_.has_fabric();
     if (upcoming.patience() != Patience::endless && !can_be_left) return false;
     if (copies_ != nullptr) copy();
     const std::span<const PointToPoint> calls = calls_.all();
     if (calls.empty()) return true;
-    if (communicator_->has_fabric()) {
-      communicator_->exchange_on_fabric(stream_, calls);
+    if (communicator_.has_fabric()) {
+      communicator_.exchange_on_fabric(stream_, calls);
       return true;
     }
-    NextOfCommunicator ahead(upcoming, *communicator_);
-    return communicator_->engine().exchange(place_, calls, ahead,
-                                            stage_ != nullptr ? stage_->address() : 0);
+    NextOfCommunicator ahead(upcoming, communicator_);
+    return communicator_.engine().exchange(place_, calls, ahead,
+                                           stage_ != nullptr ? stage_->address() : 0);
   });
 }
 

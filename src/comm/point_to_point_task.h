@@ -13,10 +13,10 @@ namespace hccl::comm {
 class PointToPointTask {
  public:
   // `stream`: the id of the one that the task is on.
-  PointToPointTask(std::shared_ptr<Communicator>&& communicator, std::uint64_t stream,
-                   const node::StreamPlace& place, MessageList&& calls,
-                   std::unique_ptr<const std::vector<SelfCopy>> copies, const Stage* stage) noexcept
-      : communicator_(std::move(communicator)),
+  PointToPointTask(Communicator& communicator, std::uint64_t stream, const node::StreamPlace& place,
+                   MessageList&& calls, std::unique_ptr<const std::vector<SelfCopy>> copies,
+                   const Stage* stage) noexcept
+      : communicator_(communicator),
         stage_(stage),
         stream_(stream),
         place_(place),
@@ -30,8 +30,8 @@ class PointToPointTask {
   class NextOfCommunicator;
   void copy() const;
 
-  std::shared_ptr<Communicator> communicator_;
-  const Stage* stage_;  // null if all is device memory
+  Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
+  const Stage* stage_;          // null if all is device memory
   std::uint64_t stream_;
   node::StreamPlace place_;
   MessageList calls_;

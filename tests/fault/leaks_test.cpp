@@ -78,11 +78,17 @@ void live_and_die(const Session& session, const Group& control, synStreamHandle 
     succeed(hcclGroupEnd());
   }
   succeed(synStreamSynchronize(own));
+  const bool leaves_calls = round % 6 == 3;
+  if (leaves_calls) {  // that only the abort ends, when the program has let go of everything
+    for (int call = 0; call < 3; ++call)
+      succeed(hcclRecv(device, 3, hcclFloat32, peer, communicator, own));
+  }
   // An abort fails what the peer has not yet completed.
   succeed(hcclBarrier(control.handle, stream));
   succeed(synStreamSynchronize(stream));
   if (round % 2 == 0) succeed(synStreamDestroy(own));
   succeed(round % 3 == 0 ? hcclCommAbort(communicator) : hcclCommDestroy(communicator));
+  if (leaves_calls) require_equal(synStreamSynchronize(own), synFailHccl, "calls that were left");
   if (round % 2 != 0) succeed(synStreamDestroy(own));
 }
 

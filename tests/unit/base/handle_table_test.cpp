@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles find what they stand for and nothing else; who pins is waited for, who holds is not.
+#include "base/handle_table.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl {
+namespace {
+
+class Noted {
+ public:
+  explicit Noted(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~Noted() { --alive_; }
+  Noted(const Noted&) = delete;
+  Noted& operator=(const Noted&) = delete;
+
+ private:
+  std::atomic<int>& alive_;
+};
+
+class HandleTables : public testing::Test {
+ protected:
+  std::uint64_t insert() { return table_.insert(std::make_shared<Noted>(alive_)); }
+
+  std::atomic<int> alive_{0};
+  HandleTable<Noted> table_{HandleKind::stream};
+};
+
+TEST_F(HandleTables, AHandleIsForgottenWithItsObject) {
+  const std::uint64_t first = insert();
+  EXPECT_TRUE(table_.pin(first));
+  EXPECT_TRUE(table_.hold(first).is(first));
+  EXPECT_NE(table_.remove(first), nullptr);
+  EXPECT_EQ(alive_, 0);
+  EXPECT_FALSE(table_.pin(first));
+  EXPECT_FALSE(table_.hold(first));
+  EXPECT_EQ(table_.remove(first), nullptr);
+  const std::uint64_t second = insert();  // in the same place
+  EXPECT_NE(second, first);
+  EXPECT_FALSE(table_.pin(first));
+  EXPECT_FALSE(table_.hold(first));
+  EXPECT_TRUE(table_.hold(second).is(second));
+}
+
+TEST_F(HandleTables, WhatIsHeldLivesOnWithoutItsHandle) {
+  const std::uint64_t handle = insert();
+  auto hold = table_.hold(handle);
+  auto another = table_.hold(handle);
+  EXPECT_NE(table_.remove(handle), nullptr);  // does not wait
+  EXPECT_FALSE(hold.is(handle));
+  EXPECT_FALSE(table_.hold(handle));
+  EXPECT_TRUE(table_.handles().empty());
+  EXPECT_NE(hold.shared(), nullptr);
+  EXPECT_EQ(alive_, 1);
+  const auto pin = table_.pin(insert());
+  ASSERT_TRUE(pin);
+  EXPECT_NE(pin.shared(), hold.shared()) << "the place of what is held was given away";
+  hold = {};
+  EXPECT_EQ(alive_, 2);
+  another = {};
+  EXPECT_EQ(alive_, 1);
+}
+
+TEST_F(HandleTables, RemovingWaitsForPins) {
+  const std::uint64_t handle = insert();
+  std::atomic<bool> removed{false};
+  std::thread remover;
+  {
+    const auto pin = table_.pin(handle);
+    ASSERT_TRUE(pin);
+    remover = std::thread([&] {
+      EXPECT_NE(table_.remove(handle), nullptr);
+      removed = true;
+    });
+    while (table_.hold(handle)) std::this_thread::yield();  // until the remover has begun
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    EXPECT_FALSE(removed);
+    EXPECT_NE(pin.shared(), nullptr);
+    EXPECT_EQ(alive_, 1);
+  }
+  remover.join();
+  EXPECT_EQ(alive_, 0);
+}
+
+// Whoever lets go last, the place is used again exactly once.
+TEST_F(HandleTables, PlacesAreUsedAgainUnderContention) {
+  constexpr int kThreads = 4, kRounds = 2000;
+  std::atomic<std::uint64_t> shared{insert()};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        const std::uint64_t handle = shared.load();
+        const auto hold = table_.hold(handle);
+        if (hold) {
+          EXPECT_NE(hold.shared(), nullptr);
+        }
+        if (table_.remove(handle)) shared.store(insert());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(alive_, 1);
+  EXPECT_EQ(table_.handles(), std::vector<std::uint64_t>{shared.load()});
+  std::vector<std::uint64_t> fresh;
+  for (int i = 0; i < 8; ++i) fresh.push_back(insert());
+  EXPECT_EQ(alive_, 9) << "two handles share a place";
+  for (const std::uint64_t handle : fresh) EXPECT_LT((handle & 0xffffffff) >> 4, 20u);
+}
+
+}  // namespace
+}  // namespace hccl
