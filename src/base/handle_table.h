@@ -60,6 +60,11 @@ class HandleTable {
   };
 
   explicit HandleTable(HandleKind kind) : kind_(static_cast<std::uint64_t>(kind)) {}
+  ~HandleTable() {
+    for (const auto& chunk : chunks_) delete chunk.load();
+  }
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
 
   // Never 0. Returns 0 only if a million handles are alive.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
