@@ -31,13 +31,19 @@ def read_field(path, field):
     return "unknown"
 
 
+def processor():
+    """Its name, and its family and model where there are such: a virtual machine's processor may have a bare name."""
+    name, family, model = (read_field("/proc/cpuinfo", field) for field in ("model name", "cpu family", "model\t"))
+    return name if family == "unknown" else f"{name} (family {family}, model {model})"
+
+
 def machine_facts():
     git = ("git", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     revision = output_of(*git, "describe", "--always")
     if output_of(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"):
         revision += "-dirty"  # not for the page that an earlier report was written to
     return {
-        "processor": read_field("/proc/cpuinfo", "model name"),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory": read_field("/proc/meminfo", "MemTotal"),
         "kernel": platform.release(),

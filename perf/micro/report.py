@@ -21,6 +21,8 @@ RANKS = (2, 8)
 REGIMES = {"cache": "in cache", "memory": "past the cache"}
 # (type, regime, most that a kernel may take relative to the copy)
 GOALS = [("float", "cache", 1.1), ("float", "memory", 1.1), ("bfloat16", "cache", 2.0)]
+# Keeps glibc's memcpy from the instruction that copies without reading the lines it fills.
+LOADS_AND_STORES = "glibc.cpu.x86_rep_movsb_threshold=4000000000"
 STREAM_QUEUE = {
     "run_by_synchronising": "an empty command, run by the thread that queued it and synchronises",
     "run_by_worker": "an empty command, run by the stream's worker (running alone)",
@@ -30,13 +32,13 @@ STREAM_QUEUE = {
 }
 
 
-def measure(program, repetitions, seconds):
+def measure(program, repetitions, seconds, only=".", **environment):
     """{label, or else name: nanoseconds} of one run, a median over repetitions shuffled with those of all others."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
-         "--benchmark_report_aggregates_only=true"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)
+         "--benchmark_report_aggregates_only=true", f"--benchmark_filter={only}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False, env=os.environ | environment)
     if done.returncode != 0:
         sys.exit(f"micro: {program}: {done.stderr.decode(errors='replace').strip()}")
     found = {}
@@ -66,10 +68,22 @@ def kernel_ratios(times):
     return ratios
 
 
+def against_stores(times, stores):
+    """The same for the kernels in cache, relative to the copies in `stores`."""
+    rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
+    return kernel_ratios(rest | stores)
+
+
 def show_kernels(ratios, ranks):
     rows = [[name] + [" / ".join(f"{ratios[regime, ranks, name, operation]:.2f}" for regime in REGIMES)
                       for operation in OPERATIONS] for name in TYPES]
     return f"{ranks} sources to {ranks} destinations:\n\n" + table(["type", *OPERATIONS], rows)
+
+
+def show_against_stores(ratios):
+    worst = max(each for (_, _, name, _), each in ratios.items() if name == "float")
+    return (f"- for comparison, relative to a memcpy of loads and stores (`GLIBC_TUNABLES={LOADS_AND_STORES}`): float in "
+            f"cache takes at most {worst:.2f}")
 
 
 def judge(ratios):
@@ -121,14 +135,18 @@ def main():
     facts = machine_facts()
     start = time.monotonic()
     # Runs apart get pages apart, which past the cache matter more than anything else that varies.
-    kernel_runs, queue_runs = [], []
+    kernel_runs, store_runs, queue_runs = [], [], []
+    program = f"{options.build}/bin/reduce_benchmark"
     for _ in range(options.runs):
-        kernel_runs.append(measure(f"{options.build}/bin/reduce_benchmark", options.repetitions, options.seconds))
+        kernel_runs.append(measure(program, options.repetitions, options.seconds))
+        store_runs.append(measure(program, options.repetitions, options.seconds, "copy_whole.*past_cache:0",
+                                  GLIBC_TUNABLES=LOADS_AND_STORES))
         queue_runs.append(measure(f"{options.build}/bin/stream_benchmark", options.repetitions, 10 * options.seconds))
     kernels, queue = medians(kernel_runs), medians(queue_runs)
     command = " ".join(["./dev micro", *shown_arguments(sys.argv[1:], {"--build", "--write"})])
     ratios = medians([kernel_ratios(run) for run in kernel_runs])
     goals, met = judge(ratios)
+    goals.append(show_against_stores(medians([against_stores(*each) for each in zip(kernel_runs, store_runs)])))
     parts = [show_run(facts, command, time.monotonic() - start),
              "Reductions: time relative to memcpy in cache / time relative to the fastest copy past the cache.",
              *[show_kernels(ratios, ranks) for ranks in RANKS], show_copies(kernels), "Goals:\n\n" + "\n".join(goals),

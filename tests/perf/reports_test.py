@@ -122,11 +122,13 @@ class Budget(unittest.TestCase):
 
 
 class Micro(unittest.TestCase):
+    def times(self, float_in_cache):
+        return {"copy/cache/2/memcpy": 100, "copy/memory/2/memcpy": 900, "copy/memory/2/streaming by tile": 500,
+                "reduce/cache/2/float/sum": float_in_cache, "reduce/memory/2/float/sum": 500,
+                "reduce/cache/2/bfloat16/sum": 150}
+
     def ratios(self, float_in_cache):
-        times = {"copy/cache/2/memcpy": 100, "copy/memory/2/memcpy": 900, "copy/memory/2/streaming by tile": 500,
-                 "reduce/cache/2/float/sum": float_in_cache, "reduce/memory/2/float/sum": 500,
-                 "reduce/cache/2/bfloat16/sum": 150}
-        return micro.kernel_ratios(times)
+        return micro.kernel_ratios(self.times(float_in_cache))
 
     def test_ratios_are_to_the_fastest_copy(self):
         ratios = self.ratios(105)
@@ -138,6 +140,12 @@ class Micro(unittest.TestCase):
         lines, met = micro.judge(self.ratios(120))
         self.assertFalse(met)
         self.assertEqual([line.rsplit(" ", 1)[1] for line in lines], ["MISSED", "met", "met"])
+
+    def test_other_copies_are_shown_and_not_judged(self):
+        ratios = micro.against_stores(self.times(120), {"copy/cache/2/memcpy": 200})
+        self.assertEqual(ratios["cache", 2, "float", "sum"], 0.6)
+        self.assertNotIn(("memory", 2, "float", "sum"), ratios)
+        self.assertTrue(micro.show_against_stores(ratios).endswith("at most 0.60"))
 
 
 class Trainers(unittest.TestCase):
