@@ -76,8 +76,9 @@ class HandleTable {
     } else {
       if (used_ == kChunk * kChunks) return 0;
       if (free_.capacity() <= used_) free_.reserve(2 * used_ + 1);  // letting go never fails
-      index = used_++;
+      index = used_;
       if (index % kChunk == 0) chunks_[index / kChunk].store(new Chunk, std::memory_order_release);
+      ++used_;
     }
     Slot& slot = existing(index);
     slot.object = std::move(object);

@@ -116,6 +116,7 @@ void Communicator::forget_stream(std::uint64_t stream_id) {
 
 void Communicator::check_usable(const device::Stream& stream) const {
   throw_if_failed();
+  stream.require_open();
   if (&stream.device() != device_.get()) {
     throw Error(hcclInvalidArgument, text("the stream belongs to device ", stream.device().id(),
                                           " but the communicator to device ", device_->id(),
@@ -186,24 +187,27 @@ void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageL
 }
 
 void Communicator::outlive_calls_of(device::Stream& stream) {
+  const bool for_good = own_keeper_ != nullptr;
   own_keeper_ = shared_from_this();  // for good, if there is no memory
-  stream.emplace_at_once<Keeper>(shared_from_this());
-  own_keeper_.reset();
+  stream.emplace_behind<Keeper>(shared_from_this());
+  if (!for_good) own_keeper_.reset();
 }
 
+// A stream is let go of without the lock: its end may need that.
 void Communicator::outlive_calls() {
-  std::vector<std::shared_ptr<device::Stream>> streams;  // let go of without the lock
-  const std::lock_guard lock(lanes_lock_);
-  own_keeper_ = shared_from_this();
-  streams.reserve(lanes_.size());
-  has_left_ = true;
-  for (const auto& lane : lanes_) {
-    streams.push_back(lane->stream.lock());
-    const auto& stream = streams.back();
-    if (stream != nullptr && !stream->progress()->reached(lane->last_ticket))
+  for (;;) {
+    std::shared_ptr<device::Stream> stream;
+    const std::lock_guard lock(lanes_lock_);
+    has_left_ = true;
+    const auto next =
+        std::ranges::find_if(lanes_, [](const auto& lane) { return !lane->is_outlived; });
+    if (next == lanes_.end()) return;
+    StreamLane& lane = **next;
+    lane.is_outlived = true;
+    stream = lane.stream.lock();
+    if (stream != nullptr && !stream->progress()->reached(lane.last_ticket))
       outlive_calls_of(*stream);
   }
-  own_keeper_.reset();
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
@@ -274,11 +278,11 @@ void Communicator::throw_if_failed() const {
 }
 
 void Communicator::leave() {
-  outlive_calls();
   if (engine_) engine_->depart();
   cut_link();
   bootstrap::retire_unique_id(id_);
   watches_.clear();
+  outlive_calls();
 }
 
 void Communicator::fail(const char* call) {

@@ -41,7 +41,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator& operator=(const Communicator&) = delete;
 
   // Throws the communicator's fault if it has one, or Error(hcclInvalidArgument) if the stream is
-  // of another device.
+  // of another device, or SynError if it has been destroyed.
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
@@ -116,6 +116,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::weak_ptr<device::Stream> stream;
     std::uint64_t stream_id = 0;
     std::uint64_t last_ticket = 0;     // of a call
+    bool is_outlived = false;          // by the communicator: see leave()
     std::unique_ptr<node::Lane> lane;  // from the first collective on, and with several ranks
     std::unique_ptr<Stage> stage;      // from the first use of host memory on
   };
@@ -151,8 +152,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
   std::uint32_t next_ordinal_ = 0;
-  bool has_left_ = false;  // a group that is open may still queue calls
-  std::shared_ptr<Communicator> own_keeper_;
+  bool has_left_ = false;                     // a group that is open may still queue calls
+  std::shared_ptr<Communicator> own_keeper_;  // while there is no other for queued calls
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;  // that the program may still look at
   // Destroyed first: their callbacks use the engine.

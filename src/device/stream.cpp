@@ -2,6 +2,7 @@
 // Ownership of a stream's queue, waiting and synchronising.
 #include "device/stream.h"
 
+#include "base/syn_error.h"
 #include "device/device.h"
 
 namespace hccl::device {
@@ -10,8 +11,21 @@ Stream::Stream(Device& device, std::uint64_t id) : device_(device), id_(id), wor
 
 Stream::~Stream() { close(); }
 
+void Stream::refuse() {
+  throw SynError(synInvalidArgument,
+                 "the stream has been destroyed; queue calls, and end groups, before that");
+}
+
 void Stream::close() {
-  run_until(pushed());
+  {
+    const std::lock_guard lock(lock_);
+    closing_.store(true, std::memory_order_relaxed);
+  }
+  for (bool has_run_all = false; !has_run_all;) {
+    run_until(pushed());
+    const std::lock_guard lock(lock_);  // see emplace_behind()
+    has_run_all = queued() == 0;
+  }
   worker_.stop();
   std::vector<std::function<void()>> actions;
   {

@@ -43,13 +43,31 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The same for a caller that must not block, and has made room before; makes the work in place.
   template <class Work, class... Arguments>
   std::uint64_t emplace_at_once(Arguments&&... arguments) {
+    worker_.start_once();
     std::uint64_t ticket = 0;
     {
       const std::lock_guard lock(lock_);
+      require_open();
       ticket = queue_.push<Work>(std::forward<Arguments>(arguments)...);
     }
     if (worker_.is_asleep()) worker_.ring();
     return ticket;
+  }
+  // For what is to follow the work that has been queued, which may be the last: also while the
+  // stream closes. Not done if all has run.
+  template <class Work, class... Arguments>
+  void emplace_behind(Arguments&&... arguments) {
+    {
+      const std::lock_guard lock(lock_);
+      if (queued() == 0) return;
+      queue_.push<Work>(std::forward<Arguments>(arguments)...);
+    }
+    if (worker_.is_asleep()) worker_.ring();
+  }
+  // Throws SynError(synInvalidArgument) from close() on.
+  void require_open() const {
+    if (closing_.load(std::memory_order_relaxed)) [[unlikely]]
+      refuse();
   }
 
   // Runs or waits for the work up to `ticket`. By a thread of the program, or in a command of
@@ -80,6 +98,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Called when the stream is destroyed, after its last work.
   void at_destruction(std::function<void()> action);
+  // Takes no more work, and runs what it has.
   void close();
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
@@ -120,6 +139,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void pass_on();
   void wait_for_room();
+  [[noreturn]] static void refuse();
   void run_in_passing(std::uint64_t ticket);
 
   Device& device_;
@@ -133,6 +153,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> full_{kFullQueue};
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // it has grown if full_ is more
   std::atomic<std::uint32_t> vain_{0};                 // how often not to try that again
+  std::atomic<bool> closing_{false};                   // set with the lock held
   std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
   std::mutex actions_mutex_;
   std::vector<std::function<void()>> at_destruction_;

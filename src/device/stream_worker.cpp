@@ -26,16 +26,14 @@ std::chrono::nanoseconds until_next(std::chrono::nanoseconds period) {
 
 }  // namespace
 
+void StreamWorker::start() {
+  const std::lock_guard lock(mutex_);
+  if (started_.load(std::memory_order_relaxed)) return;
+  thread_ = start_quiet_thread([this] { run(); });
+  started_.store(true, std::memory_order_release);
+}
+
 void StreamWorker::ring() {
-  if (!started_.load(std::memory_order_acquire)) {
-    const std::lock_guard lock(mutex_);
-    if (!started_.load(std::memory_order_relaxed)) {
-      asleep_.store(false, std::memory_order_seq_cst);
-      thread_ = start_quiet_thread([this] { run(); });
-      started_.store(true, std::memory_order_release);
-      return;
-    }
-  }
   if (asleep_.exchange(false, std::memory_order_seq_cst)) bell_.ring_always(1);
 }
 
@@ -81,6 +79,7 @@ void StreamWorker::hurry() {
 void StreamWorker::run() {
   pthread_setname_np(pthread_self(), "hccl-stream");
   prctl(PR_SET_TIMERSLACK, 20'000UL);
+  asleep_.store(false, std::memory_order_seq_cst);
   std::uint64_t seen = 0;
   auto last_use = std::chrono::steady_clock::now();
   auto last_work = last_use;  // that nobody waited for

@@ -24,13 +24,18 @@ class StreamWorker {
 
   // The enqueuer's work must have been pushed with seq_cst order.
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
-  // Starts the thread at its first use.
+  // Before the first work is pushed. Throws Error(hcclSystemError) if there can be no thread.
+  void start_once() {
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
+      start();
+  }
   void ring();
   // Ends a long nap: somebody asks for work that nobody has begun.
   void hurry();
   void stop();
 
  private:
+  void start();
   void run();
   void sleep_until_rung();
   void nap_long();

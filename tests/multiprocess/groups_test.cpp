@@ -196,6 +196,48 @@ void destroyed_in_a_group(World& world) {
   session.finish();
 }
 
+// What was called on it is refused at the group's end and counts as never called, on both sides.
+void stream_destroyed_in_a_group(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const int peer = 1 - group.rank;
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory from(session.device(), 4096);
+  const DeviceMemory to(session.device(), 4096);
+  const auto call = [&](synStreamHandle on) {
+    succeed(hcclGroupStart());
+    succeed(hcclSend(device_pointer(from.address()), 4096, hcclInt8, peer, group.handle, on));
+    succeed(hcclRecv(device_pointer(to.address()), 4096, hcclInt8, peer, group.handle, on));
+  };
+  for (int round = 0; round < 20; ++round) {
+    synStreamHandle gone = nullptr;
+    succeed(synStreamCreateGeneric(&gone, session.device(), 0));
+    call(gone);
+    const bool with_collective = round % 2 != 0;
+    if (with_collective) {
+      succeed(hcclAllReduce(device_pointer(to.address()), device_pointer(to.address()), 9,
+                            hcclInt32, hcclSum, group.handle, gone));
+    }
+    succeed(synStreamDestroy(gone));
+    require_equal(static_cast<int>(hcclGroupEnd()), static_cast<int>(hcclInvalidArgument),
+                  "a group on a stream that is gone");
+    const std::vector sent(4096, static_cast<std::byte>(round + 100 * group.rank));
+    const std::vector expected(4096, static_cast<std::byte>(round + 100 * peer));
+    std::vector<std::byte> got(4096);
+    upload(stream, sent, from.address());
+    call(stream);
+    succeed(hcclGroupEnd());
+    download(stream, to.address(), got);
+    succeed(synStreamSynchronize(stream));
+    require(got == expected, "the next message is the first one");
+  }
+  session.finish();
+}
+
+TEST(Groups, RefuseAStreamThatIsGone) {
+  EXPECT_EQ(failures(run_ranks(2, stream_destroyed_in_a_group)), "");
+}
+
 TEST(Groups, OutliveTheirCommunicator) {
   EXPECT_EQ(failures(run_ranks(1, destroyed_in_a_group)), "");
 }
