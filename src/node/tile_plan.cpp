@@ -10,9 +10,11 @@ namespace {
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kTilesPerCore = 2;  // so that a core that comes late still finds work
 
-std::uint64_t choose_tile_bytes(std::uint64_t bytes, int cores) {
+std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int cores) {
   const std::uint64_t share = bytes / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
-  return std::clamp(share / kLine * kLine, TilePlan::kShortestTile, TilePlan::kLongestTile);
+  const std::uint64_t most =
+      collective == Collective::all_to_all ? TilePlan::kLongestPairTile : TilePlan::kLongestTile;
+  return std::clamp(share / kLine * kLine, TilePlan::kShortestTile, most);
 }
 
 std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows) {
@@ -32,7 +34,7 @@ TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64
       chunk_bytes_(chunk_bytes),
       whole_rows_(collective_ == Collective::all_to_all && chunk_bytes_ <= kShortestTile),
       chunks_(number_of_chunks(collective_, ranks, whole_rows_)),
-      tile_bytes_(choose_tile_bytes(chunk_bytes_ * chunks_, cores)),
+      tile_bytes_(choose_tile_bytes(collective_, chunk_bytes_ * chunks_, cores)),
       tiles_per_chunk_(static_cast<std::uint32_t>((chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_)) {
 }
 

@@ -164,7 +164,7 @@ void Engine::run_tile(Operation& op, std::uint32_t number) {
 
 // Both directions of a pair at once: in place, each part lies where the other has to go.
 void Engine::exchange_tile(Operation& op, const Tile& tile) {
-  alignas(64) thread_local std::array<std::byte, TilePlan::kLongestTile> aside;
+  alignas(64) thread_local std::array<std::byte, TilePlan::kLongestPairTile> aside;
   const auto policy = store_policy(op);
   const int rank = tile.chunk;
   for (int peer = tile.first_peer; peer < tile.end_peer; ++peer) {
