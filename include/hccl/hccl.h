@@ -193,6 +193,7 @@ hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int
 // group cannot block each other; collectives keep their order, and come before these. Argument
 // errors are returned by the calls themselves, and leave the group open. Groups nest; a stream may
 // have 1024 calls in one. hcclInvalidUsage: hcclGroupEnd() without a start, or a call too many.
+// hcclInvalidArgument, from hcclGroupEnd(): a stream was destroyed within the group.
 hcclResult_t hcclGroupStart(void);
 hcclResult_t hcclGroupEnd(void);
 
