@@ -2,6 +2,8 @@
 // Handles find what they stand for and nothing else; who pins is waited for, who holds is not.
 #include "base/handle_table.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -89,28 +91,26 @@ TEST_F(HandleTables, RemovingWaitsForPins) {
 
 // Whoever lets go last, the place is used again exactly once.
 TEST_F(HandleTables, PlacesAreUsedAgainUnderContention) {
-  constexpr int kThreads = 4, kRounds = 2000;
+  constexpr int kRounds = 2000;
   std::atomic<std::uint64_t> shared{insert()};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < kRounds; ++i) {
-        const std::uint64_t handle = shared.load();
-        const auto hold = table_.hold(handle);
-        if (hold) {
-          EXPECT_NE(hold.shared(), nullptr);
-        }
-        if (table_.remove(handle)) shared.store(insert());
-      }
-    });
-  }
+  const auto replace = [&] {
+    for (int i = 0; i < kRounds; ++i) {
+      const std::uint64_t handle = shared.load();
+      const auto hold = table_.hold(handle);
+      if (hold && hold.shared() == nullptr) ADD_FAILURE() << "nothing is held";
+      if (table_.remove(handle)) shared.store(insert());
+    }
+  };
+  std::array<std::thread, 4> threads;
+  for (std::thread& thread : threads) thread = std::thread(replace);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(alive_, 1);
   EXPECT_EQ(table_.handles(), std::vector<std::uint64_t>{shared.load()});
-  std::vector<std::uint64_t> fresh;
-  for (int i = 0; i < 8; ++i) fresh.push_back(insert());
+  std::array<std::uint64_t, 8> fresh{};
+  for (std::uint64_t& handle : fresh) handle = insert();
   EXPECT_EQ(alive_, 9) << "two handles share a place";
-  for (const std::uint64_t handle : fresh) EXPECT_LT((handle & 0xffffffff) >> 4, 20u);
+  const auto place = [](std::uint64_t handle) { return (handle & 0xffffffff) >> 4; };
+  EXPECT_LT(std::ranges::max(fresh, {}, place) & 0xffffffff, 20U << 4) << "places are lost";
 }
 
 }  // namespace
