@@ -19,19 +19,6 @@
 
 namespace hccl::comm {
 
-namespace {
-
-// Behind the last call of a communicator on a stream: keeps it until then. Calls do not keep it
-// themselves, which would cost each of them a look at a counter that all share.
-struct Keeper {
-  explicit Keeper(std::shared_ptr<Communicator> kept_in) noexcept : kept(std::move(kept_in)) {}
-  device::Outcome operator()() const noexcept { return device::Outcome::success; }
-
-  std::shared_ptr<Communicator> kept;
-};
-
-}  // namespace
-
 HandleTable<Communicator>& communicators() {
   static auto* table =  // outlives static destructors
       new HandleTable<Communicator>(HandleKind::communicator);
@@ -184,30 +171,6 @@ void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageL
   lane.last_ticket = stream.emplace_at_once<PointToPointTask>(
       *this, stream.id(), place, std::move(calls), std::move(own), stage);
   if (has_left_) outlive_calls_of(stream);
-}
-
-void Communicator::outlive_calls_of(device::Stream& stream) {
-  const bool for_good = own_keeper_ != nullptr;
-  own_keeper_ = shared_from_this();  // for good, if there is no memory
-  stream.emplace_behind<Keeper>(shared_from_this());
-  if (!for_good) own_keeper_.reset();
-}
-
-// A stream is let go of without the lock: its end may need that.
-void Communicator::outlive_calls() {
-  for (;;) {
-    std::shared_ptr<device::Stream> stream;
-    const std::lock_guard lock(lanes_lock_);
-    has_left_ = true;
-    const auto next =
-        std::ranges::find_if(lanes_, [](const auto& lane) { return !lane->is_outlived; });
-    if (next == lanes_.end()) return;
-    StreamLane& lane = **next;
-    lane.is_outlived = true;
-    stream = lane.stream.lock();
-    if (stream != nullptr && !stream->progress()->reached(lane.last_ticket))
-      outlive_calls_of(*stream);
-  }
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {

@@ -83,8 +83,9 @@ inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 // itself, and going from buffer to buffer line by line took 0.8 of the time in the cache; folds of
 // several registers compute for too long to gain by it.
 template <class Fold>
-inline constexpr std::size_t kScatteredUnroll =
-    kFullVector == kLine&& Fold::kVectors == 1 ? 1 : kUnroll<Fold>;
+inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
+                                                    ? 1
+                                                    : kUnroll<Fold>;
 
 template <class Fold>
 void fold_block(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
