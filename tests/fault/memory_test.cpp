@@ -3,6 +3,7 @@
 #include "faults.h"
 
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -156,6 +157,59 @@ TEST(DeviceMemorySize, IsWhatTheEnvironmentSays) {
   RankOptions options;
   options.environment = {{"HCCL_DEVICE_MEMORY", "64M"}};
   EXPECT_EQ(failures(run_ranks(1, exhausted, options)), "");
+}
+
+// No memory for the stack of a thread, and enough for everything else.
+class NoThreads {
+ public:
+  NoThreads() {
+    require(getrlimit(RLIMIT_AS, &before_) == 0, "the limit of the address space");
+    std::size_t pages = 0;
+    require(static_cast<bool>(std::ifstream("/proc/self/statm") >> pages), "own size");
+    const rlimit now{pages * 4096 + 2 * kMiB, before_.rlim_max};
+    require(setrlimit(RLIMIT_AS, &now) == 0, "a limit of the address space");
+  }
+  ~NoThreads() { setrlimit(RLIMIT_AS, &before_); }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// A stream's thread is started with its first call. Where it cannot be, that call was not made, and
+// a later one is as the first.
+void first_call_without_threads(World& world) {
+  Session session(world);
+  const DeviceMemory memory(session.device(), 64);
+  synStreamHandle loading = session.make_stream();
+  upload(loading, std::vector(64, std::byte{1}), memory.address());
+  succeed(synStreamSynchronize(loading));
+  void* const buffer = device_pointer(memory.address());
+  for (const bool destroys : {true, false}) {
+    hcclUniqueId id;
+    hcclComm_t alone{};
+    succeed(hcclGetUniqueId(&id));
+    succeed(hcclCommInitRank(&alone, 1, id, 0));
+    synStreamHandle stream = session.make_stream();
+    {
+      const NoThreads limit;
+      require_equal(hcclAllReduce(buffer, buffer, 64, hcclInt8, hcclSum, alone, stream),
+                    hcclSystemError, "a call without a thread");
+    }
+    if (!destroys) succeed(hcclAllReduce(buffer, buffer, 64, hcclInt8, hcclSum, alone, stream));
+    while (synStreamQuery(stream) == synBusy) std::this_thread::yield();
+    succeed(hcclCommDestroy(alone));
+    succeed(synStreamSynchronize(stream));
+  }
+  session.finish();
+}
+
+TEST(Threads, ThatCannotBeStartedCostNoMoreThanTheirCall) {
+  if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers reserve the address space";
+  RankOptions options;
+  options.seconds = 20;
+  EXPECT_EQ(failures(run_ranks(1, first_call_without_threads, options)), "");
 }
 
 }  // namespace
