@@ -26,6 +26,9 @@ struct FoldKernel {
   // be one of them at `begin`.
   void (*block)(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
                 std::size_t end, std::byte* out);
+  // The same past the cache into `out`, which is on a line.
+  void (*streamed_block)(const std::byte* const* sources, std::size_t source_count,
+                         std::size_t begin, std::size_t end, std::byte* out);
   // Folds the bytes [begin, end) of every source, whole elements, into every destination.
   void (*range)(const Operands& operands, std::size_t begin, std::size_t end);
 };

@@ -145,6 +145,7 @@ struct Fold {
 
 template <class Element, hcclRedOp_t kOperation>
 inline constexpr FoldKernel kKernel{Element::kBytes, Fold<Element, kOperation>::block,
+                                    Fold<Element, kOperation>::block,
                                     Fold<Element, kOperation>::range};
 
 template <class Element>
