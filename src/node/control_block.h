@@ -89,7 +89,7 @@ struct LaneBlock {
       0};                      // ordinal + 1 of the lane that lives here, 0: free
   std::uint32_t released = 0;  // ranks that have given it up; under the pool's lock
   alignas(64) std::atomic<std::uint32_t> state{0};
-  alignas(64) std::atomic<std::uint64_t> next_tile{0};  // number << 32 | tile
+  alignas(64) std::atomic<std::uint64_t> claimed{0};  // number << 32 | TileClaims
   alignas(64) std::atomic<std::uint32_t> tiles_done{0};
   alignas(64) Doorbell bell;
 };

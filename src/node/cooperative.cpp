@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "node/tile_claims.h"
 #include "node/waiting.h"
 
 #include <chrono>
@@ -134,7 +135,7 @@ void Engine::work(Operation& op) {
     if (block.tiles_done.fetch_add(1, kTileDone) + 1 != op.plan->tiles()) continue;
     const std::uint32_t next = op.lane.cooperative_number() + 1;
     block.tiles_done.store(0, std::memory_order_relaxed);
-    block.next_tile.store(std::uint64_t{next} << 32, std::memory_order_relaxed);
+    block.claimed.store(std::uint64_t{next} << 32, std::memory_order_relaxed);
     std::uint32_t expected = op.lane.state_word(LaneBlock::open);
     block.state.compare_exchange_strong(expected, LaneBlock::state_of(next, LaneBlock::gathering),
                                         std::memory_order_seq_cst);
@@ -146,14 +147,20 @@ void Engine::work(Operation& op) {
 // A tile of this operation, if there is one left and the operation has not failed.
 std::optional<std::uint32_t> Engine::claim_tile(Operation& op) const {
   LaneBlock& block = op.lane.block();
-  const std::uint64_t first = std::uint64_t{op.lane.cooperative_number()} << 32;
+  // Caches belong to cores; a rank that has one of its own also has its chunk there.
+  const auto worker = static_cast<std::uint32_t>(cores_.exclusive ? rank_ : sched_getcpu());
+  const auto workers = static_cast<std::uint32_t>(cores_.exclusive ? size_ : cores_.cores);
   // Compared and swapped: adding might take a tile from an operation to come, which others have
   // opened since this rank last had a processor.
-  std::uint64_t next = block.next_tile.load(std::memory_order_relaxed);
+  std::uint64_t before = block.claimed.load(std::memory_order_relaxed);
+  std::optional<TileClaims::Claim> claim;
   do {
-    if (next - first >= op.plan->tiles()) return std::nullopt;
-  } while (!block.next_tile.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
-  const auto number = static_cast<std::uint32_t>(next);
+    if (before >> 32 != op.lane.cooperative_number()) return std::nullopt;
+    claim = TileClaims(static_cast<std::uint32_t>(before), op.plan->tiles()).next(worker, workers);
+    if (!claim) return std::nullopt;
+  } while (!block.claimed.compare_exchange_weak(before, before >> 32 << 32 | claim->claimed,
+                                                std::memory_order_relaxed));
+  const std::uint32_t number = claim->tile;
   InsideRecord& inside = op.lane.inside(rank_);
   // Both sequentially consistent: either a leaver sees us inside or we see that the operation has
   // failed.

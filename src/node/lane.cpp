@@ -61,7 +61,7 @@ void Lane::initialise(LaneBlock& block, std::uint32_t index) {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     control_.inside(index)[rank].tile.store(0, std::memory_order_relaxed);
   }
-  block.next_tile.store(std::uint64_t{first} << 32, std::memory_order_relaxed);
+  block.claimed.store(std::uint64_t{first} << 32, std::memory_order_relaxed);
   block.tiles_done.store(0, std::memory_order_relaxed);
   block.released = 0;
   block.state.store(LaneBlock::state_of(first, LaneBlock::gathering), std::memory_order_relaxed);

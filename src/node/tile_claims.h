@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tiles of an operation are taken, in 32 bits: a bit each if there are as few tiles, else how
+// many of the first. Pure.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+namespace hccl::node {
+
+class TileClaims {
+ public:
+  TileClaims(std::uint32_t claimed, std::uint32_t tiles) : claimed_(claimed), tiles_(tiles) {}
+
+  struct Claim {
+    std::uint32_t tile;
+    std::uint32_t claimed;  // with it
+  };
+  // The first free tile from the `worker`-th of `workers` shares of the tiles on, so that whoever
+  // comes again gets the tiles of the call before, whose data may still be in the nearest cache.
+  [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
+    if (tiles_ > kBits) {
+      if (claimed_ >= tiles_) return std::nullopt;
+      return Claim{claimed_, claimed_ + 1};
+    }
+    const std::uint32_t free = ~claimed_ & (~0u >> (kBits - tiles_));
+    if (free == 0) return std::nullopt;
+    const std::uint32_t from = free & ~0u << worker % workers * tiles_ / workers;
+    const auto tile = static_cast<std::uint32_t>(std::countr_zero(from != 0 ? from : free));
+    return Claim{tile, claimed_ | 1u << tile};
+  }
+
+ private:
+  static constexpr std::uint32_t kBits = 32;
+
+  std::uint32_t claimed_;
+  std::uint32_t tiles_;  // at least one
+};
+
+}  // namespace hccl::node
