@@ -69,10 +69,10 @@ const char* hcclGetLastErrorMessage(void);
 // ---- Communicators ----------------------------------------------------------------------------
 
 // Makes the id of a new communicator and starts its rendezvous in this process, which must live
-// until every rank has joined. To be called on one rank; the program brings the id to the others.
-// With HCCL_COMM_ID=address:port the process's first id uses that address, and the other ranks may
-// pass a zeroed id. Does not wait for anybody. hcclInvalidArgument: `id` is null; hcclSocketError:
-// the address cannot be used.
+// until every rank has joined; an id that is never used keeps its socket until the process ends. To
+// be called on one rank; the program brings the id to the others. With HCCL_COMM_ID=address:port
+// the process's first id uses that address, and the other ranks may pass a zeroed id. Does not wait
+// for anybody. hcclInvalidArgument: `id` is null; hcclSocketError: the address cannot be used.
 hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 
 // Joins the communicator of `id` as `rank` of `nranks` and stores its handle in `comm`; blocks

@@ -65,9 +65,7 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   auto lane = std::make_unique<StreamLane>();
   lane->stream = stream.weak_from_this();
   lane->stream_id = stream.id();
-  stream.at_destruction([self = weak_from_this(), id = stream.id()] {
-    if (const auto communicator = self.lock()) communicator->forget_stream(id);
-  });
+  stream.at_destruction(weak_from_this(), [this, id = stream.id()] { forget_stream(id); });
   lanes_.push_back(std::move(lane));
   return *lanes_.back();
 }

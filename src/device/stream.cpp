@@ -27,17 +27,21 @@ void Stream::close() {
     has_run_all = queued() == 0;
   }
   worker_.stop();
-  std::vector<std::function<void()>> actions;
+  std::vector<Farewell> farewells;
   {
     const std::lock_guard lock(actions_mutex_);
-    actions.swap(at_destruction_);
+    farewells.swap(farewells_);
   }
-  for (const auto& action : actions) action();
+  for (const Farewell& farewell : farewells) {
+    if (const auto owner = farewell.owner.lock()) farewell.action();
+  }
 }
 
-void Stream::at_destruction(std::function<void()> action) {
+void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void()> action) {
   const std::lock_guard lock(actions_mutex_);
-  at_destruction_.push_back(std::move(action));
+  // A stream may outlive any number of communicators.
+  std::erase_if(farewells_, [](const Farewell& farewell) { return farewell.owner.expired(); });
+  farewells_.push_back({std::move(owner), std::move(action)});
 }
 
 bool Stream::run_owned(std::uint64_t ticket, Manner manner) {

@@ -96,8 +96,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // command.
   static void wait_for(const Capture& capture);
 
-  // Called when the stream is destroyed, after its last work.
-  void at_destruction(std::function<void()> action);
+  // Called when the stream is destroyed, after its last work, if `owner` still lives.
+  void at_destruction(std::weak_ptr<const void> owner, std::function<void()> action);
   // Takes no more work, and runs what it has.
   void close();
 
@@ -156,7 +156,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<bool> closing_{false};                   // set with the lock held
   std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
   std::mutex actions_mutex_;
-  std::vector<std::function<void()>> at_destruction_;
+  struct Farewell {
+    std::weak_ptr<const void> owner;
+    std::function<void()> action;
+  };
+  std::vector<Farewell> farewells_;  // under actions_mutex_
   StreamWorker worker_;
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -310,6 +311,22 @@ TEST_F(Streams, EventsKeepTime) {
   EXPECT_GT(stop.time(), start.time());
   untimed.record(*stream);
   EXPECT_THROW(static_cast<void>(untimed.time()), SynError);
+}
+
+TEST_F(Streams, KeepNothingForOwnersThatAreGone) {
+  auto stream = device_.create_stream();
+  const auto kept = std::make_shared<int>(0);
+  const auto living = std::make_shared<int>(0);
+  stream->at_destruction(living, [&living] { ++*living; });
+  for (int round = 0; round < 3; ++round) {
+    const auto owner = std::make_shared<int>(0);
+    stream->at_destruction(owner, [kept] { ++*kept; });
+    EXPECT_EQ(kept.use_count(), 2) << "round " << round;
+  }
+  stream->close();
+  EXPECT_EQ(*living, 1);
+  EXPECT_EQ(*kept, 0);
+  EXPECT_EQ(kept.use_count(), 1);
 }
 
 TEST_F(Streams, MemoryFreedBehindQueuedWorkStaysUntilItHasRun) {
