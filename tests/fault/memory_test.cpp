@@ -2,10 +2,12 @@
 // Memory that nobody wrote costs nothing, and everything works in a limited address space.
 #include "faults.h"
 
+#include <chrono>
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 namespace hccl::test {
@@ -159,22 +161,37 @@ TEST(DeviceMemorySize, IsWhatTheEnvironmentSays) {
   EXPECT_EQ(failures(run_ranks(1, exhausted, options)), "");
 }
 
-// No memory for the stack of a thread, and enough for everything else.
+// No memory for the stack of a thread, and enough for everything else. Stacks are longer than usual
+// meanwhile, or that of a thread that has ended would do.
 class NoThreads {
  public:
   NoThreads() {
+    require(pthread_getattr_default_np(&usual_) == 0, "the attributes of threads");
+    pthread_attr_t longer = usual_;
+    require(pthread_attr_setstacksize(&longer, 64 * kMiB) == 0, "a length of stacks");
+    require(pthread_setattr_default_np(&longer) == 0, "attributes of threads");
     require(getrlimit(RLIMIT_AS, &before_) == 0, "the limit of the address space");
+    // A thread that has just begun maps more than it keeps.
     std::size_t pages = 0;
-    require(static_cast<bool>(std::ifstream("/proc/self/statm") >> pages), "own size");
+    for (std::size_t last = 1; pages != last;) {
+      last = pages;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      require(static_cast<bool>(std::ifstream("/proc/self/statm") >> pages), "own size");
+    }
     const rlimit now{pages * 4096 + 2 * kMiB, before_.rlim_max};
     require(setrlimit(RLIMIT_AS, &now) == 0, "a limit of the address space");
   }
-  ~NoThreads() { setrlimit(RLIMIT_AS, &before_); }
+  ~NoThreads() {
+    setrlimit(RLIMIT_AS, &before_);
+    pthread_setattr_default_np(&usual_);
+    pthread_attr_destroy(&usual_);
+  }
   NoThreads(const NoThreads&) = delete;
   NoThreads& operator=(const NoThreads&) = delete;
 
  private:
   rlimit before_{};
+  pthread_attr_t usual_{};
 };
 
 // A stream's thread is started with its first call. Where it cannot be, that call was not made, and
