@@ -73,6 +73,7 @@ class DeviceMemory {
 
 // Queue copies; the host side must outlive them.
 void upload(synStreamHandle stream, const std::vector<std::byte>& from, std::uint64_t to);
+void upload(synStreamHandle stream, std::vector<std::byte>&& from, std::uint64_t to) = delete;
 void download(synStreamHandle stream, std::uint64_t from, std::vector<std::byte>& to);
 
 [[nodiscard]] inline std::uint64_t host_address(const void* pointer) {
