@@ -29,7 +29,7 @@ void Stream::close() {
   worker_.stop();
   std::vector<Farewell> farewells;
   {
-    const std::lock_guard lock(actions_mutex_);
+    const std::lock_guard lock(farewells_mutex_);
     farewells.swap(farewells_);
   }
   for (const Farewell& farewell : farewells) {
@@ -38,7 +38,7 @@ void Stream::close() {
 }
 
 void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void()> action) {
-  const std::lock_guard lock(actions_mutex_);
+  const std::lock_guard lock(farewells_mutex_);
   // A stream may outlive any number of communicators.
   std::erase_if(farewells_, [](const Farewell& farewell) { return farewell.owner.expired(); });
   farewells_.push_back({std::move(owner), std::move(action)});

@@ -155,12 +155,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint32_t> vain_{0};                 // how often not to try that again
   std::atomic<bool> closing_{false};                   // set with the lock held
   std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
-  std::mutex actions_mutex_;
+  std::mutex farewells_mutex_;
   struct Farewell {
     std::weak_ptr<const void> owner;
     std::function<void()> action;
   };
-  std::vector<Farewell> farewells_;  // under actions_mutex_
+  std::vector<Farewell> farewells_;  // under farewells_mutex_
   StreamWorker worker_;
 };
 
