@@ -3,10 +3,9 @@
 """Side by side: hccl, Open MPI at its defaults and at its best settings, and the memory floor, taking turns in one run.
 
 Prints markdown on standard output and progress on standard error. How it measures: docs/performance.md. Expect a
-quarter of an hour; 3 minutes with --quick, 20 to 25 minutes with --collective all (on two idle cores)."""
+quarter of an hour; 3 minutes with --quick, 25 minutes with --collective all (on two idle cores)."""
 import argparse
 import contextlib
-import math
 import os
 import sys
 import time
@@ -14,7 +13,7 @@ import time
 sys.dont_write_bytecode = True  # the source tree stays as it is
 from console import end_on_signals, parse_list, parse_size, progress, require_built, warn_of_load
 from drivers import ALGORITHMS, BusyLoop, DriverError, OneNode, PerfProgram
-from measure import Budget, Cell, Race, estimate, iterations_for
+from measure import Cell, Race, estimate, iterations_for
 from plot import write_plot
 from report import all_facts, show_facts, show_section, show_summary, write_samples
 from page import require_section, shown_arguments, write_section  # found through report.py
@@ -23,7 +22,6 @@ SIZES = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20]
 BUSY_SIZES = SIZES[:6]
 LATENCY_SIZES = SIZES[:1]
 OTHER_SIZES = [1 << 10, 32 << 10, 256 << 10, 4 << 20, 16 << 20]  # of --collective all, but for all_reduce
-MOST_MINUTES = 23  # of --collective all, which then makes fewer rounds; never less than one
 VERIFY_UP_TO = 2 << 20
 
 
@@ -44,7 +42,7 @@ def parse_arguments():
                         "all but all_reduce shorter cells and sizes 1K,32K,256K,4M,16M")
     parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="8,64,512,4K,...,16M")
     parser.add_argument("--rounds", type=int,
-                        help="interleaved rounds (5; 2 with --quick; with all 3, or fewer if time is short)")
+                        help="interleaved rounds (5; 3 with --collective all; 2 with --quick)")
     parser.add_argument("--seconds", type=float, help="least duration of a cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--in-place", action="store_true", help="send and receive buffer are one")
@@ -96,7 +94,7 @@ def is_in_place(options, collective):
     return options.in_place or collective == "broadcast"
 
 
-def race_queued(options, collective, ranks, budget):
+def race_queued(options, collective, ranks):
     in_place = is_in_place(options, collective)
     seconds = seconds_for(options, collective)
     sizes = sizes_for(options, "queued", collective, ranks)
@@ -109,7 +107,7 @@ def race_queued(options, collective, ranks, budget):
                 races[-1].verify()
         perf = PerfProgram(f"{options.build}/bin", collective, ranks, sizes, seconds / 3, in_place)
         cells = [race.cell for race in races]
-        for number in budget.rounds():
+        for number in range(options.rounds):
             progress(f"{collective}, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
@@ -117,46 +115,46 @@ def race_queued(options, collective, ranks, budget):
         return cells
 
 
-def race_latency(options, collective, ranks, budget):
+def race_latency(options, collective, ranks):
     with OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
         progress(f"latency, {ranks} ranks: choosing settings")
         races = [Race(field, collective, size, seconds_for(options, collective), latency=True)
                  for size in sizes_for(options, "latency", collective, ranks)]
-        for number in budget.rounds():
+        for number in range(options.rounds):
             progress(f"latency, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
         return [race.cell for race in races]
 
 
-def race_busy(options, collective, ranks, budget):
+def race_busy(options, collective, ranks):
     """With a core for each rank, Open MPI spins and gets nowhere beside the loop: there we compare with ourselves."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
         sizes = sizes_for(options, "busy", collective, ranks)
         if ranks <= len(os.sched_getaffinity(0)):
-            return undisturbed_rounds(field, loop, collective, sizes, seconds, budget)
+            return undisturbed_rounds(field, loop, collective, sizes, seconds, options.rounds)
         loop.run()
         races = []
         for size in sizes:
             progress(f"busy, {ranks} ranks, {size} bytes: choosing settings")
             races.append(Race(field, collective, size, seconds, with_default=False))
-        for number in budget.rounds():
+        for number in range(options.rounds):
             progress(f"busy, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
         return [race.cell for race in races]
 
 
-def undisturbed_rounds(field, loop, collective, sizes, seconds, budget):
+def undisturbed_rounds(field, loop, collective, sizes, seconds, rounds):
     cells = []
     for size in sizes:
         cells.append(Cell(collective, size, field.ranks))
         each = estimate(field.ours, collective, size, seconds / 5)
         cells[-1].iterations = iterations_for(seconds, [each])
-    for number in budget.rounds():
-        progress(f"busy, {field.ranks} ranks: round {number + 1}")
+    for number in range(rounds):
+        progress(f"busy, {field.ranks} ranks: round {number + 1} of {rounds}")
         for cell in cells:
             count = cell.iterations
             cell.quiet.append(field.ours.run(collective, cell.size, count, warmup=count // 20))
@@ -179,17 +177,8 @@ def plan_sections(options):
 
 
 def run_sections(options):
-    plan = plan_sections(options)
-
-    def weight(section, collective, ranks):
-        """Of a part in the time of the run: three times as long with 8 ranks as with 2."""
-        sizes = sizes_for(options, section, collective, ranks)
-        return len(sizes) * seconds_for(options, collective) * (ranks + 1)
-
-    budget = Budget(MOST_MINUTES if options.survey else math.inf, options.rounds, sum(weight(*part) for part in plan))
-    for section, collective, ranks in plan:
-        budget.begin(weight(section, collective, ranks))
-        yield section, RACES[section](options, collective, ranks, budget)
+    for section, collective, ranks in plan_sections(options):
+        yield section, RACES[section](options, collective, ranks)
 
 
 def main():

@@ -2,7 +2,6 @@
 """Interleaved measurement: which settings are worth racing, how many iterations, and the rounds themselves."""
 import math
 import statistics
-import time
 
 MAX_CANDIDATES = 3
 CANDIDATE_MARGIN = 1.25  # settings this close to the fastest of the first pass are raced
@@ -91,30 +90,6 @@ def iterations_for(seconds, estimates):
 
 def rotated(items, by):
     return items[by % len(items):] + items[:by % len(items)]
-
-
-class Budget:
-    """Shares the time of a run among its parts by their weights: each makes one round, and more while they fit."""
-
-    def __init__(self, minutes, rounds, weight):
-        self.end = time.monotonic() + 60 * minutes
-        self.most = rounds
-        self.weight = weight
-        self.part_end = self.end
-
-    def begin(self, weight):
-        """A part of this weight begins; what earlier parts left over or overran is shared by all that are left."""
-        now = time.monotonic()
-        self.part_end = now + (self.end - now) * weight / self.weight
-        self.weight -= weight
-
-    def rounds(self):
-        for number in range(self.most):
-            begin = time.monotonic()
-            yield number
-            now = time.monotonic()
-            if now + (now - begin) > self.part_end:
-                return
 
 
 class Race:

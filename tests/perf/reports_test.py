@@ -3,7 +3,6 @@
 """The reports of ./dev bench and ./dev micro, from measurements that are made up: ratios, verdicts, plot and page."""
 import importlib.util
 import json
-import math
 import sys
 import tempfile
 import unittest
@@ -96,29 +95,6 @@ class Plot(unittest.TestCase):
         before.iterations, before.default, before.quiet, before.perf = 7, [30, 31], [9, 8], [11, 13]
         before.gloo = {"ring": [14, 15]}
         self.assertEqual(measure.Cell.from_json(before.as_json()).as_json(), before.as_json())
-
-
-class Budget(unittest.TestCase):
-    def rounds(self, minutes, round_seconds, weights):
-        """How many rounds each part makes if a round of it takes so long."""
-        with mock.patch.object(measure.time, "monotonic") as clock:
-            clock.return_value = 100.0
-            budget = measure.Budget(minutes, 3, sum(weights))
-            made = []
-            for weight in weights:
-                budget.begin(weight)
-                count = 0
-                for _ in budget.rounds():
-                    clock.return_value += round_seconds
-                    count += 1
-                made.append(count)
-            return made
-
-    def test_rounds_fit_the_time(self):
-        self.assertEqual(self.rounds(math.inf, 60, [1, 1]), [3, 3])
-        self.assertEqual(self.rounds(4, 60, [1, 1]), [2, 2])
-        self.assertEqual(self.rounds(4, 60, [3, 1]), [3, 1])
-        self.assertEqual(self.rounds(1, 60, [1, 1]), [1, 1])
 
 
 class Micro(unittest.TestCase):
