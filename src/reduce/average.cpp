@@ -1,12 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages of sums that are complete: the last pass of an average across nodes. Plain arithmetic,
-// as it runs once over what a network has brought.
+// The first and the last pass of an average across nodes. The last is plain arithmetic, as it runs
+// once over what a network has brought.
 #include "reduce/float_environment.h"
 #include "reduce/plain.h"
 #include "reduce/reduce.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+
 namespace hccl::reduce {
 namespace {
+
+// A float: exact for any number of parts.
+float prescale(std::uint32_t parts) noexcept {
+  return 1.0F / static_cast<float>(std::bit_ceil(std::uint64_t{parts}));
+}
+
+template <class Element>
+std::array<std::byte, 4096> block_of(float value) {
+  std::array<std::byte, 4096> block;
+  for (std::size_t at = 0; at < block.size(); at += Element::kBytes)
+    Element::write(value, block.data() + at);
+  return block;
+}
+
+// One rounding makes up for the scale and divides; what the product loses to overflow is none of
+// the mean's.
+template <class Element>
+void average_prescaled(std::byte* values, std::size_t bytes, std::uint32_t parts) {
+  const float factor = 1.0F / static_cast<float>(parts) / prescale(parts);
+  for (std::size_t at = 0; at < bytes; at += Element::kBytes)
+    Element::write(Element::read(values + at) * factor, values + at);
+}
 
 template <class Element>
 void average_reals(std::byte* values, std::size_t bytes, std::uint32_t parts) {
@@ -25,6 +51,25 @@ void average_integers(std::byte* values, std::size_t bytes, std::uint32_t parts)
 }
 
 }  // namespace
+
+bool needs_prescale(hcclDataType_t type) noexcept {
+  return type == hcclFloat16 || type == hcclBfloat16;
+}
+
+void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
+                   std::size_t count, std::uint32_t parts) noexcept {
+  const std::array<std::byte, 4096> factors = type == hcclFloat16
+                                                  ? block_of<plain::Float16>(prescale(parts))
+                                                  : block_of<plain::Bfloat16>(prescale(parts));
+  const std::size_t block = factors.size() / element_size(type);
+  for (std::size_t at = 0; at < count; at += block) {
+    const std::size_t offset = at * element_size(type);
+    const std::array<const std::byte*, 2> operands{source + offset, factors.data()};
+    std::byte* const to = destination + offset;
+    reduce_tile(type, hcclProd, operands, {&to, 1}, std::min(block, count - at),
+                StorePolicy::cached);
+  }
+}
 
 void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
                   std::uint32_t parts) noexcept {
@@ -45,13 +90,13 @@ void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
     case hcclUint64:
       return average_integers<std::uint64_t>(values, bytes, parts);
     case hcclFloat16:
-      return average_reals<plain::Float16>(values, bytes, parts);
+      return average_prescaled<plain::Float16>(values, bytes, parts);
     case hcclFloat32:
       return average_reals<plain::Float<float>>(values, bytes, parts);
     case hcclFloat64:
       return average_reals<plain::Float<double>>(values, bytes, parts);
     case hcclBfloat16:
-      return average_reals<plain::Bfloat16>(values, bytes, parts);
+      return average_prescaled<plain::Bfloat16>(values, bytes, parts);
     default:
       return;
   }

@@ -79,24 +79,34 @@ struct Bfloat16 {
 struct Float16 {
   template <class D>
   using Tag = LaneTag<hwy::float16_t, D>;
+  // Vectors are split and joined as integers: Highway's NEON cannot take the upper half of a vector
+  // of float16_t.
+  template <class D>
+  using Bits = LaneTag<std::uint16_t, D>;
 
   template <class D>
   static HWY_INLINE Words<D> first(D d, Words<D> words) {
-    const auto half = hn::LowerHalf(hn::Half<Tag<D>>(), hn::BitCast(Tag<D>(), words));
-    return hn::BitCast(d, hn::PromoteTo(LaneTag<float, D>(), half));
+    return promoted(d, hn::LowerHalf(hn::Half<Bits<D>>(), hn::BitCast(Bits<D>(), words)));
   }
   template <class D>
   static HWY_INLINE Words<D> second(D d, Words<D> words) {
-    const auto half = hn::UpperHalf(hn::Half<Tag<D>>(), hn::BitCast(Tag<D>(), words));
-    return hn::BitCast(d, hn::PromoteTo(LaneTag<float, D>(), half));
+    return promoted(d, hn::UpperHalf(hn::Half<Bits<D>>(), hn::BitCast(Bits<D>(), words)));
   }
   template <bool, class D>
   static HWY_INLINE Words<D> pack(D d, Words<D> first, Words<D> second) {
-    const hn::Half<Tag<D>> half;
-    const LaneTag<float, D> floats;
-    const auto low = hn::DemoteTo(half, hn::BitCast(floats, first));
-    const auto high = hn::DemoteTo(half, hn::BitCast(floats, second));
-    return hn::BitCast(d, hn::Combine(Tag<D>(), high, low));
+    return hn::BitCast(d, hn::Combine(Bits<D>(), demoted(d, second), demoted(d, first)));
+  }
+
+ private:
+  template <class D>
+  static HWY_INLINE Words<D> promoted(D d, hn::VFromD<hn::Half<Bits<D>>> bits) {
+    return hn::BitCast(d,
+                       hn::PromoteTo(LaneTag<float, D>(), hn::BitCast(hn::Half<Tag<D>>(), bits)));
+  }
+  template <class D>
+  static HWY_INLINE hn::VFromD<hn::Half<Bits<D>>> demoted(D, Words<D> words) {
+    const auto floats = hn::BitCast(LaneTag<float, D>(), words);
+    return hn::BitCast(hn::Half<Bits<D>>(), hn::DemoteTo(hn::Half<Tag<D>>(), floats));
   }
 };
 #endif

@@ -49,8 +49,16 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
+// An average whose sum is not folded at once, but rounded in between, in three passes: sums of half
+// and bfloat16 may then leave the range of the type although the mean does not. So each input is
+// scaled down by the smallest power of two that is not less than `parts`, which only rounds what
+// becomes denormal; the sum is folded; average_tile() makes up for the scale.
+[[nodiscard]] bool needs_prescale(hcclDataType_t type) noexcept;
+void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
+                   std::size_t count, std::uint32_t parts) noexcept;
 // Makes averages of complete sums of `parts` values each, in place: multiplies by 1 / parts in the
-// accumulator's type and rounds once, or divides and truncates integers.
+// accumulator's type and rounds once, or divides and truncates integers. Sums of types that need it
+// are of prescaled values.
 void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
                   std::uint32_t parts) noexcept;
 
