@@ -4,16 +4,20 @@
 // Buffers. A buffer is a device address as synDeviceMalloc() returns it, or one inside such an
 // allocation, cast to a pointer; or, beyond Gaudi's library and refused under HCCL_STRICT=1, memory
 // of this process, which costs two more copies. Counts are elements, never bytes.
-// Buffers belong to the caller: inputs must stay unchanged, and outputs are undefined, until the
-// operation has completed on its stream.
+// Host memory that cannot be accessed as the call needs it fails the communicator on all ranks with
+// hcclInvalidArgument and a text that names the address; it must stay as it is until the operation
+// has completed. Buffers belong to the caller: inputs must stay unchanged, and outputs are
+// undefined, until the operation has completed on its stream.
 //
 // Order. A collective returns as soon as it is queued; it runs in the order of its stream (the
 // synStreamHandle in the last argument), together with the copies, memsets and events of that
 // stream. Its completion, and any failure after the call has returned, shows in
 // synStreamSynchronize(), synEventSynchronize() and the query calls (synFailHccl), and in
-// hcclCommGetAsyncError(). All ranks of a communicator must issue its collectives in the same order
-// with matching arguments; a mismatch fails on every rank before anything is written. A count of 0
-// is valid and only keeps the order.
+// hcclCommGetAsyncError(). Behind a copy that has failed on its stream a call does not run, because
+// its data may be wrong: it fails the communicator on all ranks, and the text tells of the copy
+// (see "Failures" in synapse_api.h). All ranks of a communicator must issue its collectives in the
+// same order with matching arguments; a mismatch fails on every rank before anything is written. A
+// count of 0 is valid and only keeps the order.
 //
 // Types. Every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and hcclAvg. Gaudi's
 // library, and HCCL_STRICT=1, take float, bfloat16, half, int32 and uint32 only, and neither
@@ -28,6 +32,8 @@
 // hcclGetLastErrorMessage() says what was wrong.
 //
 // Threads. Any number of host threads may call; calls on one stream are taken one after the other.
+// A thread that pthread_cancel() is aimed at leaves the library first: a blocking call returns when
+// it would without.
 // In a child forked from a process that has initialised the library every call returns
 // hcclInvalidUsage.
 #ifndef HCCL_HCCL_H_
@@ -99,7 +105,8 @@ hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
 // Finalizes and frees the communicator; the handle is unknown afterwards. A communicator that has
 // failed is freed without waiting for other ranks. hcclInvalidArgument: null, unknown or already
-// destroyed.
+// destroyed. hcclInvalidUsage: the open group of this thread has calls of the communicator; end the
+// group first. Otherwise it may be destroyed within a group.
 hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
 // Ends the communicator at once: what is queued or running on it fails, here and on the other

@@ -20,8 +20,9 @@ extern "C" {
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives, and
 // returns at once. It runs on a thread of the library or on one that waits for the stream, so it
 // must neither throw nor call the library; memory it uses it gets from hcclEmulationHostView
-// beforehand. `arguments` stay the caller's and must live until it has run. After a failure on the
-// stream it runs all the same. Errors: hcclInvalidArgument for an unknown stream or a null kernel.
+// beforehand. `arguments` stay the caller's and must live until it has run. Behind a failed copy it
+// does not run (see "Failures" in synapse_api.h); behind a failed collective it does. Errors:
+// hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments);
 

@@ -154,6 +154,13 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 
 // ---- Streams ----------------------------------------------------------------------------------
 
+// Failures. A copy or memset that fails leaves wrong data behind. So nothing that is queued behind
+// it runs, on its stream and on streams that wait for an event behind it: copies, memsets and
+// kernels fail with it, and a collective fails its communicator on all ranks. This ends when
+// synStreamSynchronize(), synDeviceSynchronize(), or synEventSynchronize() on an event of that
+// stream, has reported the failure: what is queued from then on runs. A failed collective stops
+// only its communicator; the stream goes on.
+
 // Makes a stream: a queue of copies, memsets, event records, event waits and collectives, run one
 // after the other. `flags` must be 0. Ended by synStreamDestroy() or with its device.
 synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
@@ -166,8 +173,9 @@ synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDevice
 // Waits for the stream's work and frees it; the handle is unknown afterwards.
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 
-// Blocks until the work queued so far has completed. synFailHccl: a collective in it failed; the
-// text says how. Several threads may wait.
+// Blocks until the work queued so far has completed. synFail: a copy or memset in it failed;
+// synFailHccl: a collective in it failed; the text says how. Each failure is reported once. Several
+// threads may wait.
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
 
 // Whether the work queued so far has completed: synSuccess, synBusy if not, or as
@@ -208,8 +216,8 @@ synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandl
 // synBusy if not, or as synEventSynchronize(). Does not block.
 synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 
-// Blocks until the captured work has completed. synFailHccl: a collective in it failed; the text
-// says how. Several threads may wait.
+// Blocks until the captured work has completed. synFail: a copy or memset in it failed;
+// synFailHccl: a collective in it failed; the text says how. Several threads may wait.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 
 // Nanoseconds from the completion of one event to that of another; with a null `eventHandleEnd` the

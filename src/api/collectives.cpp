@@ -17,7 +17,8 @@ namespace {
 void check_reduction(hcclRedOp_t operation) {
   if (operation < hcclSum || operation > hcclAvg) {
     throw Error(hcclInvalidArgument,
-                text("reduceOp ", static_cast<int>(operation), " is no reduction"));
+                text("reduceOp ", static_cast<int>(operation),
+                     " is not a reduction; pass hcclSum, hcclProd, hcclMin, hcclMax or hcclAvg"));
   }
   if ((operation == hcclProd || operation == hcclAvg) && strict_mode()) {
     throw Error(hcclInvalidArgument,
@@ -74,14 +75,15 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
 
 // `check` looks at the arguments that only this collective has.
 template <class Check>
-hcclResult_t submit_collective(const CollectiveCall& call, hcclComm_t comm, void* stream,
-                               Check check) {
-  return submit(call.data_type(), comm, stream, [&](const comm::Communicator& communicator) {
-    check(communicator);
-    check_count(call, communicator.size());
-    check_buffers(communicator, call);
-    return call;
-  });
+hcclResult_t submit_collective(Callee callee, const CollectiveCall& call, hcclComm_t comm,
+                               void* stream, Check check) {
+  return submit(callee, call.data_type(), comm, stream,
+                [&](const comm::Communicator& communicator) {
+                  check(communicator);
+                  check_count(call, communicator.size());
+                  check_buffers(communicator, call);
+                  return call;
+                });
 }
 
 CollectiveCall make_call(Collective collective, const void* send, void* recv, std::uint64_t count,
@@ -105,14 +107,15 @@ hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                            void* stream_handle) {
   return submit_collective(
-      make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp), comm,
-      stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
+      __func__, make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp),
+      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
 }
 
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                                void* stream_handle) {
   return submit_collective(
+      __func__,
       make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, reduceOp),
       comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
 }
@@ -120,7 +123,7 @@ hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
   return submit_collective(
-      make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
+      __func__, make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
       stream_handle, [](const comm::Communicator&) {});
 }
 
@@ -128,6 +131,7 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, int root, hcclComm_t comm,
                            void* stream_handle) {
   return submit_collective(
+      __func__,
       make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, hcclOpNone, root), comm,
       stream_handle, [&](const comm::Communicator& communicator) {
         check_rank(root, communicator.size(), "root");
@@ -138,8 +142,8 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
 hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hcclDataType_t datatype,
                         hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle) {
   return submit_collective(
-      make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root), comm,
-      stream_handle, [&](const comm::Communicator& communicator) {
+      __func__, make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),
+      comm, stream_handle, [&](const comm::Communicator& communicator) {
         check_reduction(reduceOp);
         check_rank(root, communicator.size(), "root");
       });
@@ -148,8 +152,8 @@ hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hccl
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
   return submit_collective(
-      make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm, stream_handle,
-      [&](const comm::Communicator& communicator) {
+      __func__, make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm,
+      stream_handle, [&](const comm::Communicator& communicator) {
         check_divisible(count, communicator.size());
         if (sendbuff != recvbuff || count == 0 || !strict_mode()) return;
         throw Error(hcclInvalidArgument,
@@ -159,11 +163,11 @@ hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
 
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {
   if (strict_mode()) {
-    return guard([] {
+    return guard(__func__, [] {
       throw Error(hcclUnsupported,
                   "HCCL_STRICT=1: Gaudi's library has no barrier; reduce something");
     });
   }
-  return submit_collective(make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8), comm,
-                           stream_handle, [](const comm::Communicator&) {});
+  return submit_collective(__func__, make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8),
+                           comm, stream_handle, [](const comm::Communicator&) {});
 }

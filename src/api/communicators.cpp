@@ -3,8 +3,10 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/config.h"
+#include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/create_all.h"
+#include "comm/group.h"
 
 #include <hccl.h>
 
@@ -20,6 +22,16 @@ std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
   const std::uint64_t handle = comm::communicators().insert(std::move(communicator));
   if (handle == 0) throw Error(hcclOutOfMemory, "too many communicators; destroy some");
   return handle;
+}
+
+// Throws Error(hcclInvalidUsage) if the thread's open group still has calls of the communicator,
+// which its end could not queue any more.
+void require_no_collected_calls(const comm::Communicator& communicator) {
+  const comm::Group* const group = comm::Group::current();
+  if (group == nullptr || !group->has_calls_of(communicator)) return;
+  throw Error(hcclInvalidUsage,
+              "hcclCommDestroy: the open group of this thread has calls of the communicator; call "
+              "hcclGroupEnd first");
 }
 
 // The devices of hcclCommInitAll, by rank.
@@ -40,14 +52,14 @@ std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* id
 }  // namespace
 
 hcclResult_t hcclGetUniqueId(hcclUniqueId* uniqueId) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(uniqueId, "uniqueId");
     *uniqueId = bootstrap::create_unique_id();
   });
 }
 
 hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId, int rank) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(comm, "comm");
     const auto device = runtime().current();
     if (!device) {
@@ -60,7 +72,7 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
 
 // Every device joins on a thread of its own, like processes do; if one cannot, none has joined.
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(comm, "comm");
     if (strict_mode()) {
       throw Error(hcclInvalidUsage,
@@ -75,7 +87,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
 }
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
-  return guard([&] {
+  return guard(__func__, [&] {
     // No pin while waiting: an abort waits for those.
     const auto communicator = find_communicator(comm).shared();
     communicator->finalize();
@@ -84,9 +96,15 @@ hcclResult_t hcclCommFinalize(hcclComm_t comm) {
 }
 
 hcclResult_t hcclCommDestroy(hcclComm_t comm) {
-  return guard([&] {
+  return guard(__func__, [&] {
+    if (comm::Group::current() != nullptr) {
+      log(LogLevel::warning, "api",
+          "hcclCommDestroy while this thread has an open group: its calls have not been queued; "
+          "call hcclGroupEnd first");
+    }
     // The handle stays until the work is done, so that another thread can abort it.
     const auto communicator = find_communicator(comm).shared();
+    require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
     // Another thread was first: with an abort, which this call has served, or with a destroy.
@@ -95,7 +113,7 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
 }
 
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
-  return guard([&] {
+  return guard(__func__, [&] {
     // First the fault, which ends calls that still use the communicator, then the handle.
     find_communicator(comm)->fail("hcclCommAbort");
     if (const auto communicator = comm::communicators().remove(to_number(comm)))
@@ -104,7 +122,7 @@ hcclResult_t hcclCommAbort(hcclComm_t comm) {
 }
 
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(asyncError, "asyncError");
     *asyncError = find_communicator(comm)->async_error();
   });
@@ -112,7 +130,7 @@ hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError) {
 
 const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm) {
   const char* message = nullptr;
-  static_cast<void>(guard([&] {
+  static_cast<void>(guard(__func__, [&] {
     if (const CommunicatorPin pin = comm::communicators().pin(to_number(comm)))
       message = pin->async_error_text();
   }));
@@ -120,21 +138,21 @@ const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm) {
 }
 
 hcclResult_t hcclCommCount(hcclComm_t comm, int* count) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(count, "count");
     *count = find_communicator(comm)->size();
   });
 }
 
 hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(device, "device");
     *device = static_cast<int>(find_communicator(comm)->device().id());
   });
 }
 
 hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank) {
-  return guard([&] {
+  return guard(__func__, [&] {
     require_pointer(rank, "rank");
     *rank = find_communicator(comm)->rank();
   });
@@ -142,7 +160,7 @@ hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank) {
 
 // Acquiring a device has prepared it already.
 hcclResult_t hcclDeviceInit(void* device, void* context) {
-  return guard([&] {
+  return guard(__func__, [&] {
     if (device != nullptr || context != nullptr)
       throw Error(hcclInvalidArgument, "hcclDeviceInit: pass null for device and context");
   });

@@ -25,10 +25,11 @@ std::shared_ptr<device::Device> device_of(std::uint64_t address) {
 // a positive one.
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd) {
   if (fd == nullptr) {
-    return guard([] {
+    return guard(__func__, [] {
       throw Error(hcclInvalidArgument, "hcclLookupDMABuff: fd is null; pass the address of an int");
     });
   }
-  return -guard(
-      [&] { *fd = device::export_dma_buffer(device_of(addr)->arena(), addr, size).release(); });
+  return -guard(probe(__func__), [&] {
+    *fd = device::export_dma_buffer(device_of(addr)->arena(), addr, size).release();
+  });
 }

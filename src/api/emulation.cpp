@@ -31,18 +31,20 @@ Collective collective_named(const char* name) {
 
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments) {
-  return guard([&] {
+  return guard(__func__, [&] {
     if (kernel == nullptr)
       throw Error(hcclInvalidArgument, "kernel is null; pass the function to run");
-    find_stream(stream_handle)->enqueue([kernel, arguments]() noexcept {
+    const StreamPin stream = find_stream(stream_handle);
+    stream->enqueue([kernel, arguments]() noexcept {
       kernel(arguments);
       return device::Outcome::success;
     });
+    wait_if_blocking(*stream);
   });
 }
 
 hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffic_t* traffic) {
-  return guard([&] {
+  return guard(__func__, [&] {
     const CommunicatorPin communicator = find_communicator(comm);
     if (traffic == nullptr)
       throw Error(hcclInvalidArgument, "traffic is null; pass the address of a variable");
@@ -60,7 +62,7 @@ hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffi
 
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length) {
-  return guard([&] {
+  return guard(__func__, [&] {
     const CommunicatorPin communicator = find_communicator(comm);
     if (request == nullptr || request->collective == nullptr || length == nullptr)
       throw Error(hcclInvalidArgument, "request, its collective or length is null; pass them all");
@@ -81,7 +83,7 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
 }
 
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view) {
-  return guard([&] {
+  return guard(__func__, [&] {
     if (view == nullptr)
       throw Error(hcclInvalidArgument, "view is null; pass the address of a pointer");
     if (!device::is_device_address(device_address)) {

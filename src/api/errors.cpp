@@ -13,7 +13,7 @@
 namespace api = hccl::api;
 
 hcclResult_t hcclGetVersion(int* version) {
-  return api::guard([&] {
+  return api::guard(__func__, [&] {
     if (version == nullptr) {
       throw hccl::Error(hcclInvalidArgument,
                         "hcclGetVersion: version is null; pass the address of an int");
@@ -31,7 +31,10 @@ const char* hcclGetLastErrorMessage() {
 
 synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* statusDescription,
                                                     size_t len) {
-  if (statusDescription == nullptr || len == 0) return synInvalidArgument;
+  if (statusDescription == nullptr || len == 0) {
+    return api::log_failure(__func__, synInvalidArgument,
+                            "statusDescription is null or len is 0; pass a buffer and its size");
+  }
   api::copy_text(api::status_text(status), statusDescription, len);
   return synSuccess;
 }

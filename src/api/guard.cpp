@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which code and text an exception becomes. Nothing here may throw: texts are copied, never built.
+// Which code, text and log line an exception becomes. Nothing here may throw: texts are copied,
+// never built.
 #include "api/guard.h"
 
+#include "api/failure_log.h"
+#include "api/status_texts.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/syn_error.h"
 
+#include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -50,6 +56,50 @@ constexpr synStatus status_of(hcclResult_t result) noexcept {
   }
 }
 
+constinit FailureLog failure_log;
+
+// Before synInitialize the log has not read its variables. If its file cannot be opened, the line
+// goes to stderr.
+void prepare_log() noexcept {
+  try {
+    load_log_settings();
+  } catch (...) {
+  }
+  static const int registered = std::atexit(report_repeated_failures);
+  static_cast<void>(registered);
+}
+
+void speak(const FailedCall& call, bool deferred = false) noexcept {
+  if (is_forked_child()) {
+    // Another thread may have held the locks when this process was forked.
+    static std::atomic_flag said;
+    if (!said.test_and_set())
+      log_parts(call.level, "api", {call.function, " failed: ", call.code_name, ": ", call.text});
+    return;
+  }
+  prepare_log();
+  const auto now = std::chrono::steady_clock::now();
+  if (deferred) {
+    failure_log.note_deferred(call, now);
+  } else {
+    failure_log.note(call, now);
+  }
+}
+
+hcclResult_t speak(Callee callee, hcclResult_t result) noexcept {
+  speak({callee.name, result_name(result), result, last_hccl_error.text(), callee.level,
+         result == hcclUnsupported});
+  return result;
+}
+
+synStatus speak(Callee callee, synStatus status, const char* text) noexcept {
+  const bool deferred =
+      callee.tries_modules && (status == synUnavailable || status == synNoDeviceFound);
+  speak({callee.name, status_name(status), status, text, callee.level, status == synUnsupported},
+        deferred);
+  return status;
+}
+
 hcclResult_t fail(hcclResult_t result, const char* text) noexcept {
   last_hccl_error.set(synSuccess, text);
   return result;
@@ -60,9 +110,7 @@ synStatus fail(synStatus status, const char* text) noexcept {
   return status;
 }
 
-}  // namespace
-
-hcclResult_t hccl_result_of_exception() noexcept {
+hcclResult_t record_hccl_exception() noexcept {
   try {
     throw;
   } catch (const Error& error) {
@@ -78,7 +126,7 @@ hcclResult_t hccl_result_of_exception() noexcept {
   }
 }
 
-synStatus syn_status_of_exception() noexcept {
+synStatus record_syn_exception() noexcept {
   try {
     throw;
   } catch (const SynError& error) {
@@ -94,8 +142,33 @@ synStatus syn_status_of_exception() noexcept {
   }
 }
 
-hcclResult_t refuse_hccl_in_forked_child() noexcept { return fail(hcclInvalidUsage, kForkedChild); }
+}  // namespace
 
-synStatus refuse_syn_in_forked_child() noexcept { return fail(synFail, kForkedChild); }
+hcclResult_t hccl_result_of_exception(Callee callee) noexcept {
+  return speak(callee, record_hccl_exception());
+}
+
+synStatus syn_status_of_exception(Callee callee) noexcept {
+  const synStatus status = record_syn_exception();
+  return speak(callee, status, last_syn_error.text());
+}
+
+hcclResult_t refuse_hccl_in_forked_child(Callee callee) noexcept {
+  return speak(callee, fail(hcclInvalidUsage, kForkedChild));
+}
+
+synStatus refuse_syn_in_forked_child(Callee callee) noexcept {
+  return speak(callee, fail(synFail, kForkedChild), kForkedChild);
+}
+
+synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept {
+  return speak(callee, status, text);
+}
+
+void forgive_unavailable_module() noexcept { failure_log.forgive(); }
+
+void report_repeated_failures() noexcept {
+  if (!is_forked_child()) failure_log.flush();  // the failures are the parent's
+}
 
 }  // namespace hccl::api

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The border between C++ and C: every exported function runs its body in a guard, the only place
-// where exceptions become codes and last-error texts. A call that succeeds pays for two stores
-// and one test.
+// where exceptions become codes, last-error texts and log lines. A call that succeeds pays for two
+// stores and one test.
 #pragma once
 
 #include "api/last_error.h"
+#include "base/cancellation.h"
+#include "base/config.h"
 #include "base/process.h"
 
 #include <hccl_types.h>
@@ -13,21 +15,55 @@
 
 namespace hccl::api {
 
-// Turn the exception being handled into a code and this thread's last error. Call them in a handler
-// only.
-[[nodiscard]] hcclResult_t hccl_result_of_exception() noexcept;
-[[nodiscard]] synStatus syn_status_of_exception() noexcept;
+// The exported function that a guard runs: pass __func__. Its name is only looked at when it fails.
+struct Callee {
+  // NOLINTNEXTLINE(google-explicit-constructor): __func__ is all that most callers have to say
+  constexpr Callee(const char* name_in, LogLevel level_in = LogLevel::warning,
+                   bool tries_modules_in = false)
+      : name(name_in), level(level_in), tries_modules(tries_modules_in) {}
+
+  const char* name;
+  LogLevel level;      // of the line about its failure
+  bool tries_modules;  // see trying_modules()
+};
+
+// A function that programs call to find out whether something is there, so that its failure is
+// expected.
+[[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
+
+// A function with which programs try one module after the other until one is free: that a module is
+// not is logged unless they get a device next.
+[[nodiscard]] constexpr Callee trying_modules(const char* name) {
+  return {name, LogLevel::warning, true};
+}
+// After a device was acquired.
+void forgive_unavailable_module() noexcept;
+
+// A function that calls another exported function, which speaks for both.
+[[nodiscard]] constexpr Callee forwarder(const char* name) { return {name, LogLevel::debug}; }
+
+// Turn the exception being handled into a code, this thread's last error, and a line in the log.
+// Call them in a handler only.
+[[nodiscard]] hcclResult_t hccl_result_of_exception(Callee callee) noexcept;
+[[nodiscard]] synStatus syn_status_of_exception(Callee callee) noexcept;
 
 // Answers in a forked child, where the library's threads do not exist.
-[[nodiscard]] hcclResult_t refuse_hccl_in_forked_child() noexcept;
-[[nodiscard]] synStatus refuse_syn_in_forked_child() noexcept;
+[[nodiscard]] hcclResult_t refuse_hccl_in_forked_child(Callee callee) noexcept;
+[[nodiscard]] synStatus refuse_syn_in_forked_child(Callee callee) noexcept;
 
-// Runs `body`, which returns an hcclResult_t or nothing (hcclSuccess).
+// For a function that leaves the last error alone: logs its failure and returns the status.
+[[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
+
+// Logs how often failures were repeated since they were last said.
+void report_repeated_failures() noexcept;
+
+// Runs `body`, which returns an hcclResult_t or nothing (hcclSuccess). For calls that only queue
+// work: cancelling the thread is left to the few slow ways of theirs, because it costs 10 ns.
 template <class Body>
-[[nodiscard]] hcclResult_t guard(Body&& body) noexcept {
+[[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();
   if (is_forked_child()) [[unlikely]]
-    return refuse_hccl_in_forked_child();
+    return refuse_hccl_in_forked_child(callee);
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
       body();
@@ -36,17 +72,24 @@ template <class Body>
       return body();
     }
   } catch (...) {
-    return hccl_result_of_exception();
+    return hccl_result_of_exception(callee);
   }
 }
 
-// The same for syn functions. A status that `body` returns, such as synBusy, becomes the last
-// status without a text.
+// Runs `body` the same way; the thread is not cancelled before it returns.
 template <class Body>
-[[nodiscard]] synStatus syn_guard(Body&& body) noexcept {
+[[nodiscard]] hcclResult_t guard(Callee callee, Body&& body) noexcept {
+  const CancellationBlock block;
+  return queueing_guard(callee, body);
+}
+
+// The same two for syn functions. A status that `body` returns, such as synBusy, becomes the last
+// status without a text, and is not logged.
+template <class Body>
+[[nodiscard]] synStatus syn_queueing_guard(Callee callee, Body&& body) noexcept {
   last_syn_error.clear();
   if (is_forked_child()) [[unlikely]]
-    return refuse_syn_in_forked_child();
+    return refuse_syn_in_forked_child(callee);
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
       body();
@@ -57,8 +100,14 @@ template <class Body>
       return status;
     }
   } catch (...) {
-    return syn_status_of_exception();
+    return syn_status_of_exception(callee);
   }
+}
+
+template <class Body>
+[[nodiscard]] synStatus syn_guard(Callee callee, Body&& body) noexcept {
+  const CancellationBlock block;
+  return syn_queueing_guard(callee, body);
 }
 
 }  // namespace hccl::api

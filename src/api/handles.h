@@ -2,6 +2,7 @@
 // From the C API's handles and ids to objects, or to an error that says what was wrong.
 #pragma once
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/syn_error.h"
 #include "base/text.h"
@@ -36,7 +37,8 @@ template <class Found>
 [[nodiscard]] Found require_communicator(Found found) {
   if (!found)
     throw Error(hcclInvalidArgument,
-                "unknown communicator: it was never made or is already destroyed");
+                "unknown communicator: it was never made or is already destroyed; pass one that "
+                "hcclCommInitRank returned");
   return found;
 }
 
@@ -53,8 +55,10 @@ template <class Found>
 template <class Found>
 [[nodiscard]] Found require_stream(Found found) {
   if (!found)
-    throw SynError(synInvalidArgument,
-                   "unknown stream: it is null, was never created or is already destroyed");
+    throw SynError(
+        synInvalidArgument,
+        "unknown stream: it is null, was never created or is already destroyed; pass one "
+        "that synStreamCreateGeneric returned");
   return found;
 }
 
@@ -73,7 +77,8 @@ template <class Found>
   EventPin pin = runtime().events().pin(to_number(event));
   if (!pin)
     throw SynError(synInvalidEventHandle,
-                   "unknown event: it is null, was never created or is already destroyed");
+                   "unknown event: it is null, was never created or is already destroyed; pass one "
+                   "that synEventCreate returned");
   return pin;
 }
 
@@ -82,14 +87,38 @@ inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }
 
-// The status of work that was waited for.
-[[nodiscard]] inline synStatus status_of(device::Outcome outcome) {
+// The status of work that was waited for. Throws SynError with the reason if it failed.
+[[nodiscard]] inline synStatus status_of(device::Outcome outcome, const std::string& reason) {
   if (outcome == device::Outcome::success) return synSuccess;
-  if (outcome == device::Outcome::collective_failed) {
-    throw SynError(synFailHccl,
-                   "a collective of this stream has failed; hcclCommGetAsyncErrorMessage says why");
-  }
-  throw SynError(synFail, "a copy of this stream has failed; the log on stderr says why");
+  if (outcome == device::Outcome::collective_failed)
+    throw SynError(synFailHccl, text("a collective of this stream failed: ", reason));
+  throw SynError(synFail,
+                 text("a copy or memset that this stream ran or waited for failed, and what "
+                      "was queued behind it did not run: ",
+                      reason));
+}
+
+// Waits for a stream, an event or a device.
+template <class Awaited>
+[[nodiscard]] synStatus synchronize(Awaited& awaited) {
+  std::string reason;
+  const device::Outcome outcome = awaited.synchronize(&reason);
+  return status_of(outcome, reason);
+}
+
+// HCCL_BLOCKING: after work was queued on a stream by a syn function, waits for it. Throws
+// SynError.
+inline void wait_if_blocking(device::Stream& stream) {
+  if (blocking_mode()) [[unlikely]]
+    static_cast<void>(synchronize(stream));
+}
+
+// The status of a stream or an event, synBusy if it is not complete.
+template <class Awaited>
+[[nodiscard]] synStatus query(Awaited& awaited) {
+  device::Outcome outcome{};
+  std::string reason;
+  return awaited.query(&outcome, &reason) ? status_of(outcome, reason) : synBusy;
 }
 
 }  // namespace hccl::api

@@ -23,9 +23,10 @@ void check_buffer(const comm::Communicator& communicator, const PointToPoint& ca
   check_memory(communicator, call.address, call.bytes(), name);
 }
 
-hcclResult_t submit_message(Direction direction, const void* buffer, std::size_t count,
-                            hcclDataType_t type, int peer, hcclComm_t comm, void* stream) {
-  return submit(type, comm, stream, [&](const comm::Communicator& communicator) {
+hcclResult_t submit_message(Callee callee, Direction direction, const void* buffer,
+                            std::size_t count, hcclDataType_t type, int peer, hcclComm_t comm,
+                            void* stream) {
+  return submit(callee, type, comm, stream, [&](const comm::Communicator& communicator) {
     PointToPoint call;
     call.direction = direction;
     call.type = static_cast<std::uint8_t>(type);
@@ -42,18 +43,20 @@ hcclResult_t submit_message(Direction direction, const void* buffer, std::size_t
 
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle) {
-  return submit_message(Direction::send, sendbuff, count, datatype, peer, comm, stream_handle);
+  return submit_message(__func__, Direction::send, sendbuff, count, datatype, peer, comm,
+                        stream_handle);
 }
 
 hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle) {
-  return submit_message(Direction::receive, recvbuff, count, datatype, peer, comm, stream_handle);
+  return submit_message(__func__, Direction::receive, recvbuff, count, datatype, peer, comm,
+                        stream_handle);
 }
 
 hcclResult_t hcclGroupStart() {
-  return guard([] { comm::Group::start(); });
+  return queueing_guard(__func__, [] { comm::Group::start(); });
 }
 
 hcclResult_t hcclGroupEnd() {
-  return guard([] { comm::Group::end(); });
+  return queueing_guard(__func__, [] { comm::Group::end(); });
 }

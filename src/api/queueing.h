@@ -5,6 +5,7 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/config.h"
+#include "comm/blocking.h"
 #include "comm/group.h"
 #include "device/host_memory.h"
 #include "reduce/reduce.h"
@@ -43,14 +44,24 @@ inline void check_memory(const comm::Communicator& communicator, std::uint64_t a
 // `name` is "root" or "peer".
 inline void check_rank(int rank, int size, const char* name) {
   if (rank < 0 || rank >= size)
-    throw Error(hcclInvalidArgument, text(name, " is ", rank, " of ", size, " ranks"));
+    throw Error(hcclInvalidArgument,
+                text(name, " is ", rank, " of ", size, " ranks; pass 0 to ", size - 1));
+}
+
+// HCCL_BLOCKING: waits for what was queued, without the pin, which an abort waits for. Throws
+// Error.
+inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
+  const std::shared_ptr<comm::Communicator> kept = communicator.shared();
+  { const CommunicatorPin released = std::move(communicator); }
+  comm::wait_for_streams({&stream.shared(), 1}, {&kept, 1});
 }
 
 // What comes before and after the checks of one call: `make` checks its arguments against the
 // communicator and returns the call.
 template <class Make>
-hcclResult_t submit(hcclDataType_t type, hcclComm_t comm, const void* stream, Make make) {
-  return guard([&] {
+hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const void* stream,
+                    Make make) {
+  return queueing_guard(callee, [&] {
     check_type(type);
     if (comm::Group* const group = comm::Group::current(); group != nullptr) {
       const comm::Communicator* const known = group->known(to_number(comm), to_number(stream));
@@ -62,8 +73,10 @@ hcclResult_t submit(hcclDataType_t type, hcclComm_t comm, const void* stream, Ma
     }
     const StreamPin on = find_stream(stream);
     on->make_room();  // before the communicator is pinned: an abort waits for those who have it
-    const CommunicatorPin communicator = find_communicator(comm);
+    CommunicatorPin communicator = find_communicator(comm);
     comm::queue_alone(*communicator, *on, make(*communicator));
+    if (blocking_mode()) [[unlikely]]
+      wait_for(std::move(communicator), on);
   });
 }
 

@@ -23,21 +23,21 @@ hcclResult_t forward(synStatus status) {
   throw hccl::SynError(status, synGetLastErrorMessage());
 }
 
-hcclResult_t succeed() {
-  return api::guard([] {});
+hcclResult_t succeed(const char* function) {
+  return api::guard(function, [] {});
 }
 
 }  // namespace
 
-hcclResult_t hcclInitDevice(const synDeviceId) { return succeed(); }
+hcclResult_t hcclInitDevice(const synDeviceId) { return succeed(__func__); }
 
-hcclResult_t hcclInitDeviceGaudi(const synDeviceId) { return succeed(); }
+hcclResult_t hcclInitDeviceGaudi(const synDeviceId) { return succeed(__func__); }
 
-hcclResult_t hcclDestroyDevice(const synDeviceId) { return succeed(); }
+hcclResult_t hcclDestroyDevice(const synDeviceId) { return succeed(__func__); }
 
 hcclResult_t hcclEventRecord(hcclEventHandle*, synStreamHandle streamHandle) {
   if (streamHandle != nullptr) return api::unsupported_hccl(__func__);
-  return api::guard([] {
+  return api::guard(__func__, [] {
     throw Error(hcclInvalidArgument,
                 "hcclEventRecord: the stream is null; pass one of synStreamCreateGeneric");
   });
@@ -47,30 +47,32 @@ hcclResult_t hcclSynchronizeEvent(const hcclEventHandle&, std::uint64_t) {
   return api::unsupported_hccl(__func__);
 }
 
-hcclResult_t hcclFlushSubmissions(synStreamHandle) { return succeed(); }
+hcclResult_t hcclFlushSubmissions(synStreamHandle) { return succeed(__func__); }
 
-hcclResult_t hcclFlushSubmissionsAllStreams() { return succeed(); }
+hcclResult_t hcclFlushSubmissionsAllStreams() { return succeed(__func__); }
 
 hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle) {
-  return api::guard([=] { return forward(synStreamSynchronize(streamHandle)); });
+  return api::guard(api::forwarder(__func__),
+                    [=] { return forward(synStreamSynchronize(streamHandle)); });
 }
 
 hcclResult_t hcclSynchronizeAllStreams() {
   constexpr synDeviceId kOnlyDevice = 0;  // a process's first device
-  return api::guard([=] { return forward(synDeviceSynchronize(kOnlyDevice)); });
+  return api::guard(api::forwarder(__func__),
+                    [=] { return forward(synDeviceSynchronize(kOnlyDevice)); });
 }
 
 hcclResult_t hcclDFA(DfaStatus&, void (*)(int, const char*)) {
-  return api::guard([] {
+  return api::guard(__func__, [] {
     hccl::log(hccl::LogLevel::warning, "api",
               "a device failure report was asked for; emulated devices have none");
   });
 }
 
-hcclResult_t hcclDfaUpdateState(DfaPhase) { return succeed(); }
+hcclResult_t hcclDfaUpdateState(DfaPhase) { return succeed(__func__); }
 
 hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len) {
-  return api::guard([=] {
+  return api::guard(__func__, [=] {
     if (pVersion == nullptr || len == 0) {
       throw Error(hcclInvalidArgument,
                   "hcclGetVersionString: no room for the text; pass a buffer and its size");

@@ -13,102 +13,132 @@ namespace {
 
 struct ResultText {
   hcclResult_t code;
+  const char* name;
   const char* text;
 };
 
 constexpr std::array kResultTexts = std::to_array<ResultText>({
-    {hcclUninitialized, "not initialised: call synInitialize() and acquire a device first"},
-    {hcclSuccess, "success"},
-    {hcclNoDeviceFound, "no device found"},
-    {hcclUnsupported, "not supported by this version of the library"},
-    {hcclOutOfMemory, "out of memory"},
-    {hcclUnhandledSynapseError, "the device runtime reported an error"},
-    {hcclSystemError, "a system call failed, or a rank has died or did not answer"},
-    {hcclInternalError, "internal error of the library"},
-    {hcclInvalidArgument, "invalid argument"},
-    {hcclInvalidUsage, "invalid usage: the call does not fit the state or the other ranks' calls"},
-    {hcclSocketError, "a network connection could not be made or was lost"},
-    {hcclLibfabricError, "the network fabric reported an error"},
-    {hcclTryAgainError, "not possible now: try again"},
-    {hcclBusy, "busy: earlier work has not completed"},
-    {hcclNumResults, "not a result code: the number of result codes"},
-    {hcclStreamError, "work on the stream failed"},
-    {hcclSynapseTerminated, "the device runtime has been terminated"},
-    {hcclPortDown, "a network port is down"},
+    {hcclUninitialized, "hcclUninitialized",
+     "not initialised: call synInitialize() and acquire a device first"},
+    {hcclSuccess, "hcclSuccess", "success"},
+    {hcclNoDeviceFound, "hcclNoDeviceFound", "no device found"},
+    {hcclUnsupported, "hcclUnsupported", "not supported by this version of the library"},
+    {hcclOutOfMemory, "hcclOutOfMemory", "out of memory"},
+    {hcclUnhandledSynapseError, "hcclUnhandledSynapseError",
+     "the device was reset or is held by another process"},
+    {hcclSystemError, "hcclSystemError",
+     "a system call failed, or a rank died or did not answer in time"},
+    {hcclInternalError, "hcclInternalError",
+     "ranks did not join in time, or a defect: see hcclGetLastErrorMessage()"},
+    {hcclInvalidArgument, "hcclInvalidArgument", "invalid argument: see hcclGetLastErrorMessage()"},
+    {hcclInvalidUsage, "hcclInvalidUsage",
+     "the call does not fit the program's state or the other ranks' calls"},
+    {hcclSocketError, "hcclSocketError", "a network connection could not be made or was lost"},
+    {hcclLibfabricError, "hcclLibfabricError", "the network fabric reported an error"},
+    {hcclTryAgainError, "hcclTryAgainError", "not possible now: try again"},
+    {hcclBusy, "hcclBusy", "busy: earlier work has not completed"},
+    {hcclNumResults, "hcclNumResults", "not a result code: the number of result codes"},
+    {hcclStreamError, "hcclStreamError", "work on the stream failed"},
+    {hcclSynapseTerminated, "hcclSynapseTerminated",
+     "the device runtime has ended: call synInitialize() again"},
+    {hcclPortDown, "hcclPortDown", "a network port has no link: see its cable and switch"},
 });
 
+struct StatusText {
+  const char* name;
+  const char* text;
+};
+
 // Indexed by status.
-constexpr std::array kStatusTexts = std::to_array<const char*>({
-    "success",
-    "invalid argument",
-    "command buffer is full",
-    "out of host memory",
-    "out of device memory",
-    "object is already initialised",
-    "object is not initialised",
-    "a command could not be submitted",
-    "no device found",
-    "device is of another type",
-    "command buffer could not be initialised",
-    "command buffer could not be freed",
-    "command buffer could not be mapped",
-    "command buffer could not be unmapped",
-    "device memory could not be allocated",
-    "device memory could not be freed",
-    "not enough devices found",
-    "device was reset",
-    "not supported by this version of the library",
-    "wrong parameters file",
-    "this process has acquired a device already",
-    "name is already in use",
-    "busy: earlier work has not completed",
-    "all resources are taken",
-    "not available",
-    "invalid tensor dimensions",
-    "failure",
-    "out of resources",
-    "runtime is not initialised: call synInitialize()",
-    "runtime is already initialised",
-    "section validation failed",
-    "runtime has been terminated",
-    "an assertion failed on the device",
-    "invalid event handle",
-    "host memory is not mapped",
-    "dynamic patching failed",
-    "static patching failed",
-    "workload could not be submitted",
-    "invalid definition of sections",
-    "invalid tensor properties",
-    "a collective operation failed",
-    "time could not be collected",
-    "timed out",
-    "bad usage of a resource",
-    "null pointer",
-    "graph fuser failed",
-    "complex operation could not be extracted",
-    "kernel library failed",
+constexpr std::array kStatusTexts = std::to_array<StatusText>({
+    {"synSuccess", "success"},
+    {"synInvalidArgument", "invalid argument: see synGetLastErrorMessage()"},
+    {"synCbFull", "command buffer is full"},
+    {"synOutOfHostMemory", "out of host memory"},
+    {"synOutOfDeviceMemory", "out of device memory"},
+    {"synObjectAlreadyInitialized", "object is already initialised"},
+    {"synObjectNotInitialized", "object is not initialised, or event not recorded"},
+    {"synCommandSubmissionFailure", "a command could not be submitted"},
+    {"synNoDeviceFound", "no such device"},
+    {"synDeviceTypeMismatch", "device is of another type"},
+    {"synFailedToInitializeCb", "command buffer could not be initialised"},
+    {"synFailedToFreeCb", "command buffer could not be freed"},
+    {"synFailedToMapCb", "command buffer could not be mapped"},
+    {"synFailedToUnmapCb", "command buffer could not be unmapped"},
+    {"synFailedToAllocateDeviceMemory", "device memory could not be allocated"},
+    {"synFailedToFreeDeviceMemory", "device memory could not be freed"},
+    {"synFailedNotEnoughDevicesFound", "not enough devices found"},
+    {"synDeviceReset", "device was reset"},
+    {"synUnsupported", "not supported by this version of the library"},
+    {"synWrongParamsFile", "wrong parameters file"},
+    {"synDeviceAlreadyAcquired", "this process has acquired a device already"},
+    {"synNameIsAlreadyUsed", "name is already in use"},
+    {"synBusy", "busy: earlier work has not completed"},
+    {"synAllResourcesTaken", "all resources are taken"},
+    {"synUnavailable", "held by another process: acquire another device"},
+    {"synInvalidTensorDimensions", "invalid tensor dimensions"},
+    {"synFail", "work failed: see synGetLastErrorMessage()"},
+    {"synOutOfResources", "out of resources"},
+    {"synUninitialized", "runtime is not initialised: call synInitialize()"},
+    {"synAlreadyInitialized", "runtime is already initialised"},
+    {"synFailedSectionValidation", "section validation failed"},
+    {"synSynapseTerminated", "runtime has ended: call synInitialize() again"},
+    {"synAssertAsync", "an assertion failed on the device"},
+    {"synInvalidEventHandle", "unknown event: never created, or destroyed"},
+    {"synMappingNotFound", "host memory is not mapped: call synHostMap()"},
+    {"synFailedDynamicPatching", "dynamic patching failed"},
+    {"synFailedStaticPatching", "static patching failed"},
+    {"synFailedToSubmitWorkload", "workload could not be submitted"},
+    {"synInvalidSectionsDefinition", "invalid definition of sections"},
+    {"synInvalidTensorProperties", "invalid tensor properties"},
+    {"synFailHccl", "a collective failed: see synGetLastErrorMessage()"},
+    {"synFailedToCollectTime", "time could not be collected"},
+    {"synTimeout", "timed out waiting for a device or rank"},
+    {"synResourceBadUsage", "the call does not fit the state of the program"},
+    {"synNullPtr", "null pointer"},
+    {"synFailFuser", "graph fuser failed"},
+    {"synFailComplexGuid", "complex operation could not be extracted"},
+    {"synFailTpcKernels", "kernel library failed"},
 });
 static_assert(kStatusTexts.size() == synFailTpcKernels + 1);
 
 consteval bool all_fit() {
-  return std::ranges::all_of(kStatusTexts, [](std::string_view text) {
-    return text.size() < STATUS_DESCRIPTION_MAX_SIZE;
+  return std::ranges::all_of(kStatusTexts, [](const StatusText& entry) {
+    return std::string_view(entry.text).size() < STATUS_DESCRIPTION_MAX_SIZE;
   });
 }
 static_assert(all_fit(), "programs pass buffers of STATUS_DESCRIPTION_MAX_SIZE bytes");
 
+const ResultText* find(hcclResult_t result) noexcept {
+  const auto* const found = std::ranges::find(kResultTexts, result, &ResultText::code);
+  return found != kResultTexts.end() ? found : nullptr;
+}
+
+const StatusText* find(synStatus status) noexcept {
+  const auto index = static_cast<std::size_t>(status);
+  return index < kStatusTexts.size() ? &kStatusTexts[index] : nullptr;
+}
+
 }  // namespace
 
 const char* result_text(hcclResult_t result) noexcept {
-  for (const ResultText& entry : kResultTexts) {
-    if (entry.code == result) return entry.text;
-  }
-  return "unknown result code";
+  const ResultText* const entry = find(result);
+  return entry != nullptr ? entry->text : "unknown result code";
 }
 
 const char* status_text(synStatus status) noexcept {
-  const auto index = static_cast<std::size_t>(status);
-  return index < kStatusTexts.size() ? kStatusTexts[index] : "unknown status";
+  const StatusText* const entry = find(status);
+  return entry != nullptr ? entry->text : "unknown status";
+}
+
+const char* result_name(hcclResult_t result) noexcept {
+  const ResultText* const entry = find(result);
+  return entry != nullptr ? entry->name : "unknown result code";
+}
+
+const char* status_name(synStatus status) noexcept {
+  const StatusText* const entry = find(status);
+  return entry != nullptr ? entry->name : "unknown status";
 }
 
 }  // namespace hccl::api

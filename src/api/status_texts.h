@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sentence for every result and status code, as data.
+// The name and the sentence of every result and status code, as data.
 #pragma once
 
 #include <hccl_types.h>
@@ -12,5 +12,9 @@ namespace hccl::api {
 
 // The same for statuses; shorter than STATUS_DESCRIPTION_MAX_SIZE.
 [[nodiscard]] const char* status_text(synStatus status) noexcept;
+
+// "hcclInvalidUsage", "synFailHccl". Never null.
+[[nodiscard]] const char* result_name(hcclResult_t result) noexcept;
+[[nodiscard]] const char* status_name(synStatus status) noexcept;
 
 }  // namespace hccl::api

@@ -14,15 +14,18 @@ using namespace hccl;
 using namespace hccl::api;
 
 synStatus SYN_API_CALL synInitialize(void) {
-  return syn_guard([] { runtime().initialize(); });
+  return syn_guard(__func__, [] { runtime().initialize(); });
 }
 
 synStatus SYN_API_CALL synDestroy(void) {
-  return syn_guard([] { runtime().destroy(); });
+  return syn_guard(__func__, [] {
+    runtime().destroy();
+    report_repeated_failures();
+  });
 }
 
 synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(pDriverVersion, "pDriverVersion");
     if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
     copy_text(kVersionText, pDriverVersion, static_cast<std::size_t>(len));
@@ -31,7 +34,7 @@ synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len) {
 
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t size) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     require_pointer(configurationName, "configurationName");
     require_pointer(configValue, "configValue");
     if (size == 0) throw SynError(synInvalidArgument, "size must be at least 1");
@@ -43,7 +46,7 @@ synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* 
 }
 
 synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(configurationName, "configurationName");
     require_pointer(configValue, "configValue");
     set_configuration_value(configurationName, configValue);

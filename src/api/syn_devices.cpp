@@ -22,6 +22,7 @@ DeviceFacts facts() { return device_facts(config()->device_type); }
 void acquire(synDeviceId* id, std::optional<std::uint32_t> module) {
   require_pointer(id, "pDeviceId");
   *id = runtime().acquire(module)->id();
+  forgive_unavailable_module();
 }
 
 std::uint32_t count_of_type(synDeviceType type) {
@@ -105,11 +106,11 @@ void fill_info(device::Arena& arena, Info& info) {
 
 synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId,
                                                   const synModuleId moduleId) {
-  return syn_guard([&] { acquire(pDeviceId, moduleId); });
+  return syn_guard(trying_modules(__func__), [&] { acquire(pDeviceId, moduleId); });
 }
 
 synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciBus) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     if (pciBus == nullptr || *pciBus == '\0') return acquire(pDeviceId, std::nullopt);
     runtime().require_initialized();
     const auto count = static_cast<std::uint32_t>(config()->device_count);
@@ -123,7 +124,7 @@ synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciB
 
 synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
                                                     const synDeviceType deviceType) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
     if (count_of_type(deviceType) == 0) {
       throw SynError(synNoDeviceFound,
@@ -135,13 +136,13 @@ synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
 }
 
 synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId) {
-  return syn_guard([&] { runtime().release(deviceId); });
+  return syn_guard(__func__, [&] { runtime().release(deviceId); });
 }
 
 synStatus SYN_API_CALL synDeviceSynchronize(const synDeviceId deviceId) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
-    return status_of(runtime().device(deviceId)->synchronize());
+    return synchronize(*runtime().device(deviceId));
   });
 }
 
@@ -151,7 +152,7 @@ synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount) {
 
 synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount,
                                                      const synDeviceType deviceType) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     require_pointer(pCount, "pCount");
     *pCount = count_of_type(deviceType);
@@ -159,7 +160,7 @@ synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount,
 }
 
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     require_pointer(count, "count");
     std::fill_n(count, static_cast<std::size_t>(synDeviceTypeSize), 0u);
@@ -168,7 +169,7 @@ synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]) {
 }
 
 synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_t* size) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     require_pointer(pDeviceModuleIds, "pDeviceModuleIds");
     require_pointer(size, "size");
@@ -179,7 +180,7 @@ synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_
 
 synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* free,
                                               uint64_t* total) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     require_pointer(free, "free");
     require_pointer(total, "total");
@@ -190,7 +191,7 @@ synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* fr
 }
 
 synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDeviceInfo) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     require_pointer(pDeviceInfo, "pDeviceInfo");
     const auto device = runtime().device(deviceId);
@@ -200,7 +201,7 @@ synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDe
 
 synStatus SYN_API_CALL synDeviceGetInfoV2(const synDeviceId deviceId,
                                           synDeviceInfoV2* pDeviceInfo) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     require_pointer(pDeviceInfo, "pDeviceInfo");
     const auto device = runtime().device(deviceId);
@@ -213,7 +214,7 @@ synStatus SYN_API_CALL synDeviceGetInfoV2(const synDeviceId deviceId,
 synStatus SYN_API_CALL synDeviceGetAttribute(uint64_t* pRetVal,
                                              const synDeviceAttribute* deviceAttr,
                                              const unsigned querySize, const synDeviceId deviceId) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     device::Arena& arena = runtime().device(deviceId)->arena();
     give_attributes(pRetVal, deviceAttr, querySize,
@@ -225,7 +226,7 @@ synStatus SYN_API_CALL synDeviceGetAttributeByModuleId(uint64_t* pRetVal,
                                                        const synDeviceAttribute* deviceAttr,
                                                        const unsigned querySize,
                                                        const synModuleId) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     give_attributes(pRetVal, deviceAttr, querySize, memory_of_any_device());
   });
@@ -234,14 +235,14 @@ synStatus SYN_API_CALL synDeviceGetAttributeByModuleId(uint64_t* pRetVal,
 synStatus SYN_API_CALL synDeviceTypeGetAttribute(uint64_t* pRetVal,
                                                  const synDeviceAttribute* deviceAttr,
                                                  const unsigned querySize, const synDeviceType) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     give_attributes(pRetVal, deviceAttr, querySize, memory_of_any_device());
   });
 }
 
 synStatus SYN_API_CALL synDeviceGetName(char* pName, const int len, const synDeviceId deviceId) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     static_cast<void>(runtime().device(deviceId));
     give_text(facts().name, pName, len, "pName");
@@ -250,7 +251,7 @@ synStatus SYN_API_CALL synDeviceGetName(char* pName, const int len, const synDev
 
 synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, const int len,
                                             const synDeviceId deviceId) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     runtime().require_initialized();
     give_text(device::pci_bus_id(runtime().device(deviceId)->module()), pPciBusId, len,
               "pPciBusId");

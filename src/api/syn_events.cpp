@@ -10,7 +10,7 @@ using namespace hccl::api;
 
 // The device is not looked at: programs pass a rank there.
 synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId, uint32_t flags) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
     require_pointer(pEventHandle, "pEventHandle");
     if ((flags & ~static_cast<uint32_t>(EVENT_COLLECT_TIME)) != 0) {
@@ -25,7 +25,7 @@ synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId,
 }
 
 synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
     if (!runtime().events().remove(to_number(eventHandle))) {
       throw SynError(synInvalidEventHandle,
@@ -35,27 +35,24 @@ synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle) {
 }
 
 synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandle streamHandle) {
-  return syn_guard([&] {
+  return syn_queueing_guard(__func__, [&] {
     const StreamPin stream = find_stream(streamHandle);
     find_event(eventHandle)->record(*stream);
   });
 }
 
 synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle) {
-  return syn_guard([&] {
-    device::Outcome outcome{};
-    return find_event(eventHandle)->query(&outcome) ? status_of(outcome) : synBusy;
-  });
+  return syn_queueing_guard(__func__, [&] { return query(*find_event(eventHandle)); });
 }
 
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle) {
-  return syn_guard([&] { return status_of(find_event(eventHandle)->synchronize()); });
+  return syn_guard(__func__, [&] { return synchronize(*find_event(eventHandle)); });
 }
 
 synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
                                            const synEventHandle eventHandleStart,
                                            const synEventHandle eventHandleEnd) {
-  return syn_guard([&] {
+  return syn_guard(probe(__func__), [&] {
     require_pointer(pNanoSeconds, "pNanoSeconds");
     const std::uint64_t start = find_event(eventHandleStart)->time();
     if (eventHandleEnd == nullptr) {

@@ -50,17 +50,24 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Work that fails on the stream's turn: told in the log, since the call has returned long ago.
+// Queues a copy or a fill, `name`, which throws Error if it fails on the stream's turn. By then the
+// call has returned, so the log says why, and so do the calls that fail because of it.
 template <class Work>
-void enqueue(device::Stream& stream, Work work) {
-  stream.enqueue([work = std::move(work)]() noexcept {
+void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
+  log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());
+  stream.enqueue([=, stream_id = stream.id(), work = std::move(work)]() noexcept {
     try {
       work();
+      log(LogLevel::trace, "device", "ended ", name, " of ", bytes, " B on stream ", stream_id);
       return device::Outcome::success;
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
+      device::explain_failure(error.code(), error.what());
       log_line(LogLevel::error, "device", error.what());
-      return device::Outcome::failed;
+    } catch (const std::exception& error) {
+      device::explain_failure(hcclOutOfMemory, error.what());
+      log_line(LogLevel::error, "device", error.what());
     }
+    return device::Outcome::failed;
   });
 }
 
@@ -71,17 +78,19 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   switch (direction) {
     case HOST_TO_DRAM:
       static_cast<void>(arena.resolve(dst, size, "dst"));
-      enqueue(stream,
+      enqueue(stream, "copy to the device", size,
               [=, &arena] { copy_to_device(arena, dst, to_handle<const void*>(src), size); });
       return;
     case DRAM_TO_HOST:
       static_cast<void>(arena.resolve(src, size, "src"));
-      enqueue(stream, [=, &arena] { copy_to_host(arena, to_handle<void*>(dst), src, size); });
+      enqueue(stream, "copy to the host", size,
+              [=, &arena] { copy_to_host(arena, to_handle<void*>(dst), src, size); });
       return;
     case DRAM_TO_DRAM:
       static_cast<void>(arena.resolve(src, size, "src"));
       static_cast<void>(arena.resolve(dst, size, "dst"));
-      enqueue(stream, [=, &arena] { copy_on_device(arena, dst, src, size); });
+      enqueue(stream, "copy on the device", size,
+              [=, &arena] { copy_on_device(arena, dst, src, size); });
       return;
     default:
       throw SynError(synInvalidArgument,
@@ -89,9 +98,9 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   }
 }
 
-synStatus enqueue_fill(uint64_t address, uint32_t value, std::size_t width, std::size_t elements,
-                       synStreamHandle handle) {
-  return syn_guard([&] {
+synStatus enqueue_fill(Callee callee, uint64_t address, uint32_t value, std::size_t width,
+                       std::size_t elements, synStreamHandle handle) {
+  return syn_queueing_guard(callee, [&] {
     const StreamPin stream = find_stream(handle);
     if (elements == 0) return;
     if (elements > SIZE_MAX / width) {
@@ -100,7 +109,9 @@ synStatus enqueue_fill(uint64_t address, uint32_t value, std::size_t width, std:
     }
     device::Arena& arena = stream->device().arena();
     static_cast<void>(arena.resolve(address, elements * width, "pDeviceMem"));
-    enqueue(*stream, [=, &arena] { fill(arena, address, value, width, elements * width); });
+    enqueue(*stream, "fill", elements * width,
+            [=, &arena] { fill(arena, address, value, width, elements * width); });
+    wait_if_blocking(*stream);
   });
 }
 
@@ -108,7 +119,7 @@ synStatus enqueue_fill(uint64_t address, uint32_t value, std::size_t width, std:
 
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t,
                                        uint32_t flags, uint64_t* buffer) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(buffer, "buffer");
     check_flags(flags);
     runtime().require_initialized();
@@ -117,7 +128,7 @@ synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint
 }
 
 synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     check_flags(flags);
     runtime().require_initialized();
     runtime().device(deviceId)->free_memory(buffer);
@@ -126,7 +137,7 @@ synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint
 
 synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32_t flags,
                                      void** buffer) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(buffer, "buffer");
     check_flags(flags);
     runtime().require_initialized();
@@ -143,7 +154,7 @@ synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32
 }
 
 synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uint32_t flags) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     check_flags(flags);
     runtime().require_initialized();
     static_cast<void>(runtime().device(deviceId));
@@ -157,7 +168,7 @@ synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uin
 }
 
 synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const void* buffer) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
     static_cast<void>(runtime().device(deviceId));
     if (size == 0 || buffer == nullptr)
@@ -167,7 +178,7 @@ synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const voi
 }
 
 synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
     static_cast<void>(runtime().device(deviceId));
     if (!mapped_ranges().remove(buffer)) {
@@ -178,13 +189,17 @@ synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer) {
 
 synStatus SYN_API_CALL synMemCopyAsync(synStreamHandle streamHandle, uint64_t src, uint64_t size,
                                        uint64_t dst, synDmaDir direction) {
-  return syn_guard([&] { enqueue_copy(*find_stream(streamHandle), src, size, dst, direction); });
+  return syn_queueing_guard(__func__, [&] {
+    const StreamPin stream = find_stream(streamHandle);
+    enqueue_copy(*stream, src, size, dst, direction);
+    wait_if_blocking(*stream);
+  });
 }
 
 synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, const uint64_t* src,
                                                const uint64_t* size, const uint64_t* dst,
                                                synDmaDir direction, uint64_t numCopies) {
-  return syn_guard([&] {
+  return syn_queueing_guard(__func__, [&] {
     const StreamPin stream = find_stream(streamHandle);
     if (numCopies == 0) return;
     require_pointer(src, "src");
@@ -192,20 +207,21 @@ synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, con
     require_pointer(dst, "dst");
     for (uint64_t copy = 0; copy < numCopies; ++copy)
       enqueue_copy(*stream, src[copy], size[copy], dst[copy], direction);
+    wait_if_blocking(*stream);
   });
 }
 
 synStatus SYN_API_CALL synMemsetD8Async(uint64_t pDeviceMem, const unsigned char value,
                                         const size_t numOfElements, synStreamHandle streamHandle) {
-  return enqueue_fill(pDeviceMem, value, 1, numOfElements, streamHandle);
+  return enqueue_fill(__func__, pDeviceMem, value, 1, numOfElements, streamHandle);
 }
 
 synStatus SYN_API_CALL synMemsetD16Async(uint64_t pDeviceMem, const uint16_t value,
                                          const size_t numOfElements, synStreamHandle streamHandle) {
-  return enqueue_fill(pDeviceMem, value, 2, numOfElements, streamHandle);
+  return enqueue_fill(__func__, pDeviceMem, value, 2, numOfElements, streamHandle);
 }
 
 synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t value,
                                          const size_t numOfElements, synStreamHandle streamHandle) {
-  return enqueue_fill(pDeviceMem, value, 4, numOfElements, streamHandle);
+  return enqueue_fill(__func__, pDeviceMem, value, 4, numOfElements, streamHandle);
 }

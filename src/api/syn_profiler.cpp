@@ -19,16 +19,16 @@ void check_type(synTraceType type) {
                                             "; pass synTraceAll, synTraceHost or synTraceDevice"));
 }
 
-synStatus start_or_stop(synTraceType type, synDeviceId device) {
-  return syn_guard([&] {
+synStatus start_or_stop(Callee callee, synTraceType type, synDeviceId device) {
+  return syn_guard(callee, [&] {
     check_type(type);
     check_device(device);
   });
 }
 
 // A program's own entry, which is not kept.
-synStatus accept(const char* description) {
-  return syn_guard([&] {
+synStatus accept(Callee callee, const char* description) {
+  return syn_guard(callee, [&] {
     runtime().require_initialized();
     require_pointer(description, "description");
   });
@@ -38,7 +38,7 @@ synStatus accept(const char* description) {
 
 synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
                                                       uint32_t* bytesRequired) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     check_device(deviceId);
     require_pointer(bytesRequired, "bytesRequired");
     *bytesRequired = 0;
@@ -46,21 +46,21 @@ synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
 }
 
 synStatus SYN_API_CALL synProfilerSetUserBuffer(const synDeviceId deviceId, void*) {
-  return syn_guard([&] { check_device(deviceId); });
+  return syn_guard(__func__, [&] { check_device(deviceId); });
 }
 
 synStatus SYN_API_CALL synProfilerStart(synTraceType type, const synDeviceId deviceId) {
-  return start_or_stop(type, deviceId);
+  return start_or_stop(__func__, type, deviceId);
 }
 
 synStatus SYN_API_CALL synProfilerStop(synTraceType type, const synDeviceId deviceId) {
-  return start_or_stop(type, deviceId);
+  return start_or_stop(__func__, type, deviceId);
 }
 
 synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId deviceId,
                                            synTraceFormat, void*, size_t* size,
                                            size_t* numEntries) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     check_type(type);
     check_device(deviceId);
     if (size != nullptr) *size = 0;
@@ -69,27 +69,27 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
 }
 
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t) {
-  return accept(description);
+  return accept(__func__, description);
 }
 
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description, uint64_t,
                                                            const char**, size_t) {
-  return accept(description);
+  return accept(__func__, description);
 }
 
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgsAndThread(const char* description,
                                                                     uint64_t, const char**, size_t,
                                                                     const char*) {
-  return accept(description);
+  return accept(__func__, description);
 }
 
 synStatus SYN_API_CALL synProfilerAddCustomEvent(const char* description, uint64_t, uint64_t,
                                                  const char**, size_t) {
-  return accept(description);
+  return accept(__func__, description);
 }
 
 synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(nanoTime, "nanoTime");
     *nanoTime = device::Event::now();
   });

@@ -37,7 +37,7 @@ void report_communicators() {
 }  // namespace
 
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     log_line(LogLevel::error, "state",
              text("the program ends itself: ", msg != nullptr ? msg : "no reason given"));
     report_streams();
@@ -48,17 +48,17 @@ synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t) {
 
 // Of interest to Gaudi's monitoring alone.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
-  return syn_guard([] { runtime().require_initialized(); });
+  return syn_guard(__func__, [] { runtime().require_initialized(); });
 }
 
 // There are no kernel libraries.
 synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t* size) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(size, "size");
     *size = 0;
   });
 }
 
 synStatus SYN_API_CALL synTPCLibraryGetVersions(const char**, uint32_t*) {
-  return syn_guard([] {});
+  return syn_guard(__func__, [] {});
 }

@@ -10,7 +10,7 @@ using namespace hccl::api;
 
 synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                               uint32_t flags) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     runtime().require_initialized();
     require_pointer(pStreamHandle, "pStreamHandle");
     if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
@@ -28,7 +28,7 @@ synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDevice
 }
 
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     {
       const StreamPin pin = find_stream(streamHandle);
       pin->run_until(pin->pushed());  // while others may still look the handle up: they may be
@@ -42,36 +42,26 @@ synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {
 }
 
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle) {
-  return syn_guard([&] { return status_of(find_stream(streamHandle)->synchronize()); });
+  return syn_guard(__func__, [&] { return synchronize(*find_stream(streamHandle)); });
 }
 
 synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle) {
-  return syn_guard([&] {
-    device::Outcome outcome{};
-    return find_stream(streamHandle)->query(&outcome) ? status_of(outcome) : synBusy;
-  });
+  return syn_queueing_guard(__func__, [&] { return query(*find_stream(streamHandle)); });
 }
 
 synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
                                           uint32_t flags) {
-  return syn_guard([&] {
+  return syn_queueing_guard(__func__, [&] {
     if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
     const StreamPin stream = find_stream(streamHandle);
-    device::Capture capture = find_event(eventHandle)->capture();
-    if (capture.progress == stream->progress()) return;  // in order already
-    if (capture.complete() && capture.outcome() == device::Outcome::success) return;
-    // What failed before the event has failed for this stream too: its work may read the results.
-    stream->enqueue([capture = std::move(capture), own = stream->progress()] {
-      device::Stream::wait_for(capture);
-      return own->take_over_failure(*capture.progress, capture.ticket);
-    });
+    stream->follow(find_event(eventHandle)->capture());
   });
 }
 
 // Affinity steers real engines; here every mask is as good as another.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     static_cast<void>(runtime().device(deviceId));
     static_cast<void>(find_stream(pStreamHandle));
   });
@@ -79,7 +69,7 @@ synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandl
 
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t* streamAffinityMask) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(streamAffinityMask, "streamAffinityMask");
     static_cast<void>(runtime().device(deviceId));
     static_cast<void>(find_stream(pStreamHandle));
@@ -89,7 +79,7 @@ synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandl
 
 synStatus SYN_API_CALL synDeviceGetAffinityMaskRange(synDeviceId deviceId,
                                                      uint64_t* deviceAffinityMaskRange) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(deviceAffinityMaskRange, "deviceAffinityMaskRange");
     static_cast<void>(runtime().device(deviceId));
     *deviceAffinityMaskRange = 0xf;
@@ -98,7 +88,7 @@ synStatus SYN_API_CALL synDeviceGetAffinityMaskRange(synDeviceId deviceId,
 
 synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
                                                       uint64_t* nextDeviceAffinity) {
-  return syn_guard([&] {
+  return syn_guard(__func__, [&] {
     require_pointer(nextDeviceAffinity, "nextDeviceAffinity");
     static_cast<void>(runtime().device(deviceId));
     static std::atomic<unsigned> next{0};

@@ -18,11 +18,11 @@ std::string explain(const char* function) {
 }  // namespace
 
 hcclResult_t unsupported_hccl(const char* function) noexcept {
-  return guard([=] { throw Error(hcclUnsupported, explain(function)); });
+  return guard(function, [=] { throw Error(hcclUnsupported, explain(function)); });
 }
 
 synStatus unsupported_syn(const char* function) noexcept {
-  return syn_guard([=] { throw SynError(synUnsupported, explain(function)); });
+  return syn_guard(function, [=] { throw SynError(synUnsupported, explain(function)); });
 }
 
 }  // namespace hccl::api

@@ -18,9 +18,13 @@
 #include <mutex>
 #include <string_view>
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 namespace hccl {
+
+constinit std::atomic<bool> blocking_calls{false};
+
 namespace {
 
 bool read_comm_id(Config& config, const std::string& value) {
@@ -61,14 +65,16 @@ bool read_node_id(Config& config, const std::string& value) {
   return true;
 }
 
-bool read_secret(Config& config, const std::string& value) {
-  config.secret = value;
+template <std::string Config::*Text>
+bool read_text(Config& config, const std::string& value) {
+  config.*Text = value;
   return true;
 }
 
-bool read_seconds(const std::string& value, std::chrono::milliseconds& result) {
+template <std::chrono::milliseconds Config::*Time>
+bool read_seconds(Config& config, const std::string& value) {
   const auto seconds = parse_seconds(value);
-  if (seconds) result = *seconds;
+  if (seconds) config.*Time = *seconds;
   return seconds.has_value();
 }
 
@@ -81,18 +87,6 @@ bool read_algorithm(Config& config, const std::string& value) {
 bool read_transport(Config& config, const std::string& value) {
   config.transport = lower(value);
   return true;
-}
-
-bool read_init_timeout(Config& config, const std::string& value) {
-  return read_seconds(value, config.init_timeout);
-}
-
-bool read_operation_timeout(Config& config, const std::string& value) {
-  return read_seconds(value, config.operation_timeout);
-}
-
-bool read_hang_report(Config& config, const std::string& value) {
-  return read_seconds(value, config.hang_report);
 }
 
 bool read_log_level(Config& config, const std::string& value) {
@@ -108,17 +102,16 @@ bool read_debug(Config& config, const std::string& value) {
     config.log_level = LogLevel::warning;
   } else if (word == "info") {
     config.log_level = LogLevel::info;
+  } else if (word == "debug") {
+    config.log_level = LogLevel::debug;
   } else if (word == "trace") {
     config.log_level = LogLevel::trace;
+  } else if (word == "none") {
+    config.log_level = LogLevel::off;
   } else {
     return false;
   }
-  config.log_version = true;
-  return true;
-}
-
-bool read_log_file(Config& config, const std::string& value) {
-  config.log_file = value;
+  config.log_version = word != "none";
   return true;
 }
 
@@ -145,27 +138,10 @@ bool read_device_count(Config& config, const std::string& value) {
   return true;
 }
 
-bool read_strict(Config& config, const std::string& value) {
+template <bool Config::*Flag>
+bool read_flag(Config& config, const std::string& value) {
   const auto flag = parse_flag(value);
-  config.strict = flag.value_or(false);
-  return flag.has_value();
-}
-
-bool read_ib_disable(Config& config, const std::string& value) {
-  const auto flag = parse_flag(value);
-  config.ib_disable = flag.value_or(false);
-  return flag.has_value();
-}
-
-bool read_explain(Config& config, const std::string& value) {
-  const auto flag = parse_flag(value);
-  config.explain = flag.value_or(false);
-  return flag.has_value();
-}
-
-bool read_double_initialize(Config& config, const std::string& value) {
-  const auto flag = parse_flag(value);
-  if (flag) config.refuse_double_initialize = *flag;
+  if (flag) config.*Flag = *flag;
   return flag.has_value();
 }
 
@@ -186,27 +162,34 @@ constexpr std::array kVariables{
              "names, after ^ all but these, e.g. mlx5 or =rxe0:1 or ^mlx5_1",
              read_ib_devices},
     Variable{"HCCL_IB_GID_INDEX", "", "a number from 0 to 255", read_ib_gid_index},
-    Variable{"HCCL_IB_DISABLE", "0", "0, 1, true or false", read_ib_disable},
+    Variable{"HCCL_IB_DISABLE", "0", "0, 1, true or false", read_flag<&Config::ib_disable>},
     Variable{"HCCL_NODE_ID", "", "a name of at most 64 printable characters", read_node_id},
     Variable{"HCCL_ALGO", "", "the name of an algorithm, e.g. ring or tree", read_algorithm},
     Variable{"HCCL_TRANSPORT", "", "the name of a transport, e.g. tcp or shm", read_transport},
-    Variable{"HCCL_EXPLAIN", "0", "0, 1, true or false", read_explain},
-    Variable{"HCCL_SECRET", "", "any text", read_secret},
-    Variable{"HCCL_INIT_TIMEOUT", "120", "seconds, e.g. 120 or 0.5 (0: never)", read_init_timeout},
+    Variable{"HCCL_EXPLAIN", "0", "0, 1, true or false", read_flag<&Config::explain>},
+    Variable{"HCCL_BLOCKING", "0", "0, 1, true or false", read_flag<&Config::blocking>},
+    Variable{"HCCL_SECRET", "", "any text", read_text<&Config::secret>},
+    Variable{"HCCL_SECRET_FILE", "", "the path of a file that only its owner may read",
+             read_text<&Config::secret_file>},
+    Variable{"HCCL_REQUIRE_SECRET", "0", "0, 1, true or false", read_flag<&Config::require_secret>},
+    Variable{"HCCL_INIT_TIMEOUT", "120", "seconds, e.g. 120 or 0.5 (0: never)",
+             read_seconds<&Config::init_timeout>},
     Variable{"HCCL_TIMEOUT", "1800", "seconds, e.g. 1800 or 0.5 (0: never)",
-             read_operation_timeout},
-    Variable{"HCCL_HANG_REPORT", "30", "seconds, e.g. 30 or 0.5 (0: never)", read_hang_report},
+             read_seconds<&Config::operation_timeout>},
+    Variable{"HCCL_HANG_REPORT", "30", "seconds, e.g. 30 or 0.5 (0: never)",
+             read_seconds<&Config::hang_report>},
     Variable{"LOG_LEVEL_ALL", "3", "a level from 0 (trace) to 6 (off)", read_log_level},
     Variable{"LOG_LEVEL_HCL", "3", "a level from 0 (trace) to 6 (off)", read_log_level},
-    Variable{"HCCL_DEBUG", "WARN", "VERSION, WARN, INFO or TRACE", read_debug},
-    Variable{"HCCL_DEBUG_FILE", "", "the path of a file (%h: host, %p: process id)", read_log_file},
+    Variable{"HCCL_DEBUG", "WARN", "NONE, VERSION, WARN, INFO, DEBUG or TRACE", read_debug},
+    Variable{"HCCL_DEBUG_FILE", "", "the path of a file (%h: host, %p: process id)",
+             read_text<&Config::log_file>},
     Variable{"HCCL_DEVICE_TYPE", "gaudi2", "gaudi2 or gaudi3", read_device_type},
     Variable{"HCCL_DEVICE_MEMORY", "", "bytes from 1M to 16T, with K, M, G or T, e.g. 32G",
              read_device_memory},
     Variable{"HCCL_DEVICE_COUNT", "8", "a number from 1 to 64", read_device_count},
-    Variable{"HCCL_STRICT", "0", "0, 1, true or false", read_strict},
+    Variable{"HCCL_STRICT", "0", "0, 1, true or false", read_flag<&Config::strict>},
     Variable{"HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "0", "0, 1, true or false",
-             read_double_initialize},
+             read_flag<&Config::refuse_double_initialize>},
 };
 
 // Keys of other stacks that programs ask for through synConfigurationGet, with their values when
@@ -278,18 +261,25 @@ std::optional<std::string> raw_value(const std::map<std::string, std::string>& s
                                      const char* name) {
   const auto found = stored.find(name);
   if (found != stored.end()) return found->second;
-  if (const char* value = std::getenv(name)) return value;
+  if (const char* value = secure_getenv(name)) return value;
   return std::nullopt;
+}
+
+// Reads every valid variable into `result`. Returns the error for the first one that is not valid.
+std::optional<Error> parse_into(Config& result, const std::map<std::string, std::string>& stored) {
+  std::optional<Error> refusal;
+  for (const Variable& variable : kVariables) {
+    const std::optional<std::string> value = raw_value(stored, variable.name);
+    if (!value || value->empty() || variable.read(result, *value) || refusal) continue;
+    refusal.emplace(hcclInvalidArgument, text(variable.name, '=', quoted(*value),
+                                              " is not valid: set it to ", variable.accepted));
+  }
+  return refusal;
 }
 
 Config parse(const std::map<std::string, std::string>& stored) {
   Config result;
-  for (const Variable& variable : kVariables) {
-    const std::optional<std::string> value = raw_value(stored, variable.name);
-    if (!value || value->empty() || variable.read(result, *value)) continue;
-    throw Error(hcclInvalidArgument, text(variable.name, '=', quoted(*value),
-                                          " is not valid: set it to ", variable.accepted));
-  }
+  if (const auto refusal = parse_into(result, stored)) throw Error(*refusal);
   return result;
 }
 
@@ -297,6 +287,7 @@ void put_in_force(Store& all, const std::map<std::string, std::string>& stored) 
   auto fresh = std::make_shared<const Config>(parse(stored));
   configure_log(*fresh);
   strict.store(fresh->strict, std::memory_order_relaxed);
+  blocking_calls.store(fresh->blocking, std::memory_order_relaxed);
   all.current = std::move(fresh);
 }
 
@@ -341,6 +332,15 @@ std::shared_ptr<const Config> config() {
   return all.current;
 }
 
+void load_log_settings() {
+  Store& all = store();
+  const std::lock_guard lock(all.mutex);
+  if (all.current) return;
+  Config settings;
+  static_cast<void>(parse_into(settings, all.stored));
+  configure_log(settings);
+}
+
 bool strict_mode() noexcept { return strict.load(std::memory_order_relaxed); }
 
 std::optional<std::string> configuration_value(const std::string& key) {
@@ -374,12 +374,13 @@ void set_configuration_value(const std::string& key, const std::string& value) {
 
 std::string unknown_variables() {
   std::string names;
+  if (getauxval(AT_SECURE) != 0) return names;  // none is read
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view assignment(*entry);
     const std::string_view name = assignment.substr(0, assignment.find('='));
     if (!name.starts_with("HCCL_") || is_known(name)) continue;
     if (!names.empty()) names += ", ";
-    names += name;
+    names += quoted(name);
   }
   return names;
 }

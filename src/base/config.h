@@ -2,6 +2,7 @@
 // Every environment variable the library reads, parsed once. Nothing else calls getenv.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -20,17 +21,20 @@ struct Config {
   std::optional<int> ib_gid_index;     // HCCL_IB_GID_INDEX; none: the best
   bool ib_disable = false;             // HCCL_IB_DISABLE
   std::optional<std::string> node_id;  // HCCL_NODE_ID: rehearses several nodes on one machine
-  std::string algorithm;  // HCCL_ALGO: forces it between ranks; empty: as the planner has it
-  std::string transport;  // HCCL_TRANSPORT: the only one that is used; empty: the best
-  bool explain = false;   // HCCL_EXPLAIN
-  std::string secret;     // HCCL_SECRET: proves remote ranks in HCCL_COMM_ID mode
+  std::string algorithm;        // HCCL_ALGO: forces it between ranks; empty: as the planner has it
+  std::string transport;        // HCCL_TRANSPORT: the only one that is used; empty: the best
+  bool explain = false;         // HCCL_EXPLAIN
+  bool blocking = false;        // HCCL_BLOCKING: calls that queue work wait for it
+  std::string secret;           // HCCL_SECRET: what the ranks of HCCL_COMM_ID prove to each other
+  std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that holds it instead
+  bool require_secret = false;  // HCCL_REQUIRE_SECRET
   std::chrono::milliseconds init_timeout{
       120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: never)
   std::chrono::milliseconds operation_timeout{1'800'000};  // HCCL_TIMEOUT (seconds; 0: never)
   std::chrono::milliseconds hang_report{30'000};           // HCCL_HANG_REPORT (seconds; 0: never)
   LogLevel log_level =
-      LogLevel::warning;  // HCCL_DEBUG=VERSION|WARN|INFO|TRACE, LOG_LEVEL_HCL, LOG_LEVEL_ALL 0..6
-  bool log_version = false;  // HCCL_DEBUG=VERSION (or more): one line with the version
+      LogLevel::warning;  // HCCL_DEBUG=NONE|VERSION|WARN|INFO|DEBUG|TRACE, LOG_LEVEL_HCL/ALL 0..6
+  bool log_version = false;  // HCCL_DEBUG, unless it is NONE: one line with the version
   std::string log_file;      // HCCL_DEBUG_FILE; empty: stderr (%h host, %p pid)
   EmulatedDevice device_type = EmulatedDevice::gaudi2;  // HCCL_DEVICE_TYPE=gaudi2|gaudi3
   std::uint64_t device_memory =
@@ -51,8 +55,19 @@ void load_config();
 // The configuration in force; loads it if nothing has. Throws as above.
 [[nodiscard]] std::shared_ptr<const Config> config();
 
+// Configures the log from its own variables if no configuration is in force, because synInitialize
+// has not been called or another variable is not valid. Throws Error(hcclInvalidArgument) if
+// HCCL_DEBUG_FILE cannot be opened.
+void load_log_settings();
+
 // Config::strict of the configuration in force, for calls that are too quick to ask for all of it.
 [[nodiscard]] bool strict_mode() noexcept;
+
+// Config::blocking, likewise; inline, because every call that queues work asks.
+extern constinit std::atomic<bool> blocking_calls;
+[[nodiscard]] inline bool blocking_mode() noexcept {
+  return blocking_calls.load(std::memory_order_relaxed);
+}
 
 // The raw text of a configuration key as synConfigurationGet shows it: what synConfigurationSet
 // stored, else the environment, else nothing.

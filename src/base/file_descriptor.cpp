@@ -3,6 +3,7 @@
 // without a lock, because a fork may come from any thread at any moment.
 #include "base/file_descriptor.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -40,13 +41,25 @@ bool forget(int fd) noexcept {
 
 }  // namespace
 
-FileDescriptor::FileDescriptor(int fd) noexcept : fd_(fd) { close_in_forked_children(fd); }
+int above_standard_streams(int fd) noexcept {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return moved;
+}
+
+FileDescriptor::FileDescriptor(int fd) noexcept : fd_(above_standard_streams(fd)) {
+  close_in_forked_children(fd_);
+}
 
 FileDescriptor FileDescriptor::duplicate() const {
-  const int copy = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  const int copy = fcntl(fd_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy < 0) {
-    throw Error(hcclSystemError, text("cannot duplicate descriptor ", fd_, ": ",
-                                      system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError,
+                text("cannot duplicate descriptor ", fd_, ": ", system_error_text(errno), "; ",
+                     advice_on(errno, "raise ulimit -n")));
   }
   return FileDescriptor(copy);
 }
@@ -62,6 +75,26 @@ void FileDescriptor::reset() noexcept {
   // Forgotten before it is closed: the number may at once belong to somebody else. In a forked
   // child it has been closed and forgotten already, and may be the child's own by now.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
+}
+
+// The lowest free number is given out first.
+StandardStreamPlaceholders::StandardStreamPlaceholders() noexcept {
+  for (int& taken : taken_) {
+    const bool all_are_open = fcntl(STDIN_FILENO, F_GETFD) >= 0 &&
+                              fcntl(STDOUT_FILENO, F_GETFD) >= 0 &&
+                              fcntl(STDERR_FILENO, F_GETFD) >= 0;
+    if (all_are_open) return;
+    const int fd = open("/", O_PATH | O_CLOEXEC);  // can be neither read nor written
+    if (fd > STDERR_FILENO) close(fd);
+    if (fd < 0 || fd > STDERR_FILENO) return;
+    taken = fd;
+  }
+}
+
+StandardStreamPlaceholders::~StandardStreamPlaceholders() {
+  for (const int taken : taken_) {
+    if (taken >= 0) close(taken);
+  }
 }
 
 void close_in_forked_children(int fd) noexcept {

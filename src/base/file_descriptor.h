@@ -4,14 +4,21 @@
 // alive.
 #pragma once
 
+#include <array>
 #include <utility>
 
 namespace hccl {
 
+// Moves a new descriptor to a number above the standard streams: a program that has closed one of
+// them may still write to its number. Returns the new number, or -1 with errno set and `fd` closed
+// if no number is free. Passes -1 through.
+[[nodiscard]] int above_standard_streams(int fd) noexcept;
+
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  // Takes ownership of `fd` (-1: none).
+  // Takes ownership of `fd` (-1: none), moved above the standard streams. Invalid, with errno set,
+  // if that fails.
   explicit FileDescriptor(int fd) noexcept;
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -35,6 +42,20 @@ class FileDescriptor {
 
  private:
   int fd_ = -1;
+};
+
+// While it lives, the numbers of standard streams that the program has closed are taken, so that
+// code which opens descriptors by itself (Asio, libibverbs) gets others. They behave as if they
+// were closed.
+class StandardStreamPlaceholders {
+ public:
+  StandardStreamPlaceholders() noexcept;
+  ~StandardStreamPlaceholders();
+  StandardStreamPlaceholders(const StandardStreamPlaceholders&) = delete;
+  StandardStreamPlaceholders& operator=(const StandardStreamPlaceholders&) = delete;
+
+ private:
+  std::array<int, 3> taken_{-1, -1, -1};
 };
 
 // Remembers a descriptor that somebody else owns (an Asio socket) as one to close in forked

@@ -2,6 +2,7 @@
 // Lists interfaces by getifaddrs and picks by name prefix.
 #include "base/interfaces.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -22,6 +23,7 @@ namespace {
 
 // Bridges and tunnels of containers and virtual machines: other hosts cannot reach them.
 constexpr std::array<std::string_view, 3> kVirtual{"docker", "tunl", "virbr"};
+constexpr std::string_view kLoopback = "lo";
 
 using Accept = std::function<bool(const Interface&)>;
 
@@ -68,6 +70,18 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
   return match;
 }
 
+// Where only loopback is wanted or there is nothing else, and it is down (a new network namespace
+// begins so), no choice of names helps.
+void refuse_loopback_that_is_down(const std::vector<Interface>& interfaces,
+                                  std::string_view prefixes) {
+  const bool is_up =
+      std::ranges::any_of(interfaces, [](const Interface& entry) { return entry.loopback; });
+  if (is_up || (!interfaces.empty() && prefixes != kLoopback)) return;
+  throw Error(hcclSystemError,
+              "the loopback interface is down, as it is in a new network namespace; bring it up: "
+              "ip link set lo up");
+}
+
 int prefix_length_of(const sockaddr* netmask) {
   if (netmask == nullptr) return 0;
   const Address mask = from_socket_address(netmask);
@@ -81,10 +95,9 @@ int prefix_length_of(const sockaddr* netmask) {
 std::vector<Interface> local_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    const bool full = errno == EMFILE || errno == ENFILE;
     throw Error(hcclSystemError,
                 text("cannot list the network interfaces: ", system_error_text(errno), "; ",
-                     full ? "raise ulimit -n" : "allow netlink sockets"));
+                     advice_on(errno, "allow netlink sockets")));
   }
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   std::vector<Interface> interfaces;
@@ -97,6 +110,20 @@ std::vector<Interface> local_interfaces() {
                           prefix_length_of(entry->ifa_netmask)});
   }
   return interfaces;
+}
+
+std::string connection_text(const Address& local, const Address& remote) {
+  const std::string ends = text(local.to_text(), " to ", remote.to_text());
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return ends;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const int family = entry->ifa_addr == nullptr ? AF_UNSPEC : entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    if (from_socket_address(entry->ifa_addr).same_host(local))
+      return text(entry->ifa_name, ' ', ends);
+  }
+  return ends;
 }
 
 bool is_virtual(const Interface& candidate) {
@@ -112,8 +139,9 @@ bool is_named(const Interface& candidate, const std::string& prefixes) {
 }
 
 void refuse_interface_names(const std::vector<Interface>& interfaces, const std::string& prefixes) {
+  refuse_loopback_that_is_down(interfaces, prefixes);
   throw Error(hcclInvalidArgument,
-              text("HCCL_SOCKET_IFNAME=\"", prefixes, "\" matches no interface with a usable ",
+              text("HCCL_SOCKET_IFNAME=", quoted(prefixes), " matches no interface with a usable ",
                    "address; name one of: ", describe(interfaces)));
 }
 
@@ -128,8 +156,10 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
       interfaces, [](const Interface& entry) { return !entry.loopback && !is_virtual(entry); });
   if (!choice) choice = first_match(interfaces, [](const Interface& e) { return e.loopback; });
   if (choice) return *choice;
-  throw Error(hcclSystemError, text("no network interface is up to listen on (there is: ",
-                                    describe(interfaces), "); bring the loopback interface up"));
+  refuse_loopback_that_is_down(interfaces, kLoopback);
+  throw Error(hcclSystemError,
+              text("no network interface has an address to listen on (there is: ",
+                   describe(interfaces), "); give one an IPv4 address, or a global IPv6 one"));
 }
 
 }  // namespace hccl

@@ -19,6 +19,10 @@ struct Interface {
 // One entry per address of each interface that is up.
 [[nodiscard]] std::vector<Interface> local_interfaces();
 
+// The two ends of a connection, for texts: "eth0 10.0.0.1:4000 to 10.0.0.2:5000". Names the
+// interface even if it is down; without the name if the local address is on none any more.
+[[nodiscard]] std::string connection_text(const Address& local, const Address& remote);
+
 // A bridge or tunnel of containers or virtual machines: other hosts cannot reach it.
 [[nodiscard]] bool is_virtual(const Interface& candidate);
 

@@ -6,23 +6,43 @@
 #include "base/config.h"
 #include "base/text.h"
 
+#include <atomic>
+#include <initializer_list>
+#include <new>
 #include <string>
+#include <string_view>
 
 namespace hccl {
 
-// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be
-// opened.
+// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE is no regular
+// file that can be written.
 void configure_log(const Config& config);
 
-[[nodiscard]] bool log_enabled(LogLevel level) noexcept;
+// The lowest level that is written; set by configure_log().
+extern constinit std::atomic<LogLevel> log_threshold;
 
-// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one write(2).
+// One relaxed load, so that hot paths can ask.
+[[nodiscard]] inline bool log_enabled(LogLevel level) noexcept {
+  return level >= log_threshold.load(std::memory_order_relaxed) && level != LogLevel::off;
+}
+
+// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one write(2), whatever the level
+// asked for, unless the log is off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
+
+// The same for a message in at most eight parts. Uses no heap, so it works when memory is short.
+void log_parts(LogLevel level, const char* subsystem,
+               std::initializer_list<std::string_view> parts) noexcept;
 
 // Builds the message only if the level is on.
 template <class... Parts>
-void log(LogLevel level, const char* subsystem, const Parts&... parts) {
-  if (log_enabled(level)) log_line(level, subsystem, text(parts...));
+void log(LogLevel level, const char* subsystem, const Parts&... parts) noexcept {
+  if (!log_enabled(level)) return;
+  try {
+    log_line(level, subsystem, text(parts...));
+  } catch (const std::bad_alloc&) {
+    // A line for which there is no memory is not written.
+  }
 }
 
 }  // namespace hccl

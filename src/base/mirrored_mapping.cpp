@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mirrored_mapping.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -28,7 +29,7 @@ MirroredMapping::MirroredMapping(const FileDescriptor& file, std::uint64_t offse
   }
   if (both != MAP_FAILED) munmap(both, 2 * bytes);
   throw Error(hcclOutOfMemory, text("cannot map ", 2 * bytes, " bytes of shared memory: ",
-                                    system_error_text(error), "; raise ulimit -v"));
+                                    system_error_text(error), "; ", advice_on_mapping(error)));
 }
 
 MirroredMapping::~MirroredMapping() {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/file_descriptor.h"
+#include "base/retry.h"
 #include "base/sha256.h"
 #include "base/text.h"
 
@@ -33,8 +34,9 @@ void enter_forked_child() {
 // The start of a small file, without its trailing newline; empty if it cannot be read.
 std::string first_bytes(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return {};
   std::array<char, 512> buffer{};
-  const ssize_t length = file.valid() ? read(file.get(), buffer.data(), buffer.size()) : -1;
+  const ssize_t length = retried([&] { return read(file.get(), buffer.data(), buffer.size()); });
   if (length <= 0) return {};
   std::string_view content(buffer.data(), static_cast<std::size_t>(length));
   if (content.ends_with('\n')) content.remove_suffix(1);
@@ -81,6 +83,15 @@ std::string box_identity() {
   const std::string where =
       settings->node_id ? text("node ", *settings->node_id) : network_identity();
   return text("uid ", geteuid(), " ", where);
+}
+
+std::string process_name(int pid) {
+  std::string name = first_bytes(text("/proc/", pid, "/comm"));
+  // A program may give itself any name.
+  for (char& letter : name) {
+    if (std::isprint(static_cast<unsigned char>(letter)) == 0) letter = '?';
+  }
+  return name;
 }
 
 char process_state(int pid) {

@@ -25,6 +25,9 @@ void install_fork_guard();
 // uid, then HCCL_NODE_ID or boot id + network namespace.
 [[nodiscard]] std::string box_identity();
 
+// The name of a process's program, at most 15 characters of it; empty if /proc does not tell.
+[[nodiscard]] std::string process_name(int pid);
+
 // 0 if /proc/<pid>/stat cannot be read, else its state letter (R, S, T ...).
 [[nodiscard]] char process_state(int pid);
 

@@ -2,6 +2,7 @@
 // Threads of the library: all signals are blocked there, for they belong to the program's threads.
 #pragma once
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -37,8 +38,8 @@ template <class Body>
   try {
     return std::thread(std::forward<Body>(body));
   } catch (const std::system_error& error) {
-    throw Error(hcclSystemError,
-                text("cannot start a thread: ", error.what(), "; raise ulimit -u or -v"));
+    throw Error(hcclSystemError, text("cannot start a thread: ", error.what(), "; ",
+                                      advice_on_thread(error.code().value())));
   }
 }
 

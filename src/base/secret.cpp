@@ -2,6 +2,7 @@
 // Secrets come from getrandom(2), which needs no descriptor.
 #include "base/secret.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -18,9 +19,9 @@ Secret random_secret() {
     count = getrandom(secret.data(), secret.size(), 0);
   } while (count < 0 && errno == EINTR);
   if (count != static_cast<ssize_t>(secret.size())) {
-    throw Error(
-        hcclSystemError,
-        text("the kernel gives no random bytes: ", system_error_text(errno), "; allow getrandom"));
+    throw Error(hcclSystemError,
+                text("the kernel gives no random bytes (getrandom): ", system_error_text(errno),
+                     "; ", advice_on(errno, "report this as a defect of hccl")));
   }
   return secret;
 }

@@ -2,7 +2,9 @@
 // Memory files and their one mapping per process.
 #include "base/shared_memory.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/retry.h"
 #include "base/text.h"
 
 #include <cerrno>
@@ -22,6 +24,8 @@
 namespace hccl {
 namespace {
 
+constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+
 std::mutex& registry_mutex() {
   static auto* mutex = new std::mutex;  // never destroyed: used by static destructors of programs
   return *mutex;
@@ -35,27 +39,45 @@ std::map<FileIdentity, std::weak_ptr<SharedSegment>>& registry() {
 }  // namespace
 
 FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
-  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) {
-    throw Error(hcclSystemError, text("cannot create shared memory (memfd_create): ",
-                                      system_error_text(errno), "; check the limit of open files"));
+  FileDescriptor file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+  if (!file.valid() && errno == EINVAL)
+    file = FileDescriptor(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid()) {
+    throw Error(hcclSystemError,
+                text("cannot create shared memory (memfd_create): ", system_error_text(errno), "; ",
+                     advice_on(errno, "report this as a defect of hccl")));
   }
-  FileDescriptor file(fd);
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {  // a signal would kill us
     throw Error(hcclOutOfMemory,
                 text("cannot size shared memory to ", bytes, " bytes: files are limited to ",
                      limit.rlim_cur, "; raise ulimit -f or lower HCCL_DEVICE_MEMORY"));
   }
-  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
-    throw Error(hcclOutOfMemory, text("cannot size shared memory to ", bytes,
-                                      " bytes: ", system_error_text(errno), "; check ulimit -f"));
+  if (retried([&] { return ftruncate(file.get(), static_cast<off_t>(bytes)); }) != 0) {
+    throw Error(hcclOutOfMemory,
+                text("cannot size shared memory to ", bytes, " bytes: ", system_error_text(errno),
+                     "; ", advice_on(errno, "lower HCCL_DEVICE_MEMORY")));
   }
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-    throw Error(hcclSystemError, text("cannot seal shared memory: ", system_error_text(errno)));
+  if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    throw Error(hcclSystemError, text("cannot seal shared memory: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "report this as a defect of hccl")));
   }
   return file;
+}
+
+void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner) {
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    throw Error(hcclSystemError, text(owner, " handed over memory that it can still resize (",
+                                      seals < 0 ? "no memory file" : "not sealed",
+                                      "); install the same hccl on all ranks"));
+  }
+  const std::uint64_t actual = file_identity(file).bytes;
+  if (actual != bytes) {
+    throw Error(hcclSystemError,
+                text(owner, " handed over ", actual, " bytes of memory instead of ", bytes,
+                     "; install the same hccl on all ranks"));
+  }
 }
 
 FileIdentity file_identity(const FileDescriptor& file) {
@@ -66,26 +88,35 @@ FileIdentity file_identity(const FileDescriptor& file) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
+// Returns the entry if there is one already, else null.
+std::shared_ptr<SharedSegment> SharedSegment::find(const FileIdentity& identity) {
+  const std::lock_guard lock(registry_mutex());
+  const auto found = registry().find(identity);
+  return found != registry().end() ? found->second.lock() : nullptr;
+}
+
 std::shared_ptr<SharedSegment> SharedSegment::map(const FileDescriptor& file) {
   const FileIdentity identity = file_identity(file);
-  const std::lock_guard lock(registry_mutex());
-  auto& entry = registry()[identity];
-  if (auto segment = entry.lock()) return segment;
+  if (auto known = find(identity)) return known;
+  // Made without the lock: the destructor takes it, also where there is no memory to enter it.
+  std::shared_ptr<SharedSegment> segment(new SharedSegment(identity.bytes));
   void* data = mmap(nullptr, identity.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                     file.get(), 0);
   if (data == MAP_FAILED) {
     throw Error(hcclOutOfMemory, text("cannot map ", identity.bytes, " bytes of shared memory: ",
-                                      system_error_text(errno), "; raise ulimit -v"));
+                                      system_error_text(errno), "; ", advice_on_mapping(errno)));
   }
+  segment->data_ = static_cast<std::byte*>(data);
   madvise(data, identity.bytes, MADV_DONTFORK);
-  std::shared_ptr<SharedSegment> segment(
-      new SharedSegment(static_cast<std::byte*>(data), identity.bytes));
+  const std::lock_guard lock(registry_mutex());
+  auto& entry = registry()[identity];
+  if (auto known = entry.lock()) return known;  // another thread was first
   entry = segment;
   return segment;
 }
 
 SharedSegment::~SharedSegment() {
-  munmap(data_, size_);
+  if (data_ != nullptr) munmap(data_, size_);
   const std::lock_guard lock(registry_mutex());
   std::erase_if(registry(), [](const auto& entry) { return entry.second.expired(); });
 }

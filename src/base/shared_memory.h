@@ -8,12 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace hccl {
 
 // A sparse memory file of `bytes`, sealed against resizing. Throws Error(hcclOutOfMemory or
 // hcclSystemError).
 [[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
+
+// For a memory file that another process has handed over, before it is mapped: whoever could still
+// shrink it could end this process by SIGBUS. Throws Error(hcclSystemError), naming `owner`, unless
+// the file has the seals of create_memory_file() and exactly `bytes` bytes.
+void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 
 // What a descriptor refers to; equal for all descriptors of one memory file, in every process.
 struct FileIdentity {
@@ -38,8 +44,10 @@ class SharedSegment {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
-  SharedSegment(std::byte* data, std::size_t size) : data_(data), size_(size) {}
-  std::byte* data_;
+  explicit SharedSegment(std::size_t size) : size_(size) {}
+  [[nodiscard]] static std::shared_ptr<SharedSegment> find(const FileIdentity& identity);
+
+  std::byte* data_ = nullptr;
   std::size_t size_;
 };
 

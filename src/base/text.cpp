@@ -11,7 +11,7 @@ std::string quoted(std::string_view value) {
   std::string result = "\"";
   for (const char letter : value.substr(0, kLongest)) {
     const auto code = static_cast<unsigned char>(letter);
-    result.push_back(code < 0x20 || code == 0x7f ? '?' : letter);
+    result.push_back(code < 0x20 || code > 0x7e ? '?' : letter);
   }
   if (value.size() > kLongest) result += "...";
   return result + '"';

@@ -15,8 +15,8 @@ template <class... Parts>
   return out.str();
 }
 
-// In quotes and on one line whatever it holds: control characters become '?', and what is longer
-// than a line is cut.
+// In quotes and on one line whatever it holds: what is not printable ASCII becomes '?', and what is
+// longer than 200 characters is cut.
 [[nodiscard]] std::string quoted(std::string_view value);
 
 // strerror without its shared buffer.

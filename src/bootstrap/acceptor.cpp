@@ -4,6 +4,7 @@
 #include "bootstrap/acceptor.h"
 
 #include "base/deadline.h"
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -58,8 +59,8 @@ Acceptor::Acceptor(FileDescriptor listener)
   std::error_code error;
   io_->acceptor.assign(v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listener.get(), error);
   if (error) {
-    throw Error(hcclSystemError,
-                text("cannot watch the listening socket: ", error.message(), "; raise ulimit -n"));
+    throw Error(hcclSystemError, text("cannot watch the listening socket: ", error.message(), "; ",
+                                      advice_on(error.value(), "raise fs.epoll.max_user_watches")));
   }
   close_in_forked_children(listener.release());
 }

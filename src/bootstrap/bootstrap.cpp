@@ -10,6 +10,7 @@
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
 
 #include <exception>
 
@@ -94,8 +95,12 @@ void retire_unique_id(const hcclUniqueId& id) noexcept {
 }
 
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept {
-  const auto server = ServerRegistry::instance().find(decode(id));
-  if (server) server->abandon({hcclSystemError, why});
+  try {
+    const auto server = ServerRegistry::instance().find(decode(id));
+    if (server) server->abandon({hcclSystemError, why});
+  } catch (const std::bad_alloc&) {
+    // Those who have joined wait until their deadline.
+  }
 }
 
 hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {
@@ -111,7 +116,7 @@ Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
     ServerRegistry::instance().note_joined(decoded);
     return roster_of_one(std::move(mine));
   }
-  Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+  Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
   FileDescriptor listener = listen_on_node(hello.node_socket);
   try {
     Roster roster =

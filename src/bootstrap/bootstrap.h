@@ -7,16 +7,20 @@
 #include "base/deadline.h"
 #include "base/file_descriptor.h"
 #include "base/secret.h"
+#include "bootstrap/frame_seal.h"
 
 #include <hccl_types.h>
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace hccl::bootstrap {
+
+struct Roster;
 
 // What a rank gives to the others of its node: bytes, and one descriptor (its device memory). And
 // to all: what `announce` returns, given the communicator's secret, at most kMostAnnounced bytes;
@@ -26,6 +30,9 @@ struct Contribution {
   FileDescriptor memory;
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
+  // Called once everything from the ranks of this node has come, before the others hear that this
+  // rank is ready. Throws Error to refuse it; then initialisation fails on all ranks.
+  std::function<void(const Roster&)> inspect;
 };
 inline constexpr std::size_t kMostAnnounced = 1024;
 
@@ -46,11 +53,13 @@ struct Member {
 
 // A rank's connection to the id server, where it hears of other nodes: see ControlLink.
 struct LinkSocket {
-  FileDescriptor socket;         // invalid if all ranks are on one node
-  std::vector<std::byte> heard;  // what has been read from it already
-  int rank = -1;                 // its own
-  int server_rank = -1;          // of the process that serves; -1: it is no rank
-  std::string server;            // the same as people read it
+  FileDescriptor socket;          // invalid if all ranks are on one node
+  std::vector<std::byte> heard;   // what has been read from it already
+  int rank = -1;                  // its own
+  int server_rank = -1;           // of the process that serves; -1: it is no rank
+  std::string server;             // the same as people read it
+  std::optional<FrameSeal> seal;  // the codes of its frames
+  bool server_is_known = false;   // by a key or by the kernel; else its texts are only quoted
 };
 
 struct Roster {
@@ -89,6 +98,10 @@ struct Waiting {
   std::string algorithm;     // that it runs by, if it has a place
   std::vector<int> awaited;  // ascending
   bool done = false;
+  // The place of the next collective that cannot begin, or end, on this rank before this call ends,
+  // because a thread of the program waits for the call's stream. Empty if the program may still
+  // make other calls.
+  std::string blocks{};
 
   [[nodiscard]] std::string doing() const { return place.empty() ? call : place + ", " + call; }
 };
@@ -96,8 +109,6 @@ struct Waiting {
 // What the ranks of several nodes hear of each other after initialisation: faults, departures, and
 // the loss of a rank or of its node, which ends the connection or leaves its keep-alives
 // unanswered.
-enum class FrameType : std::uint8_t;
-
 class ControlLink {
  public:
   // All from the control thread.
@@ -122,17 +133,18 @@ class ControlLink {
   // No callback runs any more when it returns, and none will, whoever else holds the link; but from
   // within a callback.
   void cancel() noexcept;
-  // Tells the other nodes; from any thread.
-  void raise(hcclResult_t code, const std::string& text) noexcept;
+  // Tells the other nodes; from any thread. Where there is no memory for that, the connection ends,
+  // which they take for the end of this rank.
+  void raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept;
   // This rank waits for long: all are asked what they wait for, and the verdict follows within half
-  // a second if the server can be reached. From any thread.
-  void ask_who_is_missing(const Waiting& waiting) noexcept;
-  // From any thread.
-  void answer(const Waiting& waiting) noexcept;
+  // a second if the server can be reached. From any thread. Throws std::bad_alloc.
+  void ask_who_is_missing(const Waiting& waiting);
+  // From any thread. Throws std::bad_alloc.
+  void answer(const Waiting& waiting);
 
  private:
   struct State;
-  void send(FrameType type, std::vector<std::byte> payload) noexcept;
+  void send(FrameType type, std::vector<std::byte> payload);
 
   std::shared_ptr<State> state_;
 };

@@ -7,6 +7,7 @@
 #include "bootstrap/messages.h"
 #include "bootstrap/session.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -25,6 +26,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       : rank(link.rank),
         server_rank(link.server_rank),
         server(link.server),
+        server_is_known(link.server_is_known),
         callbacks(std::move(given)) {}
 
   // On the control thread from here on.
@@ -32,6 +34,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
     const Address peer = remote_address(link.socket.get());
     session = std::make_shared<Session>(std::move(link.socket), peer, *this);
     session->rank = 0;  // it speaks frames, not hellos
+    if (link.seal) session->authenticate(*link.seal);
     session->keep_alive();
     const auto self = shared_from_this();
     session->start(std::move(link.heard));
@@ -49,19 +52,30 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       if (callbacks.inquiry) call(callbacks.inquiry);
     } else if (frame.type == FrameType::verdict) {
       const auto verdict = parse_failure(frame.payload);
-      if (verdict && callbacks.verdict) call([&] { callbacks.verdict(verdict->text); });
+      if (verdict && callbacks.verdict) call([&] { callbacks.verdict(believed(verdict->text)); });
     } else if (frame.type == FrameType::fault) {
-      if (const auto fault = parse_failure(frame.payload)) tell(fault->code, fault->text);
+      if (const auto fault = parse_failure(frame.payload)) tell(fault->code, believed(fault->text));
     }
   }
 
-  void on_closed(Session&, const std::string& why) override {
+  void on_closed(Session& closed, const std::string& why) override {
     const auto self = shared_from_this();
     if (leaving) return leave();
     if (server_departed || server_rank < 0) return;
     tell(hcclSystemError,
-         text(server, " is gone or out of reach (", why,
+         text(server, " is gone or out of reach (", why, ", ", closed.ends(),
               "); see its own output, and whether the network between the nodes is up"));
+  }
+
+  void on_forged(Session&) override {
+    const auto self = shared_from_this();
+    if (session) session->close();
+    if (leaving) return leave();
+    tell(hcclSocketError, text(server, ": ", kForgedFrame));
+  }
+
+  [[nodiscard]] std::string believed(const std::string& said) const {
+    return server_is_known ? said : quoted(said);
   }
 
   void tell(hcclResult_t code, const std::string& what) {
@@ -103,6 +117,12 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
     if (rank != server_rank) leave();
   }
 
+  // The others take this rank for gone: all that is left to tell them of a fault.
+  void hang_up() {
+    if (session) session->close();
+    session.reset();
+  }
+
   void leave() {
     if (session) session->finish();
     session.reset();
@@ -118,6 +138,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   const int rank;
   const int server_rank;
   const std::string server;
+  const bool server_is_known;
   const Callbacks callbacks;
   std::shared_ptr<Session> session;
   bool server_departed = false;
@@ -128,6 +149,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   std::condition_variable finished;
   bool cancelled = false;
   bool running = false;
+  ReservedPost departing, breaking;
+  std::atomic<bool> is_broken{false};
 };
 
 ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
@@ -147,28 +170,33 @@ ControlLink::~ControlLink() {
   }
   state_->cancel();
   const std::future<void> left = state_->left.get_future();
-  ControlThread::instance().post([state = state_] { state->say_departed(); });
+  ControlThread::instance().post(state_->departing, state_,
+                                 [](void* state) { static_cast<State*>(state)->say_departed(); });
   if (!ControlThread::instance().is_current()) left.wait_for(kFarewell);
 }
 
 void ControlLink::cancel() noexcept { state_->cancel(); }
 
-void ControlLink::send(FrameType type, Bytes payload) noexcept {
+void ControlLink::send(FrameType type, Bytes payload) {
   ControlThread::instance().post([state = state_, type, payload = std::move(payload)] {
     if (state->session) state->session->send(type, payload);
   });
 }
 
-void ControlLink::raise(hcclResult_t code, const std::string& text) noexcept {
-  send(FrameType::fault, serialize(Failure{code, text}));
+void ControlLink::raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept {
+  try {
+    send(FrameType::fault, serialize(Failure{code, make_text()}));
+  } catch (const std::bad_alloc&) {
+    if (state_->is_broken.exchange(true)) return;
+    ControlThread::instance().post(state_->breaking, state_,
+                                   [](void* state) { static_cast<State*>(state)->hang_up(); });
+  }
 }
 
-void ControlLink::ask_who_is_missing(const Waiting& waiting) noexcept {
+void ControlLink::ask_who_is_missing(const Waiting& waiting) {
   send(FrameType::stuck, serialize(waiting));
 }
 
-void ControlLink::answer(const Waiting& waiting) noexcept {
-  send(FrameType::waiting, serialize(waiting));
-}
+void ControlLink::answer(const Waiting& waiting) { send(FrameType::waiting, serialize(waiting)); }
 
 }  // namespace hccl::bootstrap

@@ -2,7 +2,9 @@
 // A thread with a small stack and all signals blocked, around Asio's io_context.
 #include "bootstrap/control_thread.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/file_descriptor.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/quiet_thread.h"
@@ -14,10 +16,12 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <system_error>
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <pthread.h>
 
 namespace hccl::bootstrap {
@@ -27,6 +31,39 @@ constexpr std::size_t kStackSize = std::size_t{512} << 10;
 // Exit must not hang on a callback that waits for a lock of the thread that exits.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
+// Gives out the room of a ReservedPost.
+template <class T>
+struct RoomAllocator {
+  using value_type = T;
+
+  explicit RoomAllocator(ReservedPost& reserved_in) noexcept : reserved(&reserved_in) {}
+  template <class Other>
+  RoomAllocator(const RoomAllocator<Other>& other) noexcept : reserved(other.reserved) {}
+
+  [[nodiscard]] T* allocate(std::size_t) noexcept {
+    static_assert(sizeof(T) <= ReservedPost::kBytes && alignof(T) <= alignof(std::max_align_t));
+    return static_cast<T*>(reserved->room());
+  }
+  void deallocate(T*, std::size_t) noexcept {}
+  template <class Other>
+  [[nodiscard]] bool operator==(const RoomAllocator<Other>& other) const noexcept {
+    return reserved == other.reserved;
+  }
+
+  ReservedPost* reserved;
+};
+
+struct ReservedHandler {
+  using allocator_type = RoomAllocator<std::byte>;
+
+  [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator; }
+  void operator()() const { task(owner.get()); }
+
+  allocator_type allocator;
+  std::shared_ptr<void> owner;
+  void (*task)(void*);
+};
+
 }  // namespace
 
 struct ControlThread::State {
@@ -34,12 +71,28 @@ struct ControlThread::State {
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
   std::mutex mutex;
   std::condition_variable ended;
+  bool has_reactor = false;
   bool running = false;
   bool stopping = false;
   bool exiting = false;
   std::atomic<bool> has_id{false};
   std::atomic<pthread_t> id{};
 };
+
+namespace {
+
+// The context opens its descriptors (epoll, eventfd, timerfd) with its first timer or socket.
+void make_reactor(asio::io_context& context) {
+  const StandardStreamPlaceholders placeholders;
+  try {
+    const asio::steady_timer first(context);
+  } catch (const std::system_error& error) {
+    throw Error(hcclSystemError, text("cannot watch sockets with epoll: ", error.code().message(),
+                                      "; ", advice_on(error.code().value(), "raise ulimit -n")));
+  }
+}
+
+}  // namespace
 
 ControlThread& ControlThread::instance() {
   static auto* const thread = new ControlThread;
@@ -60,6 +113,8 @@ void ControlThread::start() {
   if (state_->exiting) throw Error(hcclInvalidUsage, "the process is exiting");
   static const bool registered = std::atexit(&ControlThread::stop_at_exit) == 0;
   static_cast<void>(registered);
+  if (!state_->has_reactor) make_reactor(state_->context);
+  state_->has_reactor = true;
   state_->context.restart();
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -73,7 +128,7 @@ void ControlThread::start() {
   pthread_attr_destroy(&attributes);
   if (status != 0) {
     throw Error(hcclSystemError, text("cannot start the control thread: ",
-                                      system_error_text(status), "; raise ulimit -u or -v"));
+                                      system_error_text(status), "; ", advice_on_thread(status)));
   }
   state_->running = true;
 }
@@ -95,9 +150,16 @@ void ControlThread::stop() noexcept {
   state_->ended.notify_all();
 }
 
-void ControlThread::post(std::function<void()> task) noexcept {
+void ControlThread::post(std::function<void()> task) {
   if (is_forked_child()) return;
   asio::post(state_->context, std::move(task));
+}
+
+void ControlThread::post(ReservedPost& reserved, std::shared_ptr<void> owner,
+                         void (*task)(void* owner)) noexcept {
+  if (is_forked_child()) return;
+  asio::post(state_->context,
+             ReservedHandler{RoomAllocator<std::byte>(reserved), std::move(owner), task});
 }
 
 bool ControlThread::is_current() const noexcept {

@@ -34,14 +34,16 @@ FrameChannel::FrameChannel(FileDescriptor socket, std::size_t most_payload,
 void FrameChannel::send(FrameType type, std::span<const std::byte> payload,
                         const std::vector<int>& descriptors) {
   if (closed_) return;
-  unsent_.push_back({encode_frame(type, payload, descriptors.size()), 0, descriptors});
+  Bytes frame = seal_ ? encode_frame(type, payload, descriptors.size(),
+                                     seal_->next_code(type, sha256(payload)))
+                      : encode_frame(type, payload, descriptors.size());
+  unsent_.push_back({std::move(frame), 0, descriptors});
   flush();
 }
 
-FileDescriptor FrameChannel::release(Bytes& received) {
-  received = std::move(received_);
+FrameChannel::Rest FrameChannel::release() {
   closed_ = true;
-  return std::move(socket_);
+  return {std::move(socket_), std::move(received_), seal_};
 }
 
 bool FrameChannel::flush() {
@@ -76,7 +78,7 @@ bool FrameChannel::send_some(Unsent& unsent) {
     return true;
   }
   if (errno == EINTR) return true;
-  stalled_ = errno == ETOOMANYREFS || errno == ENOBUFS;
+  stalled_ = errno == ETOOMANYREFS || is_memory_shortage(errno);
   if (errno == EAGAIN || stalled_) return false;
   // What the other side said before it went may still be unread.
   unsent_.clear();
@@ -108,6 +110,7 @@ void FrameChannel::read_some() {
   received_.resize(before + (count > 0 ? static_cast<std::size_t>(count) : 0));
   if (count < 0 && error == EAGAIN) return;
   if (count <= 0) return close(count == 0 ? "closed the connection" : system_error_text(error));
+  bool lost = (message.msg_flags & MSG_CTRUNC) != 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -116,9 +119,10 @@ void FrameChannel::read_some() {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
       received_descriptors_.emplace_back(fd);
+      lost = lost || !received_descriptors_.back().valid();
     }
   }
-  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+  if (lost) {
     return close(
         "cannot be heard out, for this process may not open that many files (raise ulimit -n)");
   }
@@ -148,6 +152,11 @@ std::optional<Frame> FrameChannel::take_frame() {
     received_descriptors_.pop_front();
   }
   received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(end));
+  if (seal_ && frame.type != FrameType::refusal && !seal_->open(frame)) {
+    forged_ = true;
+    refuse("sent a frame whose code is wrong");
+    return std::nullopt;
+  }
   return frame;
 }
 

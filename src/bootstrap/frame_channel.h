@@ -2,6 +2,9 @@
 // Frames, with descriptors on unix sockets, over a non-blocking socket that its owner polls.
 #pragma once
 
+#include "base/deadline.h"
+#include "base/retry.h"
+#include "bootstrap/frame_seal.h"
 #include "bootstrap/wire.h"
 
 #include <cstddef>
@@ -30,19 +33,35 @@ class FrameChannel {
   // The next frame, if it is all there.
   [[nodiscard]] std::optional<Frame> receive();
 
-  // Ends the channel, which has nothing unsent: its socket, and what has come and not been
-  // received.
-  [[nodiscard]] FileDescriptor release(Bytes& received);
+  // From now on both ends give each frame a code; a refusal has none.
+  void authenticate(const FrameSeal& seal) { seal_ = seal; }
+
+  // Ends the channel, which has nothing unsent, and returns its socket, what has come and not been
+  // received, and the codes of what follows.
+  struct Rest {
+    FileDescriptor socket;
+    Bytes received;
+    std::optional<FrameSeal> seal;
+  };
+  [[nodiscard]] Rest release();
 
   // The other side has closed, or broke the rules; frames that came before may still be received.
   [[nodiscard]] bool closed() const { return closed_; }
   [[nodiscard]] const std::string& why() const { return why_; }
   // It closed because the other side sent what no hccl process sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
+  // It closed because a frame's code was wrong: the other side does not know the key, or somebody
+  // between the two has changed the frame.
+  [[nodiscard]] bool forged() const { return forged_; }
   // poll(2) events this channel waits for.
   [[nodiscard]] short events() const;
-  // The kernel had no room for descriptors in flight: try again after a moment, poll will not tell.
+  // The kernel was short of memory, or of room for descriptors in flight. poll(2) does not tell
+  // when it has some: call flush() again after patience().
   [[nodiscard]] bool stalled() const { return stalled_; }
+  // How long to poll at most before the next flush().
+  [[nodiscard]] Deadline::Duration patience() const {
+    return stalled_ ? Deadline::Duration(kShortagePause) : std::chrono::hours(24);
+  }
 
  private:
   struct Unsent {
@@ -63,7 +82,9 @@ class FrameChannel {
   std::deque<Unsent> unsent_;
   Bytes received_;
   std::deque<FileDescriptor> received_descriptors_;
+  std::optional<FrameSeal> seal_;
   bool closed_ = false;
+  bool forged_ = false;
   bool broke_rules_ = false;
   bool stalled_ = false;
   std::string why_;

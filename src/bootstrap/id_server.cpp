@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries what joined ranks say to Rendezvous, and its decisions to the ranks.
-#include "bootstrap/id_server.h"
-
 #include "base/config.h"
 #include "base/log.h"
 #include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/id_server_io.h"
 
 #include <algorithm>
 #include <cerrno>
-
-#include <asio/steady_timer.hpp>
+#include <set>
+#include <string>
 
 namespace hccl::bootstrap {
 namespace {
@@ -22,19 +21,13 @@ constexpr std::chrono::seconds kOwnPortLinger{60};
 
 }  // namespace
 
-struct IdServer::Io {
-  explicit Io(asio::io_context& context) : linger(context), report(context) {}
-
-  asio::steady_timer linger;
-  asio::steady_timer report;
-};
-
 IdServer::IdServer(UniqueId id, FileDescriptor listener, Bytes key,
                    std::chrono::milliseconds hello_limit)
     : id_(std::move(id)),
       key_(std::move(key)),
       hello_limit_(hello_limit),
       self_(ProcessIdentity::mine()),
+      missing_reports_(config()->hang_report),
       acceptor_(std::make_shared<Acceptor>(std::move(listener))),
       io_(std::make_unique<Io>(ControlThread::instance().context())) {}
 
@@ -89,12 +82,8 @@ void IdServer::wait_until_all_know(std::chrono::milliseconds patience) {
 }
 
 void IdServer::on_frame(Session& session, const Frame& frame) {
-  if (session.rank < 0) {
-    greet(session);
-    on_hello(session, frame);
-  } else {
-    on_joined_frame(session, frame);
-  }
+  if (session.rank >= 0) return on_joined_frame(session, frame);
+  session.greeted ? on_hello(session, frame) : on_opening(session, frame);
 }
 
 void IdServer::on_closed(Session& session, const std::string& why) {
@@ -105,6 +94,18 @@ void IdServer::on_closed(Session& session, const std::string& why) {
   if (rank < 0 || rendezvous_.is_over()) return;
   rendezvous_.rank_exited(rank);
   settle();
+}
+
+void IdServer::on_forged(Session& session) {
+  const int rank = session.rank;
+  if (rank < 0) return refuse(session, Refusal::other_key, "does not know the secret");
+  if (!rendezvous_.is_over()) {
+    rendezvous_.rank_left(rank, {hcclSocketError, kForgedFrame});
+    settle();  // the rank hears of it as well
+  }
+  session.finish();
+  forget(session);
+  if (relays()) on_rank_left(session, kForgedFrame);
 }
 
 void IdServer::seat(Session& session, const Hello& hello) {
@@ -122,9 +123,9 @@ void IdServer::seat(Session& session, const Hello& hello) {
   }
   session.rank = hello.rank;
   session.is_own_process = hello.process.same_process(self_);
-  session.send(FrameType::welcome, serialize(Welcome{self_, own_rank_}, key_, hello.nonce));
+  session.send(FrameType::welcome, serialize(Welcome{self_, own_rank_}));
   watch(hello.rank, hello.process);
-  if (!std::exchange(report_armed_, true)) report_missing();
+  if (!std::exchange(report_armed_, true)) report_missing(std::chrono::milliseconds(0));
   settle();
 }
 
@@ -156,7 +157,7 @@ void IdServer::note_exit(int rank) {
 
 void IdServer::on_joined_frame(Session& session, const Frame& frame) {
   if (relays()) return relay(session, frame);
-  if (rendezvous_.is_over() || frame.type == FrameType::hello) return;
+  if (rendezvous_.is_over()) return;
   if (frame.type == FrameType::ready && frame.payload.size() <= kMostAnnounced) {
     rendezvous_.set_ready(session.rank, frame.payload);
   } else if (frame.type == FrameType::gave_up) {
@@ -164,8 +165,8 @@ void IdServer::on_joined_frame(Session& session, const Frame& frame) {
     rendezvous_.rank_gave_up(session.rank, gave_up ? gave_up->seconds : 0);
   } else if (frame.type == FrameType::leaving) {
     const auto own = parse_failure(frame.payload);
-    rendezvous_.rank_left(session.rank,
-                          own.value_or(Failure{hcclInternalError, "it does not say why"}));
+    rendezvous_.rank_left(session.rank, own ? as_believed(session, *own)
+                                            : Failure{hcclInternalError, "it does not say why"});
   } else {
     rendezvous_.rank_left(session.rank, {hcclInternalError, "it broke the protocol"});
   }
@@ -207,37 +208,58 @@ void IdServer::retire_now() {
   acceptor_->close();
 }
 
-// Once, when ranks have been waiting for a while: says who is missing, and fails nothing.
-void IdServer::report_missing() {
-  const auto after = config()->hang_report;
-  if (after.count() <= 0) return;
-  io_->report.expires_after(after);
-  io_->report.async_wait([self = shared_from_this(), after](const std::error_code& error) {
+// While ranks wait for others: says who is missing, and fails nothing.
+void IdServer::report_missing(std::chrono::milliseconds waited) {
+  const auto due = missing_reports_.next();
+  if (!due) return;
+  io_->report.expires_after(*due - waited);
+  io_->report.async_wait([self = shared_from_this(), due = *due](const std::error_code& error) {
     if (error || self->rendezvous_.is_over()) return;
-    log(LogLevel::warning, "bootstrap", "after ", std::chrono::duration<double>(after).count(),
-        " s of initialisation ", self->rendezvous_.waited_for(), " (of ", self->rendezvous_.size(),
-        "); still waiting: see whether they were started");
+    self->missing_reports_.note_made();
+    self->tell_missing(due);
+    self->report_missing(due);
   });
+}
+
+// In the log of this process, and of one rank of each other node.
+void IdServer::tell_missing(std::chrono::milliseconds waited) {
+  const std::string report =
+      text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation ",
+           rendezvous_.waited_for(), " (of ", rendezvous_.size(),
+           "); still waiting: see whether they were started");
+  log(LogLevel::warning, "bootstrap", report);
+  std::set<std::string> told{self_.box};
+  for (const SessionPointer& session : std::vector<SessionPointer>(sessions_)) {
+    if (session->rank < 0 || !told.insert(rendezvous_.box_of(session->rank)).second) continue;
+    session->send(FrameType::missing, serialize(Failure{hcclSystemError, report}));
+  }
 }
 
 void IdServer::close() {
   if (std::exchange(closed_, true)) return;
+  // Not at once: callers further up still use this object.
+  if (alive_ != nullptr) {
+    ControlThread::instance().post(releasing_, shared_from_this(), [](void* self) {
+      static_cast<IdServer*>(self)->alive_.reset();
+    });
+  }
   acceptor_->close();
   strangers_.say_how_many_more();
   io_->linger.cancel();
   io_->report.cancel();
+  io_->judgement.cancel();
   watches_.clear();
   for (const SessionPointer& session : std::exchange(sessions_, {})) session->finish();
   waiting_for_told_.clear();
-  // Callers further up still use this object.
-  ControlThread::instance().post([last = std::exchange(alive_, nullptr)] {});
 }
 
 void IdServer::broadcast(FrameType type, const Bytes& payload) {
+  const Digest digest = sha256(payload);
   // The ranks of this process last: they may end it as soon as they know.
   for (const bool own : {false, true}) {
     for (const SessionPointer& session : std::vector<SessionPointer>(sessions_)) {
-      if (session->rank >= 0 && session->is_own_process == own) session->send(type, payload);
+      if (session->rank >= 0 && session->is_own_process == own)
+        session->send(type, payload, digest);
     }
   }
 }

@@ -3,8 +3,11 @@
 // death.
 #pragma once
 
+#include "base/deadline.h"
 #include "base/stranger_log.h"
 #include "bootstrap/acceptor.h"
+#include "bootstrap/control_thread.h"
+#include "bootstrap/missing_reports.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
 #include "bootstrap/unique_id.h"
@@ -43,6 +46,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
 
   void on_frame(Session& session, const Frame& frame) override;
   void on_closed(Session& session, const std::string& why) override;
+  void on_forged(Session& session) override;
 
  private:
   struct Io;
@@ -51,12 +55,14 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   // id_server_admission.cpp
   void take_connection(FileDescriptor socket, const Address& peer);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
-  static void greet(Session& session);
+  void on_opening(Session& session, const Frame& frame);
   void add_session(FileDescriptor socket, const Address& peer, Bytes heard);
   bool make_room();
   void on_hello(Session& session, const Frame& frame);
-  [[nodiscard]] std::optional<Failure> wrong_user(const Session& session) const;
-  void refuse(Session& session, const Failure& failure);
+  [[nodiscard]] std::string wrong_user(const Session& session) const;
+  [[nodiscard]] Failure as_believed(const Session& session, Failure failure) const;
+  void refuse(Session& session, Refusal reason, const std::string& why);
+  void drop(Session& session, const std::string& why);
   void reject(const Session& session, const std::string& why);
   void report_stranger(const Address& peer, const std::string& why);
   void forget(const Session& session);
@@ -68,7 +74,8 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void on_joined_frame(Session& session, const Frame& frame);
   void settle();
   void end();
-  void report_missing();
+  void report_missing(std::chrono::milliseconds waited);
+  void tell_missing(std::chrono::milliseconds waited);
   void retire_now();
   void close();
   void broadcast(FrameType type, const Bytes& payload);
@@ -84,15 +91,19 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
 
   // id_server_inquiry.cpp: ranks that have waited for long ask who is missing
   void on_stuck(const Session& session, Waiting waiting);
+  void on_answer(const Session& session, Waiting waiting);
+  void judge_after(std::chrono::milliseconds delay);
   void judge();
 
   UniqueId id_;
   Bytes key_;
   std::chrono::milliseconds hello_limit_;
   ProcessIdentity self_;
+  MissingReports missing_reports_;
   std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Io> io_;
   std::shared_ptr<IdServer> alive_;  // from start to close, whoever else forgets it
+  ReservedPost releasing_;
   Rendezvous rendezvous_;
   std::vector<SessionPointer> sessions_;  // in order of arrival
   StrangerLog strangers_{"bootstrap"};
@@ -111,6 +122,9 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   std::set<int> departed_;
   std::set<int> askers_;  // while there is one, answers are collected
   WaitingRanks waiting_;
+  std::set<int> answered_;  // ranks that have said all that one of their calls has to say
+  std::string suspected_;   // a deadlock that may still resolve itself
+  Deadline suspected_until_ = Deadline::never();  // then it is a mismatch
   bool warned_unproven_ = false;
 };
 

@@ -2,6 +2,7 @@
 // Who may join: judges new connections by their first bytes and hellos by the rules of Rendezvous,
 // and bounds what strangers can take.
 #include "base/log.h"
+#include "base/retry.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/id_server.h"
@@ -29,28 +30,9 @@ std::size_t most_pending() {
   return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 8), kLeast, kMost);
 }
 
-// A refusal without a session: the greeting that every rank expects, and why.
-void dismiss(const FileDescriptor& socket, const Failure& failure) {
-  Bytes said = encode_frame(FrameType::greeting, serialize(Greeting{}));
-  const Bytes refusal = encode_frame(FrameType::refusal, serialize(failure));
-  said.insert(said.end(), refusal.begin(), refusal.end());
-  static_cast<void>(send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-}
-
 void note_silent_leave(const Address& peer) {
   if (!log_enabled(LogLevel::info)) return;
   log(LogLevel::info, "bootstrap", peer.to_text(), " connected and closed the connection");
-}
-
-Failure wrong_proof(const UniqueId& id) {
-  if (id.kind == UniqueId::Kind::fixed_address) {
-    return {hcclInvalidArgument,
-            "the server of HCCL_COMM_ID expects another HCCL_SECRET; set the "
-            "same HCCL_SECRET on every rank"};
-  }
-  return {hcclInvalidArgument,
-          "the unique id belongs to another server than the one that now has "
-          "its port; pass an id of this run"};
 }
 
 }  // namespace
@@ -64,13 +46,8 @@ void IdServer::take_connection(FileDescriptor socket, const Address& peer) {
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (!may_become_hello(heard))
     return cut_off(socket, peer, "sent bytes that are no hello of ours");
-  if (const auto hello = first_payload(heard, FrameType::early_hello)) {
-    if (!parse_hello(*hello)) return cut_off(socket, peer, "sent a malformed hello");
-    if (!hello_proves(*hello, key_, kNoNonce)) {
-      report_stranger(peer, "does not know the secret");
-      return dismiss(socket, wrong_proof(id_));
-    }
-  }
+  const auto opening = first_payload(heard, FrameType::opening);
+  if (opening && !parse_opening(*opening)) return cut_off(socket, peer, "sent a malformed opening");
   add_session(std::move(socket), peer, {heard.begin(), heard.end()});
 }
 
@@ -90,72 +67,90 @@ void IdServer::add_session(FileDescriptor socket, const Address& peer, Bytes hea
   session->start(std::move(heard));
 }
 
-// Only now: who has said nothing yet is told nothing.
-void IdServer::greet(Session& session) {
-  if (std::exchange(session.greeted, true)) return;
-  session.nonce = random_secret();
-  session.send(FrameType::greeting, serialize(Greeting{kProtocolVersion, session.nonce}));
-}
-
-// Ranks say hello at once, so the connection that has been silent longest is a stranger's.
+// Ranks open at once and answer the greeting at once. The connection that has been silent longest
+// is a stranger's; if all have opened, so is the oldest.
 bool IdServer::make_room() {
-  const auto oldest = std::ranges::find_if(sessions_, [](const auto& s) { return s->rank < 0; });
+  const auto first_where = [this](auto condition) {
+    return std::ranges::find_if(sessions_, condition);
+  };
+  auto oldest = first_where([](const auto& s) { return s->rank < 0 && !s->greeted; });
+  if (oldest == sessions_.end()) oldest = first_where([](const auto& s) { return s->rank < 0; });
   if (oldest == sessions_.end()) return false;
-  const SessionPointer session = *oldest;
-  session->close();
-  reject(*session, "was silent while too many others wait");
-  forget(*session);
+  drop(*SessionPointer(*oldest), "was silent while too many others wait");
   return true;
 }
 
+// The greeting waits for the opening: who says nothing is told nothing.
+void IdServer::on_opening(Session& session, const Frame& frame) {
+  const auto opening =
+      frame.type == FrameType::opening ? parse_opening(frame.payload) : std::nullopt;
+  if (!opening) return drop(session, "sent a malformed opening");
+  if (opening->version != kProtocolVersion) {
+    return refuse(session, Refusal::other_version,
+                  text("speaks protocol ", opening->version, ", this process ", kProtocolVersion));
+  }
+  session.greeted = true;
+  session.opening = *opening;
+  const Bytes greeting =
+      serialize(Opening{kProtocolVersion, random_secret(), session.own_address(), session.peer()});
+  session.send(FrameType::greeting, greeting);
+  session.authenticate(FrameSeal(FrameSeal::Role::server, key_, frame.payload, greeting));
+}
+
 void IdServer::on_hello(Session& session, const Frame& frame) {
-  // An early hello could be a recording of another run's. That matters only if it comes from
-  // elsewhere: there, wait for the one that answers this session's nonce.
-  const bool early = frame.type == FrameType::early_hello;
-  const bool repeated = early && std::exchange(session.said_early_hello, true);
-  if (early && !repeated && !session.is_local()) return;
-  const auto hello = repeated ? std::nullopt : parse_hello(frame.payload);
-  if (!hello) {
-    session.close();
-    reject(session, "sent a malformed hello");
-    return forget(session);
-  }
-  if (!hello_proves(frame.payload, key_, early ? kNoNonce : session.nonce)) {
-    reject(session, "does not know the secret");
-    return refuse(session, wrong_proof(id_));
-  }
-  if (const auto failure = wrong_user(session)) {
-    reject(session, text("was refused: ", failure->text));
-    return refuse(session, *failure);
-  }
+  const auto hello = frame.type == FrameType::hello ? parse_hello(frame.payload) : std::nullopt;
+  if (!hello) return drop(session, "sent a malformed hello");
+  if (const std::string why = wrong_user(session); !why.empty())
+    return refuse(session, Refusal::other_user, text("was refused: ", why));
   if (const auto failure = rendezvous_.admit(*hello, session.peer().to_text())) {
     const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
     if (!rendezvous_.is_over()) reject(session, text("was refused: ", failure->text));
-    refuse(session, *failure);
+    session.send(FrameType::failure, serialize(*failure));
+    session.finish();
+    forget(session);
     if (rendezvous_.phase() == Rendezvous::Phase::failed) note_told(hello->rank);
     if (concerns_all) settle();
     return;
   }
+  if (session.opening.here != session.peer() || session.opening.there != session.own_address()) {
+    log(LogLevel::info, "bootstrap", "rank ", hello->rank, " connected from ",
+        session.opening.here.to_text(), " to ", session.opening.there.to_text(), " and arrived as ",
+        session.peer().to_text(), " at ", session.own_address().to_text(),
+        ": something between translates addresses or relays");
+  }
   seat(session, *hello);
 }
 
-// Without a secret, a rank on this machine is at least known by its user.
-std::optional<Failure> IdServer::wrong_user(const Session& session) const {
-  if (!key_.empty() || !session.is_local()) return std::nullopt;
+// Everybody can find the port of HCCL_COMM_ID. The kernel says which user a process of this machine
+// belongs to, whatever else that process can prove. Returns what is wrong with it; empty if
+// nothing is.
+std::string IdServer::wrong_user(const Session& session) const {
+  if (id_.kind != UniqueId::Kind::fixed_address || !session.is_local()) return {};
   const SocketOwner owner = session.peer_owner();
-  if (owner.knowledge == SocketOwner::Knowledge::untold) return std::nullopt;
-  if (owner.knowledge == SocketOwner::Knowledge::none) {
-    return Failure{hcclInvalidArgument,
-                   "it hung up before it was known whose process it is; start it again"};
-  }
-  if (owner.user == geteuid()) return std::nullopt;
-  return Failure{hcclInvalidArgument, text("it belongs to user ", owner.user, ", this job to user ",
-                                           geteuid(), "; run all ranks as one user")};
+  if (owner.knowledge == SocketOwner::Knowledge::untold) return {};
+  if (owner.knowledge == SocketOwner::Knowledge::none)
+    return "it hung up before it was known whose process it is; start it again";
+  if (owner.user == geteuid()) return {};
+  return text("it belongs to user ", owner.user, ", this job to user ", geteuid(),
+              "; run all ranks as one user");
 }
 
-void IdServer::refuse(Session& session, const Failure& failure) {
-  session.send(FrameType::refusal, serialize(failure));
+// The words of a rank that was taken at its word are quoted, not repeated as the library's own.
+Failure IdServer::as_believed(const Session& session, Failure failure) const {
+  if (key_.empty() && !session.is_local()) failure.text = quoted(failure.text);
+  return failure;
+}
+
+void IdServer::refuse(Session& session, Refusal reason, const std::string& why) {
+  reject(session, why);
+  session.send_openly(FrameType::refusal, serialize(reason));
   session.finish();
+  forget(session);
+}
+
+void IdServer::drop(Session& session, const std::string& why) {
+  session.close();
+  reject(session, why);
   forget(session);
 }
 

@@ -14,7 +14,8 @@
 namespace hccl::bootstrap {
 
 bool IdServer::relays() const {
-  return rendezvous_.phase() == Rendezvous::Phase::complete && rendezvous_.several_nodes();
+  return rendezvous_.phase() == Rendezvous::Phase::complete &&
+         (rendezvous_.several_nodes() || rendezvous_.all_announced());
 }
 
 void IdServer::relay(Session& session, const Frame& frame) {
@@ -29,11 +30,10 @@ void IdServer::relay(Session& session, const Frame& frame) {
     const auto exists = [this](int rank) { return rank < rendezvous_.size(); };
     if (!waiting || !std::ranges::all_of(waiting->awaited, exists)) return;
     if (frame.type == FrameType::stuck) return on_stuck(session, std::move(*waiting));
-    if (!askers_.empty()) waiting_.add(session.rank, std::move(*waiting));
-    return;
+    return on_answer(session, std::move(*waiting));
   }
   const auto fault = frame.type == FrameType::fault ? parse_failure(frame.payload) : std::nullopt;
-  if (fault) spread(*fault);
+  if (fault) spread(as_believed(session, *fault));
 }
 
 void IdServer::on_rank_left(const Session& session, const std::string& why) {
@@ -41,7 +41,7 @@ void IdServer::on_rank_left(const Session& session, const std::string& why) {
   if (!anybody) return close();
   if (session.departed || fault_spread_) return;
   lost_.push_back(session.rank);
-  why_lost_ = why;
+  why_lost_ = text(why, ", ", session.ends());
   if (lost_.size() > 1) return;
   // The ranks of its node may know more, and a whole node is lost rank by rank.
   const auto timer = std::make_shared<asio::steady_timer>(ControlThread::instance().context());

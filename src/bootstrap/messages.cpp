@@ -4,10 +4,7 @@
 
 #include "base/peer_process.h"
 #include "base/process.h"
-#include "base/secret.h"
 #include "base/text.h"
-
-#include <string_view>
 
 #include <unistd.h>
 
@@ -19,8 +16,6 @@ constexpr std::size_t kLongestBox = 512;
 constexpr std::size_t kLongestFailure = 4096;
 constexpr std::size_t kLongestCall = 1024;
 constexpr std::size_t kMostAwaited = 64;  // of a thousand the first say enough
-constexpr std::string_view kRankSays = "hccl rank";
-constexpr std::string_view kServerSays = "hccl server";
 
 void put_process(WireWriter& writer, const ProcessIdentity& process) {
   writer.put_i32(process.pid);
@@ -42,21 +37,6 @@ bool valid_rank(int rank) { return rank >= 0 && rank < kMostRanks; }
 
 bool valid_code(int code) { return code > hcclSuccess && code <= hcclPortDown; }
 
-Digest proof(std::string_view who, std::span<const std::byte> key, const Secret& nonce,
-             std::span<const std::byte> said) {
-  const std::array<std::span<const std::byte>, 3> parts{
-      std::as_bytes(std::span(who.data(), who.size())), nonce, said};
-  return hmac(key, parts);
-}
-
-bool proves(std::string_view who, std::span<const std::byte> message,
-            std::span<const std::byte> key, const Secret& nonce) {
-  constexpr std::size_t kSize = sizeof(Digest);
-  if (message.size() < kSize) return false;
-  const Digest expected = proof(who, key, nonce, message.first(message.size() - kSize));
-  return equal_in_constant_time(expected, message.last(kSize));
-}
-
 }  // namespace
 
 ProcessIdentity ProcessIdentity::mine() {
@@ -75,31 +55,32 @@ std::string describe(int rank, const ProcessIdentity& process) {
   return text("rank ", rank, " (pid ", process.pid, ", host ", process.host, ')');
 }
 
-Bytes serialize(const Greeting& message) {
+Bytes serialize(const Opening& message) {
   WireWriter writer;
   writer.put_u32(message.version);
   writer.put_bytes(message.nonce);
+  put_address(writer, message.here);
+  put_address(writer, message.there);
   return writer.take();
 }
 
-Bytes serialize(const Hello& message, std::span<const std::byte> key, const Secret& server_nonce) {
+Bytes serialize(const Hello& message) {
   WireWriter writer;
-  writer.put_bytes(message.nonce);
   writer.put_i32(message.rank);
   writer.put_i32(message.size);
   put_process(writer, message.process);
   writer.put_bytes(message.node_socket);
-  writer.put_bytes(proof(kRankSays, key, server_nonce, writer.bytes()));
   return writer.take();
 }
 
-Bytes serialize(const Welcome& message, std::span<const std::byte> key, const Secret& rank_nonce) {
+Bytes serialize(const Welcome& message) {
   WireWriter writer;
   put_process(writer, message.server);
   writer.put_i32(message.server_rank);
-  writer.put_bytes(proof(kServerSays, key, rank_nonce, writer.bytes()));
   return writer.take();
 }
+
+Bytes serialize(Refusal message) { return {static_cast<std::byte>(message)}; }
 
 Bytes serialize(const Failure& message) {
   WireWriter writer;
@@ -115,6 +96,7 @@ Bytes serialize(const Waiting& message) {
   writer.put_text(message.place);
   writer.put_text(message.call);
   writer.put_text(message.algorithm);
+  writer.put_text(message.blocks);
   writer.put_u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.put_i32(message.awaited[i]);
   return writer.take();
@@ -128,7 +110,7 @@ Bytes serialize(const GaveUp& message) {
 
 Bytes serialize(const Table& message) {
   WireWriter writer;
-  writer.put_bytes(message.secret);
+  writer.put_bytes(message.salt);
   writer.put_u32(static_cast<std::uint32_t>(message.ranks.size()));
   for (const TableEntry& entry : message.ranks) {
     put_process(writer, entry.process);
@@ -171,24 +153,27 @@ Bytes serialize_rank(int rank) {
   return writer.take();
 }
 
-std::optional<Greeting> parse_greeting(std::span<const std::byte> bytes) {
+std::optional<Opening> parse_opening(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
-  Greeting message;
+  Opening message;
   message.version = reader.u32();
+  if (reader.ok() && message.version != kProtocolVersion) return message;
   message.nonce = reader.array<sizeof(Secret)>();
-  if (!reader.complete()) return std::nullopt;
+  const auto here = read_address(reader);
+  const auto there = read_address(reader);
+  if (!reader.complete() || !here || !there) return std::nullopt;
+  message.here = *here;
+  message.there = *there;
   return message;
 }
 
 std::optional<Hello> parse_hello(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Hello message;
-  message.nonce = reader.array<sizeof(Secret)>();
   message.rank = reader.i32();
   message.size = reader.i32();
   message.process = read_process(reader);
   message.node_socket = reader.array<sizeof(SocketName)>();
-  static_cast<void>(reader.array<sizeof(Digest)>());
   if (!reader.complete() || message.process.pid <= 0) return std::nullopt;
   if (message.size < 1 || message.size > kMostRanks || !valid_rank(message.rank)) {
     return std::nullopt;
@@ -201,9 +186,16 @@ std::optional<Welcome> parse_welcome(std::span<const std::byte> bytes) {
   Welcome message;
   message.server = read_process(reader);
   message.server_rank = reader.i32();
-  static_cast<void>(reader.array<sizeof(Digest)>());
   if (!reader.complete() || message.server.pid <= 0) return std::nullopt;
   if (message.server_rank != -1 && !valid_rank(message.server_rank)) return std::nullopt;
+  return message;
+}
+
+std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  const auto message = static_cast<Refusal>(reader.u8());
+  if (!reader.complete() || message < Refusal::other_version || message > Refusal::other_user)
+    return std::nullopt;
   return message;
 }
 
@@ -222,6 +214,7 @@ std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes) {
   waiting.place = reader.text(kLongestCall);
   waiting.call = reader.text(kLongestCall);
   waiting.algorithm = reader.text(kLongestCall);
+  waiting.blocks = reader.text(kLongestCall);
   const std::size_t count = reader.u16();
   if (!reader.ok() || count > kMostAwaited) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) waiting.awaited.push_back(reader.i32());
@@ -239,7 +232,7 @@ std::optional<GaveUp> parse_gave_up(std::span<const std::byte> bytes) {
 std::optional<Table> parse_table(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Table message;
-  message.secret = reader.array<sizeof(Secret)>();
+  message.salt = reader.array<sizeof(Secret)>();
   const std::uint32_t count = reader.u32();
   if (!reader.ok() || count > static_cast<std::uint32_t>(kMostRanks)) return std::nullopt;
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
@@ -293,16 +286,6 @@ std::optional<int> parse_rank(std::span<const std::byte> bytes) {
   const int rank = reader.i32();
   if (!reader.complete() || !valid_rank(rank)) return std::nullopt;
   return rank;
-}
-
-bool hello_proves(std::span<const std::byte> hello, std::span<const std::byte> key,
-                  const Secret& server_nonce) {
-  return proves(kRankSays, hello, key, server_nonce);
-}
-
-bool welcome_proves(std::span<const std::byte> welcome, std::span<const std::byte> key,
-                    const Secret& rank_nonce) {
-  return proves(kServerSays, welcome, key, rank_nonce);
 }
 
 }  // namespace hccl::bootstrap

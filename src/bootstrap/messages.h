@@ -3,7 +3,7 @@
 // validation.
 #pragma once
 
-#include "base/sha256.h"
+#include "base/address.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire.h"
 
@@ -15,11 +15,9 @@
 
 namespace hccl::bootstrap {
 
-constexpr std::uint32_t kProtocolVersion = 1;
+constexpr std::uint32_t kProtocolVersion = 2;
 constexpr int kMostRanks = 4096;
 constexpr std::size_t kMostBlob = std::size_t{1} << 20;
-
-constexpr Secret kNoNonce{};  // of an early hello, sent before the server's is known
 
 using SocketName = Secret;  // of an abstract unix socket: 128 random bits
 
@@ -41,13 +39,17 @@ struct ProcessIdentity {
 // "rank 3 (pid 4242, host a)"
 [[nodiscard]] std::string describe(int rank, const ProcessIdentity& process);
 
-struct Greeting {
+// Both ends begin a connection with one: the rank's opening, the server's greeting. The addresses
+// are those that the speaker's kernel knows; they differ between the ends where something between
+// them translates addresses.
+struct Opening {
   std::uint32_t version = kProtocolVersion;
   Secret nonce{};
+  Address here;
+  Address there;
 };
 
 struct Hello {
-  Secret nonce{};
   int rank = -1;
   int size = 0;
   ProcessIdentity process;
@@ -59,11 +61,24 @@ struct Welcome {
   int server_rank = -1;  // the rank of the server's process, once known
 };
 
+// Why a server turns a connection away before it knows the rank. Only the reason travels: what
+// nobody has authenticated is not repeated to people.
+enum class Refusal : std::uint8_t {
+  other_version = 1,  // the opening is of another protocol
+  other_key,          // the hello's code is wrong
+  other_user,         // the process is on the server's machine, and not known to be its user's
+};
+
 // Why a rendezvous ended, or why a rank may not join: becomes Error(code, text) on the ranks told.
 struct Failure {
   hcclResult_t code = hcclInternalError;
   std::string text;
 };
+
+// Text about a connection that was authenticated before.
+constexpr const char* kForgedFrame =
+    "something between the hosts changed a frame of its connection; find what relays or rewrites "
+    "their traffic, then start all ranks again";
 
 struct GaveUp {
   std::uint32_t seconds = 0;
@@ -75,8 +90,9 @@ struct TableEntry {
 };
 
 struct Table {
-  Secret secret{};
+  Secret salt{};
   std::vector<TableEntry> ranks;
+  Secret secret{};  // communicator_secret(); does not travel
 };
 
 struct ContributionMessage {
@@ -93,13 +109,10 @@ struct EntryMessage {
   Bytes blob;
 };
 
-// A hello or welcome ends with a proof: HMAC(key, who says it, the other side's nonce, the rest).
-// `parse_` checks form and ranges, `proves` the proof.
-[[nodiscard]] Bytes serialize(const Greeting& message);
-[[nodiscard]] Bytes serialize(const Hello& message, std::span<const std::byte> key,
-                              const Secret& server_nonce);
-[[nodiscard]] Bytes serialize(const Welcome& message, std::span<const std::byte> key,
-                              const Secret& rank_nonce);
+[[nodiscard]] Bytes serialize(const Opening& message);
+[[nodiscard]] Bytes serialize(const Hello& message);
+[[nodiscard]] Bytes serialize(const Welcome& message);
+[[nodiscard]] Bytes serialize(Refusal message);
 [[nodiscard]] Bytes serialize(const Failure& message);
 [[nodiscard]] Bytes serialize(const GaveUp& message);
 [[nodiscard]] Bytes serialize(const Waiting& message);
@@ -109,9 +122,11 @@ struct EntryMessage {
 [[nodiscard]] Bytes serialize(const std::vector<Bytes>& announcements);
 [[nodiscard]] Bytes serialize_rank(int rank);
 
-[[nodiscard]] std::optional<Greeting> parse_greeting(std::span<const std::byte> bytes);
+// Reads only the version of a message of another version.
+[[nodiscard]] std::optional<Opening> parse_opening(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Hello> parse_hello(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Welcome> parse_welcome(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Failure> parse_failure(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<GaveUp> parse_gave_up(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes);
@@ -123,10 +138,5 @@ struct EntryMessage {
 [[nodiscard]] std::optional<std::vector<Bytes>> parse_announcements(
     std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<int> parse_rank(std::span<const std::byte> bytes);
-
-[[nodiscard]] bool hello_proves(std::span<const std::byte> hello, std::span<const std::byte> key,
-                                const Secret& server_nonce);
-[[nodiscard]] bool welcome_proves(std::span<const std::byte> welcome,
-                                  std::span<const std::byte> key, const Secret& rank_nonce);
 
 }  // namespace hccl::bootstrap

@@ -3,6 +3,7 @@
 // segment. The final barrier is the rendezvous server's, who also knows who died.
 #include "bootstrap/node_exchange.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/peer_process.h"
 #include "base/secret.h"
@@ -20,8 +21,6 @@
 
 namespace hccl::bootstrap {
 namespace {
-
-constexpr std::chrono::milliseconds kStallPause{5};
 
 struct NodeAddress {
   sockaddr_un address{};
@@ -50,8 +49,8 @@ NodeAddress node_address(const SocketName& name) {
 FileDescriptor node_socket() {
   FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid()) {
-    throw Error(hcclSystemError,
-                text("cannot make a unix socket: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError, text("cannot make a unix socket: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "allow unix sockets")));
   }
   return result;
 }
@@ -60,8 +59,9 @@ FileDescriptor node_socket() {
 FileDescriptor own_process() {
   FileDescriptor process = open_process(getpid());
   if (!process.valid()) {
-    throw Error(hcclSystemError, text("pidfd_open: ", system_error_text(errno),
-                                      "; raise ulimit -n, or use Linux 5.3 or later"));
+    throw Error(hcclSystemError,
+                text("cannot watch this process (pidfd_open): ", system_error_text(errno), "; ",
+                     advice_on(errno, "use Linux 5.3 or later")));
   }
   return process;
 }
@@ -73,8 +73,9 @@ FileDescriptor listen_on_node(const SocketName& name) {
   const NodeAddress where = node_address(name);
   if (bind(listener.get(), where.get(), where.length) != 0 ||
       listen(listener.get(), SOMAXCONN) != 0) {
-    throw Error(hcclSystemError, text("cannot listen on an abstract unix socket: ",
-                                      system_error_text(errno), "; allow unix sockets"));
+    throw Error(hcclSystemError,
+                text("cannot listen on an abstract unix socket: ", system_error_text(errno), "; ",
+                     advice_on(errno, "allow unix sockets")));
   }
   return listener;
 }
@@ -118,12 +119,16 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
 }
 
 Roster NodeExchange::run(Contribution mine, const MakeControl& make_control) {
+  const bool one_node = ranks_here_ == static_cast<int>(present_.size());
+  const bool keeps_link = !one_node || mine.announces_always;
   announce(mine);
+  const auto inspect = std::move(mine.inspect);
   if (rank_ == leader_) {
     lead(std::move(mine), make_control);
   } else {
     follow(std::move(mine));
   }
+  if (inspect) inspect(roster_);
   for (Member& other : roster_.members) {
     // The end of this very process is nothing to wait for.
     if (is_own_process(other.rank)) other.process.reset();
@@ -131,7 +136,7 @@ Roster NodeExchange::run(Contribution mine, const MakeControl& make_control) {
   std::vector<Bytes> announced = client_.finish(member(rank_).announced);
   for (Member& other : roster_.members)
     other.announced = std::move(announced[static_cast<std::size_t>(other.rank)]);
-  if (ranks_here_ != static_cast<int>(present_.size())) roster_.link = client_.release();
+  if (keeps_link) roster_.link = client_.release();
   return std::move(roster_);
 }
 
@@ -206,15 +211,16 @@ void NodeExchange::distribute() {
 void NodeExchange::flush_all() {
   while (true) {
     std::vector<pollfd> wanted;
-    bool stalled = false;
+    bool done = true;
+    Deadline::Duration patience = std::chrono::hours(24);
     for (FrameChannel& channel : channels_) {
       if (channel.flush()) continue;
-      wanted.push_back({channel.fd(), POLLOUT, 0});
-      stalled = stalled || channel.stalled();
+      done = false;
+      patience = std::min(patience, channel.patience());
+      if (!channel.stalled()) wanted.push_back({channel.fd(), POLLOUT, 0});
     }
-    if (wanted.empty()) return;
-    if (stalled) wanted.clear();
-    client_.wait(wanted, stalled ? Deadline::Duration(kStallPause) : std::chrono::hours(24));
+    if (done) return;
+    client_.wait(wanted, patience);
   }
 }
 
@@ -229,7 +235,7 @@ FrameChannel NodeExchange::connect_to_leader() {
                                  "; run all ranks in one network namespace")});
     }
     std::vector<pollfd> none;
-    client_.wait(none, kStallPause);
+    client_.wait(none, kShortagePause);
     socket = connect_to_node(leader.node_socket);
   }
   if (peer_user(socket.get()) != geteuid()) {
@@ -266,8 +272,7 @@ void NodeExchange::follow(Contribution mine) {
     }
     channel.flush();
     std::vector<pollfd> wanted{{channel.fd(), channel.events(), 0}};
-    client_.wait(wanted,
-                 channel.stalled() ? Deadline::Duration(kStallPause) : std::chrono::hours(24));
+    client_.wait(wanted, channel.patience());
   }
 }
 

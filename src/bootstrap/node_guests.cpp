@@ -2,6 +2,7 @@
 // Other users are turned away at once; the kernel tells who they are.
 #include "bootstrap/node_guests.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/peer_process.h"
 #include "base/text.h"
@@ -68,8 +69,9 @@ void NodeGuests::accept_some() {
       if (errno == EAGAIN) return;
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (guests_.empty()) {
-        throw Error(hcclSystemError, text("cannot accept a rank's connection: ",
-                                          system_error_text(errno), "; raise ulimit -n"));
+        throw Error(hcclSystemError,
+                    text("cannot accept a rank's connection: ", system_error_text(errno), "; ",
+                         advice_on(errno, "start all ranks again")));
       }
       // Ranks among the new ones have their say before anybody is dropped.
       if (some) return;

@@ -3,6 +3,7 @@
 // again and again.
 #include "bootstrap/poll.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -16,7 +17,9 @@ int poll_until(std::vector<pollfd>& entries, Deadline deadline) {
     const int count = poll(entries.data(), entries.size(), static_cast<int>(left.count()));
     if (count > 0) return count;
     if (count < 0 && errno != EINTR) {
-      throw Error(hcclSystemError, text("poll: ", system_error_text(errno), "; raise ulimit -n"));
+      throw Error(hcclSystemError, text("cannot wait for ", entries.size(),
+                                        " connections (poll): ", system_error_text(errno), "; ",
+                                        advice_on(errno, "raise ulimit -n")));
     }
     if (deadline.expired()) return 0;
   }

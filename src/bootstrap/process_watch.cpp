@@ -39,11 +39,25 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
       if (cancelled) return;
       running = true;
     }
+    const Running until_it_ends(*this);
     on_exit();
-    const std::lock_guard lock(mutex);
-    running = false;
-    finished.notify_all();
   }
+
+  // However the callback ends, whoever waits for that goes on.
+  class Running {
+   public:
+    explicit Running(State& state) : state_(state) {}
+    ~Running() {
+      const std::lock_guard lock(state_.mutex);
+      state_.running = false;
+      state_.finished.notify_all();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    State& state_;
+  };
 
   void cancel() {
     std::unique_lock lock(mutex);
@@ -51,7 +65,8 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
     if (!ControlThread::instance().is_current()) finished.wait(lock, [&] { return !running; });
     lock.unlock();
     // The descriptor is closed by its owner, the control thread; until then it stays open.
-    ControlThread::instance().post([self = shared_from_this()] { self->close(); });
+    ControlThread::instance().post(closing, shared_from_this(),
+                                   [](void* self) { static_cast<State*>(self)->close(); });
   }
 
   // In a forked child the epoll set is the parent's and locks may be held: nothing of it may be
@@ -78,6 +93,7 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
   std::condition_variable finished;
   bool cancelled = false;
   bool running = false;
+  ReservedPost closing;
 };
 
 ProcessWatch::ProcessWatch(FileDescriptor pidfd, std::function<void()> on_exit) {

@@ -35,7 +35,7 @@ void Rendezvous::advance() {
     return !seats_.empty() && std::ranges::all_of(seats_, [&](const Seat& s) { return s.*flag; });
   };
   if (phase_ == Phase::gathering && all(&Seat::taken)) {
-    table_.secret = random_secret();
+    table_.salt = random_secret();
     for (const Seat& seat : seats_) table_.ranks.push_back(seat.entry);
     phase_ = Phase::exchanging;
   } else if (phase_ == Phase::exchanging && all(&Seat::ready)) {
@@ -121,6 +121,10 @@ bool Rendezvous::several_nodes() const {
   return std::ranges::any_of(table_.ranks, [&](const TableEntry& entry) {
     return entry.process.box != table_.ranks.front().process.box;
   });
+}
+
+bool Rendezvous::all_announced() const {
+  return std::ranges::none_of(seats_, [](const Seat& seat) { return seat.announced.empty(); });
 }
 
 std::string Rendezvous::describe_ranks(const std::vector<int>& ranks) const {

@@ -41,12 +41,18 @@ class Rendezvous {
   [[nodiscard]] const Table& table() const { return table_; }
   // Whether the ranks of the table are on several nodes.
   [[nodiscard]] bool several_nodes() const;
+  // Returns whether every rank has announced how it is reached, as ranks that run schedules do.
+  [[nodiscard]] bool all_announced() const;
   // What the ranks said when they were ready, by rank.
   [[nodiscard]] std::vector<Bytes> announced() const;
   // Who is waited for: "ranks 3,5 have not joined".
   [[nodiscard]] std::string waited_for() const;
   // "rank 3 (pid 41, host a)", "ranks 4-7 (host b)"
   [[nodiscard]] std::string describe_ranks(const std::vector<int>& ranks) const;
+  // The node of a rank that has joined, as ProcessIdentity has it.
+  [[nodiscard]] const std::string& box_of(int rank) const {
+    return seats_[static_cast<std::size_t>(rank)].entry.process.box;
+  }
   // Why a hello that comes too late is refused.
   [[nodiscard]] Failure refusal_when_over() const;
 

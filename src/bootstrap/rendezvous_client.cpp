@@ -2,11 +2,15 @@
 // Plain sockets and poll: the caller's thread waits here, with a deadline, for everything.
 #include "bootstrap/rendezvous_client.h"
 
+#include "base/config.h"
+#include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/poll.h"
+#include "bootstrap/socket_owner.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +20,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace hccl::bootstrap {
 namespace {
@@ -31,8 +36,10 @@ FileDescriptor tcp_socket(bool v6) {
   FileDescriptor result(
       socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid()) {
-    throw Error(hcclSystemError,
-                text("cannot make a socket: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(
+        hcclSystemError,
+        text("cannot make a socket: ", system_error_text(errno), "; ",
+             advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
   }
   const int on = 1;
   // With the port number of an outgoing connection marked as reusable, the server can still take
@@ -45,7 +52,11 @@ FileDescriptor tcp_socket(bool v6) {
 }  // namespace
 
 RendezvousClient::RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline)
-    : id_(std::move(id)), key_(std::move(key)), hello_(std::move(hello)), deadline_(deadline) {}
+    : id_(std::move(id)),
+      key_(std::move(key)),
+      hello_(std::move(hello)),
+      deadline_(deadline),
+      reports_(config()->hang_report) {}
 
 void RendezvousClient::join(const std::function<std::string()>& before_attempt) {
   std::chrono::milliseconds pause = kFirstPause;
@@ -63,9 +74,27 @@ void RendezvousClient::join(const std::function<std::string()>& before_attempt) 
       refusals_end_.reset();
     }
     if (deadline_.expired()) give_up_before_joining();
+    report_no_server();
     std::this_thread::sleep_for(deadline_.remaining(pause));
     pause = std::min(pause * 2, kLongestPause);
   }
+}
+
+void RendezvousClient::report_no_server() {
+  const auto due = reports_.next();
+  const auto waited = Deadline::Clock::now() - begin_;
+  if (!due || waited < *due) return;
+  reports_.note_made();
+  log(LogLevel::warning, "bootstrap", "rank ", hello_.rank, " has found no server at ", where(),
+      " for ", elapsed_seconds(), " s (", last_trouble_, own_trouble_.empty() ? "" : "; ",
+      own_trouble_, "); still trying: see whether the rank that serves there was started");
+}
+
+void RendezvousClient::note_missing(const Frame& frame) {
+  const auto report = parse_failure(frame.payload);
+  // A server cannot fill the log.
+  if (!report || ++server_reports_ > MissingReports::kMost) refuse_protocol();
+  log(LogLevel::warning, "bootstrap", report->text);
 }
 
 void RendezvousClient::note_refusal() {
@@ -109,16 +138,24 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   return {};
 }
 
-bool RendezvousClient::join_over(FileDescriptor socket) {
+bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
+  using Knowledge = SocketOwner::Knowledge;
   FrameChannel channel(std::move(socket), kLargePayload);
-  // Said before anything is read, so that a rank that dies from here on is known by name.
-  channel.send(FrameType::early_hello, serialize(hello_, key_, kNoNonce));
+  const Bytes opening = serialize(
+      Opening{kProtocolVersion, nonce, local_address(channel.fd()), remote_address(channel.fd())});
+  channel.send(FrameType::opening, opening);
   last_trouble_ = "the connection was accepted but nobody answered";
   std::optional<Frame> frame = await_frame(channel);
   if (!frame) return false;
-  read_greeting(*frame, channel);
+  const Knowledge knowledge = server_user(channel.fd());
+  server_is_known_ = !key_.empty() || knowledge == Knowledge::known;
+  answer_greeting(*frame, opening, channel);
   frame = await_frame(channel);
   if (!frame) return false;
+  if (knowledge == Knowledge::none && !server_is_known_) {
+    last_trouble_ = "the server hung up before the kernel could tell which user it belongs to";
+    return false;
+  }
   read_welcome(*frame);
   channel_.emplace(std::move(channel));
   return true;
@@ -127,47 +164,61 @@ bool RendezvousClient::join_over(FileDescriptor socket) {
 std::optional<Frame> RendezvousClient::await_frame(FrameChannel& channel) {
   while (true) {
     if (std::optional<Frame> frame = channel.receive()) return frame;
-    if (channel.broke_rules()) refuse_server();
+    if (channel.broke_rules()) refuse_server(channel);
     if (channel.closed()) {
       last_trouble_ = text("the server ", channel.why());
       return std::nullopt;
     }
     std::vector<pollfd> wanted{{channel.fd(), channel.events(), 0}};
-    if (poll_until(wanted, deadline_) == 0) give_up_before_joining();
+    const Deadline::Duration most =
+        channel.stalled() ? channel.patience() : Deadline::Duration(MissingReports::kFirst);
+    poll_until(wanted, Deadline::after(deadline_.remaining(most)));
+    if (deadline_.expired()) give_up_before_joining();
+    report_no_server();
     channel.flush();
   }
 }
 
-void RendezvousClient::read_greeting(const Frame& frame, FrameChannel& channel) {
+// Any user may listen on the port of HCCL_COMM_ID first and answer as the server. Within this
+// machine the kernel says whose process has accepted the connection. Returns `known` if it is this
+// user's, `none` if its end is closed, and `untold` where the kernel is not asked or does not
+// answer. Throws Error(hcclSocketError) if it belongs to another user.
+SocketOwner::Knowledge RendezvousClient::server_user(int socket) const {
+  using Knowledge = SocketOwner::Knowledge;
+  if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::untold;
+  const SocketOwner owner = tcp_peer_owner(socket);
+  if (owner.knowledge == Knowledge::known && owner.user != geteuid()) {
+    throw Error(hcclSocketError,
+                text("rank ", hello_.rank, " runs as user ", geteuid(), ", but the server at ",
+                     where(), " belongs to user ", owner.user, ", who can take port ",
+                     server_address_.port, " first; choose another port in HCCL_COMM_ID"));
+  }
+  return owner.knowledge;
+}
+
+void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
+                                       FrameChannel& channel) {
+  if (frame.type == FrameType::refusal) report_refusal(frame);
   const auto greeting =
-      frame.type == FrameType::greeting ? parse_greeting(frame.payload) : std::nullopt;
-  if (!greeting) refuse_server();
+      frame.type == FrameType::greeting ? parse_opening(frame.payload) : std::nullopt;
+  if (!greeting) refuse_server(channel);
   if (greeting->version != kProtocolVersion) {
     throw Error(hcclSocketError,
                 text("the server at ", where(), " speaks protocol ", greeting->version,
                      ", this library ", kProtocolVersion, "; use one version on all ranks"));
   }
-  channel.send(FrameType::hello, serialize(hello_, key_, greeting->nonce));
-}
-
-void RendezvousClient::refuse_server() const {
-  throw Error(hcclSocketError,
-              text("the program that listens at ", where(), " is no hccl server; choose a port ",
-                   "that is free, or end that program"));
+  channel.authenticate(FrameSeal(FrameSeal::Role::rank, key_, opening, frame.payload));
+  channel.send(FrameType::hello, serialize(hello_));
 }
 
 void RendezvousClient::read_welcome(const Frame& frame) {
-  if (frame.type == FrameType::refusal) {
-    const auto refusal = parse_failure(frame.payload);
-    if (refusal) throw Error(refusal->code, refusal->text);
+  if (frame.type == FrameType::refusal) report_refusal(frame);
+  if (frame.type == FrameType::failure) {
+    if (const auto failure = parse_failure(frame.payload)) report_failure(*failure);
   }
   const auto welcome =
       frame.type == FrameType::welcome ? parse_welcome(frame.payload) : std::nullopt;
-  if (!welcome || !welcome_proves(frame.payload, key_, hello_.nonce)) {
-    throw Error(hcclSocketError, text("the server at ", where(),
-                                      " does not know the secret of "
-                                      "this communicator; choose another port"));
-  }
+  if (!welcome) refuse_protocol();
   server_ = welcome->server;
   server_rank_ = welcome->server_rank;
   if (server_.shares_pids_with(hello_.process) && server_.pid != hello_.process.pid) {
@@ -182,6 +233,7 @@ Table RendezvousClient::wait_for_table() {
     throw Error(hcclSocketError, text("the server at ", where(), " sent a malformed table of ",
                                       "ranks; use one version on all ranks"));
   }
+  table->secret = communicator_secret(key_, table->salt);
   return *std::move(table);
 }
 
@@ -194,20 +246,36 @@ std::vector<Bytes> RendezvousClient::finish(const Bytes& announced) {
 
 LinkSocket RendezvousClient::release() {
   LinkSocket link;
-  link.socket = channel_->release(link.heard);
+  FrameChannel::Rest rest = channel_->release();
+  link.socket = std::move(rest.socket);
+  link.heard = std::move(rest.received);
+  link.seal = rest.seal;
+  link.server_is_known = server_is_known_;
   link.rank = hello_.rank;
   link.server_rank = server_rank_;
   link.server = server_text();
   return link;
 }
 
-void RendezvousClient::leave(const Failure& own) noexcept {
-  if (channel_) channel_->send(FrameType::leaving, serialize(own));
+void RendezvousClient::leave(const Failure& own) {
+  if (!channel_) return;
+  channel_->send(FrameType::leaving, serialize(own));
+  flush_last_words();
+}
+
+// Nothing is sent after these, so this is their only occasion.
+void RendezvousClient::flush_last_words() noexcept {
+  constexpr int kMostTries = 20;
+  for (int tries = 0; channel_->stalled() && tries < kMostTries; ++tries) {
+    std::this_thread::sleep_for(kShortagePause);
+    channel_->flush();
+  }
 }
 
 void RendezvousClient::wait(std::vector<pollfd>& others, Deadline::Duration limit) {
   check_server();
   if (kept_) return note_kept(others);
+  limit = std::min(limit, channel_->patience());
   const std::size_t count = others.size();
   others.push_back({channel_->fd(), channel_->events(), 0});
   others.push_back({server_process_.get(), POLLIN, 0});
@@ -232,7 +300,11 @@ std::optional<Frame> RendezvousClient::next_frame() {
     if (!frame) return frame;
     if (frame->type == FrameType::failure) {
       const auto failure = parse_failure(frame->payload);
-      if (failure) throw Error(failure->code, failure->text);
+      if (failure) report_failure(*failure);
+    }
+    if (frame->type == FrameType::missing) {
+      note_missing(*frame);
+      continue;
     }
     if (frame->type != FrameType::server_rank) return frame;
     // Said once, or a server could talk past every deadline.
@@ -248,6 +320,7 @@ void RendezvousClient::check_server() {
   if (!kept_) kept_ = next_frame();
   if (exited) await_last_words();
   if (kept_ || !(exited || channel_->closed())) return;
+  if (channel_->forged()) throw Error(hcclSocketError, text(server_text(), ": ", kForgedFrame));
   throw Error(hcclSystemError, text(server_text(), " exited during initialisation; see its own ",
                                     "output, then start all ranks again"));
 }
@@ -271,11 +344,6 @@ Frame RendezvousClient::wait_for(FrameType type) {
   return frame;
 }
 
-void RendezvousClient::refuse_protocol() const {
-  throw Error(hcclSocketError, text("the server at ", where(), " broke the protocol; use one ",
-                                    "version on all ranks"));
-}
-
 void RendezvousClient::wait_for_verdict(const Failure& otherwise) {
   const Deadline patience = Deadline::after(kVerdictPatience);
   while (!patience.expired()) {
@@ -291,6 +359,7 @@ void RendezvousClient::wait_for_verdict(const Failure& otherwise) {
 void RendezvousClient::give_up() {
   channel_->send(FrameType::gave_up,
                  serialize(GaveUp{static_cast<std::uint32_t>(std::lround(elapsed_seconds()))}));
+  flush_last_words();
   const bool same_pids = server_.shares_pids_with(hello_.process);
   const char state = same_pids ? process_state(server_.pid) : '\0';
   const bool stopped = state == 'T' || state == 't';
@@ -303,37 +372,10 @@ void RendezvousClient::give_up() {
                       ") does not say which; see whether it hangs, or raise HCCL_INIT_TIMEOUT")});
 }
 
-void RendezvousClient::give_up_before_joining() {
-  const bool unanswered = server_address_.port != 0;
-  throw Error(
-      hcclInternalError,
-      text("rank ", hello_.rank, " found no server at ", where(), " within ", elapsed_seconds(),
-           " s (", last_trouble_, own_trouble_.empty() ? "" : "; ", own_trouble_, "); ",
-           unanswered ? "see whether the program that listens there is stopped, hangs or is "
-                        "another one"
-                      : "start the rank that calls hcclGetUniqueId",
-           ", or raise HCCL_INIT_TIMEOUT"));
-}
-
 // Tenths, for limits below a second.
 double RendezvousClient::elapsed_seconds() const {
   const std::chrono::duration<double> elapsed = Deadline::Clock::now() - begin_;
   return elapsed.count() < 10 ? std::round(elapsed.count() * 10) / 10 : std::round(elapsed.count());
-}
-
-std::string RendezvousClient::where() const {
-  if (server_address_.port != 0) return server_address_.to_text();
-  std::string list;
-  for (const Address& address : id_.addresses) {
-    list += text(list.empty() ? "" : " or ", address.to_text());
-  }
-  return list;
-}
-
-std::string RendezvousClient::server_text() const {
-  if (server_rank_ >= 0) return describe(server_rank_, server_);
-  return text("the process that made the unique id (pid ", server_.pid, ", host ", server_.host,
-              ')');
 }
 
 }  // namespace hccl::bootstrap

@@ -6,6 +6,8 @@
 #include "base/deadline.h"
 #include "bootstrap/frame_channel.h"
 #include "bootstrap/messages.h"
+#include "bootstrap/missing_reports.h"
+#include "bootstrap/socket_owner.h"
 #include "bootstrap/unique_id.h"
 
 #include <functional>
@@ -27,7 +29,8 @@ class RendezvousClient {
   // and returns what is to be said besides if none succeeds.
   void join(const std::function<std::string()>& before_attempt);
   // Joins over a connection that is there already; false if it ends before the server has answered.
-  [[nodiscard]] bool join_over(FileDescriptor socket);
+  // The server never sees the same nonce twice, but in tests.
+  [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
   // Waits until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
   // Tells the server that this rank has all it needs, and waits until everybody has. What each rank
@@ -36,7 +39,7 @@ class RendezvousClient {
   // After that: the connection, for a ControlLink.
   [[nodiscard]] LinkSocket release();
   // Ends this rank's part because of an error of its own, so that the others hear why.
-  void leave(const Failure& own) noexcept;
+  void leave(const Failure& own);
 
   // For a caller that waits for other descriptors too: blocks until one of `others` has an event,
   // throwing as all waits here do. At most `limit`.
@@ -52,14 +55,22 @@ class RendezvousClient {
   [[nodiscard]] Outcome try_address(const Address& address);
   [[nodiscard]] FileDescriptor connect_to(const Address& address, Outcome& outcome);
   [[nodiscard]] std::optional<Frame> await_frame(FrameChannel& channel);
-  void read_greeting(const Frame& frame, FrameChannel& channel);
-  [[noreturn]] void refuse_server() const;
+  void answer_greeting(const Frame& frame, const Bytes& opening, FrameChannel& channel);
+  [[nodiscard]] SocketOwner::Knowledge server_user(int socket) const;
+  [[noreturn]] void refuse_server(const FrameChannel& channel) const;
+  [[noreturn]] void report_refusal(const Frame& frame) const;
+  [[noreturn]] void report_failure(const Failure& failure) const;
   void read_welcome(const Frame& frame);
   void note_refusal();
+  // Says, when a report is due, that no server has been found.
+  void report_no_server();
+  // Logs the server's report of who is missing.
+  void note_missing(const Frame& frame);
   // Takes what has arrived: keeps a frame that is news to the caller, throws a failure.
   [[nodiscard]] std::optional<Frame> next_frame();
   void check_server();
   void await_last_words();
+  void flush_last_words() noexcept;
   void note_kept(const std::vector<pollfd>& others) const;
   [[nodiscard]] Frame wait_for(FrameType type);
   [[noreturn]] void refuse_protocol() const;
@@ -74,6 +85,8 @@ class RendezvousClient {
   Hello hello_;
   Deadline deadline_;
   Deadline::Clock::time_point begin_ = Deadline::Clock::now();
+  MissingReports reports_;
+  int server_reports_ = 0;
   std::optional<Deadline> refusals_end_;
   std::optional<FrameChannel> channel_;
   std::optional<Frame> kept_;
@@ -82,6 +95,7 @@ class RendezvousClient {
   Address server_address_;
   ProcessIdentity server_;
   int server_rank_ = -1;
+  bool server_is_known_ = false;  // by a key or by the kernel
   FileDescriptor server_process_;
 };
 

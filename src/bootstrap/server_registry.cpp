@@ -3,12 +3,14 @@
 #include "bootstrap/server_registry.h"
 
 #include "base/config.h"
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/interfaces.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/comm_id.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/shared_secret.h"
 
 #include <cerrno>
 #include <chrono>
@@ -62,13 +64,6 @@ std::string trouble_text(int why) {
 
 }  // namespace
 
-Bytes proof_key(const UniqueId& id) {
-  if (id.kind == UniqueId::Kind::with_secret) return {id.secret.begin(), id.secret.end()};
-  const auto settings = config();
-  const auto bytes = std::as_bytes(std::span(settings->secret));
-  return {bytes.begin(), bytes.end()};
-}
-
 ServerRegistry& ServerRegistry::instance() {
   static auto* const registry = new ServerRegistry;
   return *registry;
@@ -105,8 +100,8 @@ UniqueId ServerRegistry::create_with_secret() {
   if (!listener.valid()) {
     throw Error(hcclSocketError,
                 text("cannot listen on ", interface.address.host_text(), " (", interface.name,
-                     "): ", system_error_text(errno),
-                     "; name another interface in HCCL_SOCKET_IFNAME or raise ulimit -n"));
+                     "): ", system_error_text(errno), "; ",
+                     advice_on(errno, "name another interface in HCCL_SOCKET_IFNAME")));
   }
   UniqueId id;
   id.secret = random_secret();

@@ -45,7 +45,4 @@ class ServerRegistry {
   bool first_communicator_joined_ = false;
 };
 
-// What ranks prove to know: the id's secret, or HCCL_SECRET (perhaps nothing) for a fixed address.
-[[nodiscard]] Bytes proof_key(const UniqueId& id);
-
 }  // namespace hccl::bootstrap

@@ -3,11 +3,14 @@
 // owner's interest.
 #include "bootstrap/session.h"
 
+#include "base/interfaces.h"
+#include "base/retry.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/socket_owner.h"
 
 #include <deque>
+#include <new>
 
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
@@ -26,10 +29,11 @@ constexpr std::size_t kMostReceived = kFrameHeaderSize + kSmallPayload;
 }  // namespace
 
 struct Session::Io {
-  explicit Io(asio::io_context& context) : socket(context), timer(context) {}
+  explicit Io(asio::io_context& context) : socket(context), timer(context), retry(context) {}
 
   asio::ip::tcp::socket socket;
   asio::steady_timer timer;
+  asio::steady_timer retry;  // of a write for which memory was short
   Bytes received;
   std::deque<Bytes> unsent;
   std::size_t unsent_bytes = 0;
@@ -40,8 +44,22 @@ struct Session::Io {
   bool heard_anything = false;
 };
 
+// Runs a handler. Nobody would read from or write to a session after one that found no memory, so
+// its owner, and the other side, take it for closed.
+template <class Handler>
+void Session::serve(Handler handler) {
+  try {
+    handler();
+  } catch (const std::bad_alloc&) {
+    fail("cannot be served: no memory is left; free memory on that host");
+  }
+}
+
 Session::Session(FileDescriptor socket, const Address& peer, Owner& owner)
-    : io_(std::make_unique<Io>(ControlThread::instance().context())), peer_(peer), owner_(&owner) {
+    : io_(std::make_unique<Io>(ControlThread::instance().context())),
+      local_(local_address(socket.get())),
+      peer_(peer),
+      owner_(&owner) {
   std::error_code error;
   io_->socket.assign(peer.v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), socket.get(), error);
   if (error) return;
@@ -51,6 +69,8 @@ Session::Session(FileDescriptor socket, const Address& peer, Owner& owner)
 }
 
 Session::~Session() { close(); }
+
+std::string Session::ends() const { return connection_text(local_, peer_); }
 
 void Session::start(Bytes heard) {
   if (!io_->socket.is_open()) return fail("cannot be registered with epoll");
@@ -80,18 +100,21 @@ void Session::read_some() {
   io.socket.async_read_some(
       asio::buffer(io.received) + before,
       [self = shared_from_this(), before](const std::error_code& error, std::size_t count) {
-        Io& own = *self->io_;
-        own.received.resize(before + count);
-        if (error) {
-          self->left_silently = !own.heard_anything;
-          if (error != asio::error::eof && error != asio::error::connection_reset)
-            return self->fail(text("cannot be reached: ", error.message()));
-          return self->fail(before == 0 ? "closed the connection"
-                                        : "closed the connection within a frame");
-        }
-        own.heard_anything = true;
-        self->take_frames();
+        self->serve([&] { self->take_bytes(before, error, count); });
       });
+}
+
+void Session::take_bytes(std::size_t before, const std::error_code& error, std::size_t count) {
+  Io& io = *io_;
+  io.received.resize(before + count);
+  if (error) {
+    left_silently = !io.heard_anything;
+    if (error != asio::error::eof && error != asio::error::connection_reset)
+      return fail(text("cannot be reached: ", error.message()));
+    return fail(before == 0 ? "closed the connection" : "closed the connection within a frame");
+  }
+  io.heard_anything = true;
+  take_frames();
 }
 
 void Session::take_frames() {
@@ -110,13 +133,27 @@ void Session::take_frames() {
     const auto payload = bytes.subspan(kFrameHeaderSize, header->length);
     frame.payload.assign(payload.begin(), payload.end());
     received.erase(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(end));
+    if (seal_ && !seal_->open(frame)) return owner_->on_forged(*this);
     owner_->on_frame(*this, frame);
   }
 }
 
 void Session::send(FrameType type, std::span<const std::byte> payload) {
+  send(type, payload, seal_ ? sha256(payload) : Digest{});
+}
+
+void Session::send(FrameType type, std::span<const std::byte> payload, const Digest& digest) {
+  if (!seal_) return send_openly(type, payload);
+  queue(encode_frame(type, payload, 0, seal_->next_code(type, digest)));
+}
+
+void Session::send_openly(FrameType type, std::span<const std::byte> payload) {
+  queue(encode_frame(type, payload));
+}
+
+void Session::queue(Bytes frame) {
   if (!io_->socket.is_open() || io_->finishing) return;
-  io_->unsent.push_back(encode_frame(type, payload));
+  io_->unsent.push_back(std::move(frame));
   io_->unsent_bytes += io_->unsent.back().size();
   if (io_->unsent_bytes > kMostUnsent) return fail("does not read what it is sent");
   if (io_->unsent.size() == 1) write_now();
@@ -138,13 +175,26 @@ void Session::write_rest() {
   Io& io = *io_;
   io.writing = true;
   asio::async_write(io.socket, asio::buffer(io.unsent.front()) + io.sent,
-                    [self = shared_from_this()](const std::error_code& error, std::size_t) {
-                      if (error) return self->fail("closed the connection");
-                      self->io_->writing = false;
-                      self->drop_sent();
-                      if (!self->io_->unsent.empty()) return self->write_rest();
-                      if (self->io_->finishing) self->close();
+                    [self = shared_from_this()](const std::error_code& error, std::size_t count) {
+                      self->serve([&] { self->note_written(error, count); });
                     });
+}
+
+void Session::note_written(const std::error_code& error, std::size_t count) {
+  io_->sent += count;
+  if (is_memory_shortage(error.value())) return write_later();
+  if (error) return fail("closed the connection");
+  io_->writing = false;
+  drop_sent();
+  if (!io_->unsent.empty()) return write_rest();
+  if (io_->finishing) close();
+}
+
+void Session::write_later() {
+  io_->retry.expires_after(kShortagePause);
+  io_->retry.async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (!error && self->io_->socket.is_open()) self->serve([&] { self->write_rest(); });
+  });
 }
 
 void Session::drop_sent() {
@@ -175,6 +225,7 @@ void Session::finish() {
 void Session::close() {
   owner_ = nullptr;
   lift_deadline();
+  io_->retry.cancel();
   if (!io_->socket.is_open()) return;
   forget_in_forked_children(io_->socket.native_handle());
   std::error_code ignored;
@@ -183,10 +234,9 @@ void Session::close() {
 
 SocketOwner Session::peer_owner() const { return tcp_peer_owner(io_->socket.native_handle()); }
 
-bool Session::is_local() const {
-  return peer_.is_loopback() || peer_.same_host(local_address(io_->socket.native_handle())) ||
-         is_of_this_machine(peer_);
-}
+bool Session::is_local() const { return peer_is_local(io_->socket.native_handle()); }
+
+Address Session::own_address() const { return local_address(io_->socket.native_handle()); }
 
 void Session::fail(const std::string& why) {
   Owner* const owner = std::exchange(owner_, nullptr);

@@ -4,6 +4,7 @@
 
 #include "base/address.h"
 #include "base/file_descriptor.h"
+#include "base/retry.h"
 
 #include <array>
 #include <cerrno>
@@ -47,17 +48,23 @@ Request request_for(const Address& theirs, const Address& ours) {
 
 }  // namespace
 
+bool peer_is_local(int socket) noexcept {
+  const Address peer = remote_address(socket);
+  return peer.is_loopback() || peer.same_host(local_address(socket)) || is_of_this_machine(peer);
+}
+
 SocketOwner tcp_peer_owner(int socket) noexcept {
   using Knowledge = SocketOwner::Knowledge;
   const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!netlink.valid()) {
-    const bool lacking = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    const bool lacking = errno == EMFILE || errno == ENFILE || is_memory_shortage(errno);
     return {lacking ? Knowledge::none : Knowledge::untold};
   }
   setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
   const Request request = request_for(remote_address(socket), local_address(socket));
-  if (send(netlink.get(), &request, sizeof(request), 0) != static_cast<ssize_t>(sizeof(request)))
-    return {Knowledge::untold};
+  const ssize_t asked = retried([&] { return send(netlink.get(), &request, sizeof(request), 0); });
+  if (asked < 0 && is_memory_shortage(errno)) return {Knowledge::none};
+  if (asked != static_cast<ssize_t>(sizeof(request))) return {Knowledge::untold};
   alignas(nlmsghdr) std::array<std::byte, 4096> buffer{};
   const ssize_t count = recv(netlink.get(), buffer.data(), buffer.size(), 0);
   if (count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(std::int32_t)))) return {Knowledge::untold};

@@ -17,6 +17,10 @@ struct SocketOwner {
   uid_t user = 0;  // if known
 };
 
+// Returns whether the other end of a TCP connection is on this machine, by whichever of its
+// addresses it comes.
+[[nodiscard]] bool peer_is_local(int socket) noexcept;
+
 // Of the other end of a TCP connection. Also `none` where this process lacks the means to ask,
 // which a stranger might have taken from it.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;

@@ -28,28 +28,6 @@ constexpr std::size_t kMostAddresses = 8;
                    sizeof(hcclUniqueId), " bytes or the first `length` bytes of `internal`"));
 }
 
-void put_address(WireWriter& writer, const Address& address) {
-  writer.put_u8(address.v6 ? 1 : 0);
-  writer.put_u8(0);
-  writer.put_u16(address.port);
-  writer.put_u32(address.scope);
-  writer.put_bytes(std::as_bytes(std::span(address.bytes)));
-}
-
-std::optional<Address> read_address(WireReader& reader) {
-  Address address;
-  const std::uint8_t v6 = reader.u8();
-  const std::uint8_t reserved = reader.u8();
-  address.port = reader.u16();
-  address.scope = reader.u32();
-  const auto bytes = reader.array<16>();
-  std::ranges::transform(bytes, address.bytes.begin(),
-                         [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
-  address.v6 = v6 == 1;
-  if (!reader.ok() || v6 > 1 || reserved != 0 || address.port == 0) return std::nullopt;
-  return address;
-}
-
 }  // namespace
 
 std::string UniqueId::key() const {
@@ -111,7 +89,7 @@ UniqueId decode(const hcclUniqueId& id) {
   result.kind = static_cast<UniqueId::Kind>(kind);
   for (std::size_t i = 0; i < count; ++i) {
     const std::optional<Address> address = read_address(reader);
-    if (!address) refuse("is damaged");
+    if (!address || address->port == 0) refuse("is damaged");
     result.addresses.push_back(*address);
   }
   return result;

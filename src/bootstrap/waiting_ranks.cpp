@@ -57,6 +57,41 @@ std::string WaitingRanks::difference(std::string (*what)(const Waiting&)) const 
   return {};
 }
 
+bool WaitingRanks::is_held_at(int rank, const std::string& place) const {
+  const auto said = said_.find(rank);
+  return said != said_.end() && std::ranges::any_of(said->second, [&](const Waiting& one) {
+           return !one.done && one.place == place && one.blocks == place;
+         });
+}
+
+std::string WaitingRanks::calls_at(const std::string& place) const {
+  std::map<std::string, std::set<int>> ranks_of;  // a rank may say the same several times
+  for (const auto& [rank, all] : said_) {
+    for (const Waiting& one : all) {
+      if (!one.done && one.place == place) ranks_of[one.call].insert(rank);
+    }
+  }
+  std::string list;
+  for (const auto& [call, ranks] : ranks_of) {
+    const std::vector<int> ascending(ranks.begin(), ranks.end());
+    list += text(list.empty() ? "" : ", ", rank_list(ascending), ' ', call);
+  }
+  return list;
+}
+
+std::string WaitingRanks::deadlock() const {
+  for (const auto& [rank, all] : said_) {
+    for (const Waiting& one : all) {
+      if (one.done || !one.place.empty() || one.blocks.empty()) continue;
+      const auto held = [&](int peer) { return is_held_at(peer, one.blocks); };
+      if (std::ranges::none_of(one.awaited, held)) continue;
+      return text("rank ", rank, ' ', one.call, " but ", calls_at(one.blocks),
+                  "; every rank must make the same calls in the same order");
+    }
+  }
+  return {};
+}
+
 std::set<int> WaitingRanks::reached_from(int asker) const {
   std::set<int> reached{asker};
   std::vector<int> open{asker};

@@ -22,6 +22,11 @@ class WaitingRanks {
   // both; empty if there are none.
   [[nodiscard]] std::string mismatch() const;
 
+  // Ranks of which one waits in a send or receive for another, which waits in a collective that the
+  // first cannot reach, and both; empty if there are none. It is no mistake yet: another thread of
+  // the program may be about to make the other half of the message.
+  [[nodiscard]] std::string deadlock() const;
+
   // Whom the rank waits for in the end, as a clause: those that its chain of waiting ranks leads to
   // and that wait for nobody. `gone`: have left the communicator. `describe`: names ranks.
   [[nodiscard]] std::string culprits(
@@ -32,6 +37,10 @@ class WaitingRanks {
   // The first place where ranks differ in `what`, with them and it.
   [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
+  // Returns whether the rank waits at the place and its program can make no other call.
+  [[nodiscard]] bool is_held_at(int rank, const std::string& place) const;
+  // "rank 0 all_reduce(8, float, sum), ranks 1-3 barrier()"
+  [[nodiscard]] std::string calls_at(const std::string& place) const;
   [[nodiscard]] std::string circle(const std::set<int>& ranks) const;
 
   std::map<int, std::vector<Waiting>> said_;

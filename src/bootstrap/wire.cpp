@@ -11,14 +11,16 @@ constexpr std::uint32_t kFrameMagic = 0x4c434348;  // "HCCL"
 
 }  // namespace
 
-Bytes encode_frame(FrameType type, std::span<const std::byte> payload, std::size_t descriptors) {
+Bytes encode_frame(FrameType type, std::span<const std::byte> payload, std::size_t descriptors,
+                   std::span<const std::byte> code) {
   WireWriter writer;
   writer.put_u32(kFrameMagic);
   writer.put_u8(static_cast<std::uint8_t>(type));
   writer.put_u8(static_cast<std::uint8_t>(descriptors));
   writer.put_u16(0);
-  writer.put_u32(static_cast<std::uint32_t>(payload.size()));
+  writer.put_u32(static_cast<std::uint32_t>(payload.size() + code.size()));
   writer.put_bytes(payload);
+  writer.put_bytes(code);
   return writer.take();
 }
 
@@ -30,8 +32,8 @@ std::optional<FrameHeader> parse_header(std::span<const std::byte, kFrameHeaderS
   const std::uint8_t descriptors = reader.u8();
   const std::uint16_t reserved = reader.u16();
   const std::uint32_t length = reader.u32();
-  constexpr auto kFirst = static_cast<std::uint8_t>(FrameType::greeting);
-  constexpr auto kLast = static_cast<std::uint8_t>(FrameType::verdict);
+  constexpr auto kFirst = static_cast<std::uint8_t>(FrameType::opening);
+  constexpr auto kLast = static_cast<std::uint8_t>(FrameType::missing);
   if (magic != kFrameMagic || reserved != 0 || type < kFirst || type > kLast) return std::nullopt;
   if (descriptors > kMostDescriptors || length > most) return std::nullopt;
   return FrameHeader{static_cast<FrameType>(type), descriptors, length};
@@ -45,7 +47,7 @@ bool may_become_hello(std::span<const std::byte> bytes) {
   if (bytes.size() < kFrameHeaderSize) return true;
   const auto header = parse_header(bytes.first<kFrameHeaderSize>(), kSmallPayload);
   return header && header->descriptors == 0 &&
-         (header->type == FrameType::early_hello || header->type == FrameType::hello);
+         (header->type == FrameType::opening || header->type == FrameType::hello);
 }
 
 std::optional<std::span<const std::byte>> first_payload(std::span<const std::byte> bytes,
@@ -55,6 +57,28 @@ std::optional<std::span<const std::byte>> first_payload(std::span<const std::byt
   const auto header = parse_header(bytes.first<kFrameHeaderSize>(), rest.size());
   if (!header || header->type != type) return std::nullopt;
   return rest.first(header->length);
+}
+
+void put_address(WireWriter& writer, const Address& address) {
+  writer.put_u8(address.v6 ? 1 : 0);
+  writer.put_u8(0);
+  writer.put_u16(address.port);
+  writer.put_u32(address.scope);
+  writer.put_bytes(std::as_bytes(std::span(address.bytes)));
+}
+
+std::optional<Address> read_address(WireReader& reader) {
+  Address address;
+  const std::uint8_t v6 = reader.u8();
+  const std::uint8_t reserved = reader.u8();
+  address.port = reader.u16();
+  address.scope = reader.u32();
+  const auto bytes = reader.array<sizeof(address.bytes)>();
+  std::ranges::transform(bytes, address.bytes.begin(),
+                         [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
+  address.v6 = v6 == 1;
+  if (!reader.ok() || v6 > 1 || reserved != 0) return std::nullopt;
+  return address;
 }
 
 }  // namespace hccl::bootstrap

@@ -2,6 +2,7 @@
 // How bytes travel between ranks: frames of a checked header and a payload of little-endian fields.
 #pragma once
 
+#include "base/address.h"
 #include "base/fields.h"
 #include "base/file_descriptor.h"
 
@@ -14,11 +15,11 @@
 namespace hccl::bootstrap {
 
 enum class FrameType : std::uint8_t {
-  greeting = 1,   // server: its version and a nonce
-  early_hello,    // rank: who it is, said at once, proved without the server's nonce
-  hello,          // rank: the same, proved with it
-  welcome,        // server: accepted; who the server is, and its own proof
-  refusal,        // server: not accepted, and why
+  opening = 1,    // rank: its version, a nonce, and the connection as it sees it
+  greeting,       // server: the same; from here on each frame but a refusal has a FrameSeal's code
+  hello,          // rank: who it is
+  welcome,        // server: accepted; who the server is
+  refusal,        // server: not accepted, and why; without a code, for the keys may differ
   server_rank,    // server: the rank its process holds
   table,          // server: everybody is there; who they are
   ready,          // rank: has all of its node's descriptors; what it announces to other nodes
@@ -35,6 +36,7 @@ enum class FrameType : std::uint8_t {
   inquiry,        // server: a rank has; what does this one do?
   waiting,        // rank: that
   verdict,        // server: whom a rank that asked waits for
+  missing,        // server: who has not joined yet; for the log
 };
 
 struct Frame {
@@ -55,16 +57,22 @@ struct FrameHeader {
   std::uint32_t length = 0;
 };
 
+// `code`: a FrameSeal's, which follows the payload and counts as a part of it.
 [[nodiscard]] Bytes encode_frame(FrameType type, std::span<const std::byte> payload,
-                                 std::size_t descriptors = 0);
+                                 std::size_t descriptors = 0, std::span<const std::byte> code = {});
 // Nothing if the bytes are no header of ours or announce more than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Whether the first bytes of a connection may yet become a hello, the only thing that a rank says
-// before it is let in. Judges as little as one byte, so that nobody is waited for in vain.
+// Whether bytes may yet become an opening or a hello, the only frames that a rank says before it is
+// let in. Judges as little as one byte, so that nobody is waited for in vain.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
 // The payload of the frame that the bytes begin with, if it is whole and of this type.
 [[nodiscard]] std::optional<std::span<const std::byte>> first_payload(
     std::span<const std::byte> bytes, FrameType type);
+
+// An address in 24 bytes.
+void put_address(WireWriter& writer, const Address& address);
+// Nothing if the bytes are no address.
+[[nodiscard]] std::optional<Address> read_address(WireReader& reader);
 
 }  // namespace hccl::bootstrap

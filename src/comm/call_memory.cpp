@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/call_memory.h"
 
+#include "device/host_memory.h"
+
 #include <algorithm>
 
 namespace hccl::comm {
@@ -27,6 +29,18 @@ std::span<std::byte> DeviceMemory::destination(std::uint64_t offset, std::size_t
   const std::uint64_t at = begin_ + offset;
   if (!view_.populated(at, most)) view_.populate(at, most, true);
   return {view_.at(at), most};
+}
+
+void require_readable(const Buffer& send) {
+  if (!device::is_device_address(send.address))
+    device::require_host_access(send.address, send.bytes, device::HostAccess::read, "send buffer");
+}
+
+void require_writable(const Buffer& recv) {
+  if (!device::is_device_address(recv.address)) {
+    device::require_host_access(recv.address, recv.bytes, device::HostAccess::write,
+                                "receive buffer");
+  }
 }
 
 CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {

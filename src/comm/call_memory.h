@@ -25,6 +25,22 @@ class DeviceMemory final : public executor::Memory {
   const std::uint64_t begin_;
 };
 
+// A buffer as a program passes it, of the device or the program's own.
+struct Buffer {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+
+  [[nodiscard]] bool is_within(const Buffer& other) const {
+    return address >= other.address && address + bytes <= other.address + other.bytes;
+  }
+};
+
+// The executor loads from and stores to the program's memory with its own instructions, to which a
+// bad address is a signal: so these ask the kernel first. Throw Error(hcclInvalidArgument) naming
+// the buffer and the address.
+void require_readable(const Buffer& send);
+void require_writable(const Buffer& recv);
+
 // Of an address as a program passes it.
 class CallMemory {
  public:

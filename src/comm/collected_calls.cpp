@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/blocking.h"
 
 namespace hccl::comm {
 namespace {
@@ -65,6 +66,14 @@ void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   for (const Numbered& one : all) one.communicator->number(*one.stream, {one.call, 1});
 }
 
+bool CollectedCalls::has_calls_of(const Communicator& communicator) const {
+  const auto is_its = [&](const auto& part) { return part.communicator.get() == &communicator; };
+  return std::ranges::any_of(collectives_, is_its) ||
+         std::ranges::any_of(streams_, [&](const StreamCalls& calls) {
+           return std::ranges::any_of(calls.messages, is_its);
+         });
+}
+
 void CollectedCalls::queue() {
   std::exception_ptr first_error;
   for (StreamCalls& calls : streams_) calls.stream->make_room();
@@ -83,6 +92,17 @@ void CollectedCalls::queue() {
     }
   }
   if (first_error) std::rethrow_exception(first_error);
+}
+
+void CollectedCalls::wait() const {
+  std::vector<std::shared_ptr<device::Stream>> streams;
+  std::vector<std::shared_ptr<Communicator>> communicators;
+  for (const StreamCalls& calls : streams_) {
+    streams.push_back(calls.stream);
+    for (const MessagePart& part : calls.messages) communicators.push_back(part.communicator);
+  }
+  for (const CollectivePart& part : collectives_) communicators.push_back(part.communicator);
+  wait_for_streams(streams, communicators);
 }
 
 }  // namespace hccl::comm

@@ -70,9 +70,12 @@ class CollectedCalls {
     part.calls.push_back(call);
     part.calls.all().back().order = messages_++;
   }
+  [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
   // Queues the collectives in the order of the calls, then for each stream all messages of a
   // communicator together. Throws the first error, having queued the rest.
   void queue();
+  // For HCCL_BLOCKING, after queue(): see wait_for_streams().
+  void wait() const;
 
  private:
   static void count(StreamCalls& on) {

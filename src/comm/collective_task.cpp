@@ -28,7 +28,17 @@ class NextOfLane final : public node::CallsAhead {
 }  // namespace
 
 device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
+  OperationLog& log = communicator_.operation_log();
+  if (!log.traces()) [[likely]]
+    return run(upcoming);
+  return log.trace(node::describe(call_), communicator_.path_of(call_).name,
+                   {upcoming.stream_id(), upcoming.ticket()}, [&] { return run(upcoming); });
+}
+
+device::Outcome CollectiveTask::run(device::Upcoming& upcoming) noexcept {
   return communicator_.run_reporting_faults([&] {
+    if (upcoming.behind_failure()) [[unlikely]]
+      Communicator::throw_behind_failure(upcoming, node::describe(call_));
     if (communicator_.size() == 1) {
       run_alone();
       return true;
@@ -36,7 +46,9 @@ device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept 
     const bool can_be_left = !communicator_.has_fabric() && stage_ == nullptr;
     if (upcoming.patience() != Patience::endless && !can_be_left) return false;
     if (communicator_.has_fabric()) {
-      communicator_.run_on_fabric(lane_->ordinal(), call_);
+      const auto* const behind = upcoming.next<CollectiveTask>();
+      communicator_.run_on_fabric(lane_->ordinal(), call_, upcoming,
+                                  behind != nullptr && behind->can_follow_on(lane_));
       return true;
     }
     NextOfLane ahead(upcoming, lane_);

@@ -26,6 +26,7 @@ class CollectiveTask {
   [[nodiscard]] const node::CollectiveCall& call() const { return call_; }
 
  private:
+  [[nodiscard]] device::Outcome run(device::Upcoming& upcoming) noexcept;
   void run_alone();
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()

@@ -2,6 +2,7 @@
 // Using and leaving a communicator.
 #include "comm/communicator.h"
 
+#include "base/cancellation.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -53,7 +54,8 @@ void Communicator::cut_link() {
 // Of the fault, those who do not see this node's memory.
 void Communicator::tell_others() {
   if (!failed()) return;
-  if (const auto others = link()) others->raise(engine_->fault().code(), engine_->fault().text());
+  if (const auto others = link())
+    others->raise(engine_->fault().code(), [this] { return engine_->fault().text(); });
   if (fabric_) fabric_->wake();
 }
 
@@ -80,7 +82,10 @@ void Communicator::prepare_stage(device::Stream& stream, bool for_own_messages) 
 
 const Stage* Communicator::stage_of(StreamLane& lane, bool needed) const {
   if (!needed) return nullptr;
-  if (!lane.stage) lane.stage = std::make_unique<Stage>(device_->arena());
+  if (!lane.stage) {
+    const CancellationBlock block;  // the arena may give pages back
+    lane.stage = std::make_unique<Stage>(device_->arena());
+  }
   return lane.stage.get();
 }
 
@@ -111,11 +116,16 @@ void Communicator::check_usable(const device::Stream& stream) const {
 
 void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& call) {
   check_usable(stream);
+  if (operation_log_->enabled()) [[unlikely]]
+    tell_queued(stream, call);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
   const Stage* const stage = stage_of(lane, !fabric_ && uses_host_memory(call, rank_, size_));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
-  if (engine_ && !lane.lane) lane.lane = engine_->make_lane(next_ordinal_++);
+  if (engine_ && !lane.lane) {
+    lane.lane = engine_->make_lane(next_ordinal_);
+    ++next_ordinal_;  // only if there was memory: ranks agree on the numbers
+  }
   lane.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, lane.lane.get(), call, stage);
   if (has_left_) outlive_calls_of(stream);
 }
@@ -124,7 +134,7 @@ void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoin
   const std::uint32_t ordinal = lane.lane ? lane.lane->ordinal() + 1 : 0;
   for (node::PointToPoint& call : calls) {
     if (fabric_) {
-      fabric_->messages().number(call);
+      fabric_->messages().number(call, lane.stream_id);
     } else {
       engine_->number(call, ordinal);
     }
@@ -139,12 +149,16 @@ void Communicator::number(device::Stream& stream, std::span<node::PointToPoint> 
 void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
                            std::vector<SelfCopy>&& copies) {
   check_usable(stream);
+  if (operation_log_->enabled()) [[unlikely]]
+    tell_queued(stream, calls.all());
   const std::lock_guard lock(lanes_lock_);
   enqueue_on(lane_of(stream), stream, std::move(calls), std::move(copies));
 }
 
 void Communicator::queue(device::Stream& stream, MessageList&& calls) {
   check_usable(stream);
+  if (operation_log_->enabled()) [[unlikely]]
+    tell_queued(stream, calls.all());
   std::vector<SelfCopy> copies = pair_self_messages(calls, rank_);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
@@ -174,20 +188,42 @@ void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageL
 void Communicator::note_fault(hcclResult_t code, const char* what) {
   if (engine_) engine_->fail(code, what);
   tell_others();
+  if (failed()) {
+    device::explain_failure(engine_->fault().code(), engine_->fault().text());
+  } else {
+    device::explain_failure(code, what);
+  }
   log(LogLevel::info, "comm", "rank ", rank_, ": ", what);
 }
 
-void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call) {
-  fabric_->learn(call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0);
-  fabric_->learn(call.recv, node::receives(call, rank_) ? node::recv_bytes(call, size_) : 0);
-  const CallMemory send(device_->arena(), call.send);
-  const CallMemory recv(device_->arena(), call.recv);
-  fabric_->lane(lane).run(call, send.get(), recv.get());
+void Communicator::throw_behind_failure(const device::Upcoming& upcoming, const std::string& call) {
+  const device::FailureNote failure = upcoming.failure();
+  throw Error(
+      failure.code,
+      text(call, " did not run, since work before it on its stream failed: ", failure.text));
 }
 
-void Communicator::exchange_on_fabric(std::uint64_t stream,
-                                      std::span<const node::PointToPoint> calls) {
-  fabric_->messages().exchange(stream, calls, device_->arena());
+void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call,
+                                 const device::Upcoming& stream, bool more_behind) {
+  const Buffer sent{call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0};
+  const Buffer received{call.recv, node::receives(call, rank_) ? node::recv_bytes(call, size_) : 0};
+  require_writable(received);
+  if (!sent.is_within(received)) require_readable(sent);
+  fabric_->learn(sent.address, sent.bytes);
+  fabric_->learn(received.address, received.bytes);
+  const CallMemory send(device_->arena(), call.send);
+  const CallMemory recv(device_->arena(), call.recv);
+  fabric_->lane(lane).run(call, send.get(), recv.get(), stream, more_behind);
+}
+
+void Communicator::exchange_on_fabric(const FabricStream& stream,
+                                      std::span<const node::PointToPoint> calls,
+                                      std::span<const node::PointToPoint> behind) {
+  for (const node::PointToPoint& call : calls) {
+    const Buffer buffer{call.address, call.bytes()};
+    call.direction == node::Direction::send ? require_readable(buffer) : require_writable(buffer);
+  }
+  fabric_->messages().exchange(stream, calls, behind, device_->arena());
 }
 
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
@@ -247,7 +283,10 @@ void Communicator::leave() {
 }
 
 void Communicator::fail(const char* call) {
-  if (engine_) engine_->fault().raise(hcclSystemError, text(engine_->own_text(), " called ", call));
+  if (engine_) {
+    engine_->fault().raise_with(hcclSystemError,
+                                [&] { return text(engine_->own_text(), " called ", call); });
+  }
   tell_others();
 }
 

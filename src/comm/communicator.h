@@ -8,9 +8,11 @@
 #include "base/handle_table.h"
 #include "base/waiter.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/operation_log.h"
 #include "comm/self_messages.h"
 #include "comm/stage.h"
 #include "comm/traffic_report.h"
+#include "device/command_queue.h"
 #include "device/device.h"
 #include "node/engine.h"
 
@@ -29,6 +31,7 @@ namespace hccl::comm {
 inline constexpr int kMostRanks = 4096;
 
 class Fabric;
+struct FabricStream;
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
@@ -90,10 +93,23 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // it.
   [[nodiscard]] std::string plan_of(Collective collective, std::uint64_t bytes, int root,
                                     bool in_place, bool json) const;
-  // On a stream's turn. Throws Error.
-  void run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call);
-  void exchange_on_fabric(std::uint64_t stream, std::span<const node::PointToPoint> calls);
+  // How a call runs, for people.
+  [[nodiscard]] CallPath path_of(const node::CollectiveCall& call) const;
+  [[nodiscard]] CallPath path_of(const node::PointToPoint& call) const;
+  [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
+  // Run calls on the turn of `stream`. `more_behind`: another call of the lane is queued behind it.
+  // `behind`: the messages that are queued next. Block until this rank's part is complete. Throw
+  // Error.
+  void run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call,
+                     const device::Upcoming& stream, bool more_behind);
+  void exchange_on_fabric(const FabricStream& stream, std::span<const node::PointToPoint> calls,
+                          std::span<const node::PointToPoint> behind);
+
+  // On a stream's turn, for a call that is described so: throws Error with the cause, because work
+  // before it on its stream has failed.
+  [[noreturn]] static void throw_behind_failure(const device::Upcoming& upcoming,
+                                                const std::string& call);
   // On a stream's turn: runs `work`, which returns whether it has ended, and makes what it throws
   // the communicator's fault.
   template <class Work>
@@ -122,7 +138,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   };
 
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
-  void connect();
+  // Joins the other ranks. Returns whether this rank is the first of its node. Throws Error.
+  bool connect();
   void make_engine(const bootstrap::Roster& roster, const Config& settings);
   void watch_mates(const bootstrap::Roster& roster);
   void tell_others();
@@ -132,6 +149,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void cut_link();
   void outlive_calls();
   void note_fault(hcclResult_t code, const char* what);
+  // Before calls are queued, if the operation log is on. Another thread that queues at the same
+  // time may make the numbers of the work differ from those with which it starts.
+  void tell_queued(const device::Stream& stream, const node::CollectiveCall& call);
+  void tell_queued(const device::Stream& stream, std::span<const node::PointToPoint> calls);
   void log_summary(const bootstrap::Roster& roster) const;
   // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
@@ -149,6 +170,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::shared_ptr<device::Device> device_;
   std::unique_ptr<node::Engine> engine_;  // null in a communicator of one rank
   std::unique_ptr<Fabric> fabric_;        // null where all ranks are on one node
+  std::unique_ptr<OperationLog> operation_log_;
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
   std::uint32_t next_ordinal_ = 0;

@@ -2,6 +2,7 @@
 // Joining blocks, so every rank does it on a thread of its own.
 #include "comm/create_all.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/quiet_thread.h"
 #include "base/text.h"
@@ -52,7 +53,7 @@ class AllDevices {
       bootstrap::retire_unique_id(id_);
       throw Error(hcclSystemError,
                   text("cannot start the thread that joins as rank ", threads.size() + 1, ": ",
-                       error.code().message(), "; raise ulimit -u or -v"));
+                       error.code().message(), "; ", advice_on_thread(error.code().value())));
     }
     verdict.set_value(true);
   }

@@ -132,9 +132,16 @@ void Fabric::attach(node::Fault& fault, const node::CoreCount& cores, device::Ar
 
 FabricLane& Fabric::lane(std::uint32_t ordinal) {
   const std::lock_guard lock(lanes_mutex_);
-  auto& lane = lanes_[ordinal];
-  if (!lane) lane = std::make_unique<FabricLane>(*this, ordinal);
-  return *lane;
+  if (const auto known = lanes_.find(ordinal); known != lanes_.end()) return *known->second;
+  // Made before it is entered: everybody who walks through the lanes relies on finding one.
+  auto lane = std::make_unique<FabricLane>(*this, ordinal);
+  return *lanes_.emplace(ordinal, std::move(lane)).first->second;
+}
+
+std::uint64_t Fabric::calls_of(std::uint32_t ordinal) {
+  const std::lock_guard lock(lanes_mutex_);
+  const auto found = lanes_.find(ordinal);
+  return found == lanes_.end() || !found->second ? 0 : found->second->calls();
 }
 
 void Fabric::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {

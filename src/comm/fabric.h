@@ -63,8 +63,11 @@ class Fabric {
 
   // Before a call uses a buffer, the device's or the program's.
   void learn(std::uint64_t address, std::uint64_t bytes) { memory_->learn(address, bytes); }
-  // The lane with that number, made at the first call.
+  // Returns the lane with that number and makes it at the first call. Throws
+  // Error(hcclSystemError) if there is no descriptor left for it.
   [[nodiscard]] FabricLane& lane(std::uint32_t ordinal);
+  // The collectives that this rank has completed on a lane. On the turn of the lane's stream.
+  [[nodiscard]] std::uint64_t calls_of(std::uint32_t ordinal);
   // The stream, and its lane if it has one, are used no more.
   void forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal);
   [[nodiscard]] FabricMessages& messages() { return *messages_; }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/averaging.h"
 #include "comm/fabric_watch.h"
 #include "reduce/reduce.h"
 
@@ -38,9 +39,33 @@ executor::CallHeader header_of(const node::CollectiveCall& call, const planner::
   header.number = number;
   header.count = call.count;
   header.root = call.root;
-  header.channels = static_cast<std::uint16_t>(plan.shape.channels);
-  header.pipeline = static_cast<std::uint16_t>(plan.shape.pipeline);
+  header.channels = static_cast<std::uint8_t>(plan.shape.channels);
+  header.pipeline = static_cast<std::uint8_t>(plan.shape.pipeline);
   return header;
+}
+
+// Returns whether a call writes its output aside until data of all ranks have come: it is short
+// enough that a copy of the output takes less time than a round of messages among all ranks. A
+// reduce moves data to one rank only, and a call without elements moves none. The same on all
+// ranks.
+bool stages_output(const node::CollectiveCall& call, int ranks) {
+  if (call.collective == Collective::reduce || call.count == 0) return false;
+  constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
+  constexpr std::uint64_t kMostStagedBytes = 1 << 20;
+  const std::uint64_t bytes =
+      std::max(node::send_bytes(call, ranks), node::recv_bytes(call, ranks));
+  return bytes <=
+         std::min(kStagedBytesPerRank * static_cast<std::uint64_t>(ranks), kMostStagedBytes);
+}
+
+void copy(executor::Memory& from, executor::Memory& to, std::uint64_t bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  for (std::uint64_t at = 0; at < bytes;) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, kMost));
+    const std::span<std::byte> into = to.destination(at, most);
+    std::ranges::copy(from.source(at, into.size()), into.begin());
+    at += into.size();
+  }
 }
 
 // Of the message, or of one block.
@@ -82,8 +107,8 @@ struct FabricLane::Part {
             shape, schedule, block_elements(call, shape.rank_count),
             static_cast<std::uint32_t>(
                 kCacheLine / std::max<std::size_t>(reduce::element_size(call.data_type()), 1))),
-        scratch(lane.scratch(shape.channel,
-                             chunking.scratch_elements() * reduce::element_size(call.data_type()))),
+        scratch(lane.scratch_[shape.channel].at_least(chunking.scratch_elements() *
+                                                      reduce::element_size(call.data_type()))),
         streams(lane, shape),
         execution(schedule, chunking,
                   {&send, &recv, &scratch, call.data_type(),
@@ -118,21 +143,53 @@ class FabricLane::CutUnlessDone {
 };
 
 void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
-                     executor::Memory& recv) {
-  const FabricOptions& options = fabric_.options();
+                     executor::Memory& recv, const device::Upcoming& stream, bool more_behind) {
+  const int rank = fabric_.options().rank;
+  const int ranks = fabric_.options().size;
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
+  const bool staged = stages_output(call, ranks);
+  const bool is_barrier = call.collective == Collective::barrier;
   const planner::Plan plan =
-      fabric_.planner().plan({call.collective, node::chunk_bytes(call, options.size), options.rank,
-                              call.root, in_place(call, options.rank, options.size)});
+      fabric_.planner().plan({call.collective, node::chunk_bytes(call, ranks), rank, call.root,
+                              !staged && !prescales(call) && in_place(call, rank, ranks)});
+  executor::CallHeader header = header_of(call, plan, calls_);
+  const bool is_root = call.collective == Collective::broadcast && call.root == rank;
+  header.confirm = staged && is_root && !more_behind ? 1 : 0;
+  const std::uint64_t output = node::receives(call, rank) ? node::recv_bytes(call, ranks) : 0;
+  executor::PlainMemory aside = staged_output_.at_least(staged ? output : 0);
+  executor::Memory& target = staged ? static_cast<executor::Memory&>(aside) : recv;
+  const std::uint64_t prescaled = prescales(call) ? node::send_bytes(call, ranks) : 0;
+  executor::PlainMemory scaled = prescaled_input_.at_least(prescaled);
+  prescale(call, send, scaled, prescaled, ranks);
+  executor::Memory& input = prescaled != 0 ? static_cast<executor::Memory&>(scaled) : send;
   CutUnlessDone guard(*this);
-  naming_the_lost(
-      fabric_, [this]() -> transport::WaitSet& { return wait_set_; },
-      [&] { return node::describe(call); }, [&] { run_channels(call, plan, send, recv); });
+  run_guarded(call, plan, header, input, target, stream, !staged && !is_barrier);
+  if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
+  if (staged) copy(aside, recv, output);
   guard.done();
-  if (call.reduction() == hcclAvg && node::receives(call, options.rank)) average(call, recv);
   count_traffic(plan);
   fabric_.inquiries().note_done({ordinal_, calls_, plan.name()}, call);
   ++calls_;
+}
+
+void FabricLane::run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
+                             const executor::CallHeader& header, executor::Memory& send,
+                             executor::Memory& recv, const device::Upcoming& stream,
+                             bool agrees_first) {
+  const auto name = [&] { return node::describe(call); };
+  const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };
+  naming_the_lost(fabric_, wait_set, name, [&] {
+    FabricWatch watch(
+        fabric_,
+        {{ordinal_, calls_, plan.name()}, true, name, [this] { return awaited(); }, &stream});
+    try {
+      if (agrees_first) agree(header, watch);
+      const bool has_data = call.count != 0 || call.collective == Collective::barrier;
+      if (has_data && run_channels(call, plan, header, send, recv, watch)) agree(header, watch);
+    } catch (const executor::CallMismatch& mismatch) {
+      watch.throw_mismatch(mismatch, wait_set_);
+    }
+  });
 }
 
 void FabricLane::part(Deadline deadline) {
@@ -146,14 +203,14 @@ void FabricLane::count_traffic(const planner::Plan& plan) {
   for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted, plan.name());
 }
 
-void FabricLane::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
-                              executor::Memory& send, executor::Memory& recv) {
-  const executor::CallHeader header = header_of(call, plan, calls_);
+bool FabricLane::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
+                              const executor::CallHeader& header, executor::Memory& send,
+                              executor::Memory& recv, FabricWatch& watch) {
   // Short calls need no memory of the heap.
   std::array<std::byte, 4096> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
   std::pmr::list<Part> parts(&memory);
-  std::pmr::vector<executor::Execution*> executions(&memory);
+  Executions executions(&memory);
   schedule::Shape shape = plan.shape;
   for (; shape.channel < shape.channels; ++shape.channel) {
     executor::Execution& execution =
@@ -161,41 +218,60 @@ void FabricLane::run_channels(const node::CollectiveCall& call, const planner::P
     if (plan.by_nodes && !executions.empty()) execution.follow(*executions.back());
     executions.push_back(&execution);
   }
-  const auto name = [&] { return node::describe(call); };
-  const auto awaited = [&] {
-    std::vector<int> ranks;
-    for (const executor::Execution* const execution : executions) {
-      const std::vector<int> more = execution->awaited();
-      ranks.insert(ranks.end(), more.begin(), more.end());
+  drive(executions, watch);
+  return std::ranges::any_of(executions, &executor::Execution::asks_to_confirm);
+}
+
+// By the messages of a barrier, each with the identity of the call.
+void FabricLane::agree(const executor::CallHeader& header, FabricWatch& watch) {
+  node::CollectiveCall nothing;
+  nothing.collective = Collective::barrier;
+  const planner::Plan plan =
+      fabric_.planner().plan({nothing.collective, 0, fabric_.options().rank, 0, false});
+  executor::CallHeader agreement = header;
+  agreement.phase = executor::CallHeader::Phase::agreement;
+  agreement.confirm = 0;
+  std::array<std::byte, 2048> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  executor::PlainMemory none(nullptr);
+  Part part(*this, plan, plan.shape, nothing, agreement, none, none, memory);
+  Executions executions({&part.execution}, &memory);
+  drive(executions, watch);
+}
+
+void FabricLane::drive(Executions& executions, FabricWatch& watch) {
+  struct Running {
+    Running(FabricLane& lane, const Executions& executions) : lane_(lane) {
+      lane_.running_ = &executions;
     }
-    return ranks;
+    ~Running() { lane_.running_ = nullptr; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    FabricLane& lane_;
   };
-  FabricWatch watch(fabric_, Place{ordinal_, calls_, plan.name()}, name, awaited);
+  const Running running(*this, executions);
   executor::drive(executions, wait_set_, fabric_.ladder(), watch);
 }
 
-void FabricLane::average(const node::CollectiveCall& call, executor::Memory& recv) const {
-  constexpr std::size_t kPiece = 64 << 10;
-  const int ranks = fabric_.options().size;
-  const std::uint64_t bytes = node::recv_bytes(call, ranks);
-  for (std::uint64_t at = 0; at < bytes;) {
-    const std::span<std::byte> piece =
-        recv.destination(at, static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, bytes - at)));
-    reduce::average_tile(call.data_type(), piece.data(),
-                         reduce::elements_in(call.data_type(), piece.size()),
-                         static_cast<std::uint32_t>(ranks));
-    at += piece.size();
+std::vector<int> FabricLane::awaited() const {
+  std::vector<int> ranks;
+  if (running_ == nullptr) return ranks;
+  for (const executor::Execution* const execution : *running_) {
+    const std::vector<int> more = execution->awaited();
+    ranks.insert(ranks.end(), more.begin(), more.end());
   }
+  return ranks;
 }
 
-executor::PlainMemory FabricLane::scratch(std::uint32_t channel, std::uint64_t bytes) {
-  Scratch& kept = scratch_[channel];
-  if (kept.size < bytes) {
-    kept.bytes.reset();
-    kept.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    kept.size = bytes;
+executor::PlainMemory FabricLane::Scratch::at_least(std::uint64_t size) {
+  if (capacity < size) {
+    capacity = 0;
+    bytes.reset();
+    bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    capacity = size;
   }
-  return executor::PlainMemory(kept.bytes.get());
+  return executor::PlainMemory(bytes.get());
 }
 
 }  // namespace hccl::comm

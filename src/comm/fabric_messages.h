@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives across endpoints. Each direction of a pair of ranks has one stream, on which
-// the messages follow each other in the order of the calls; whose turn it is has the stream to
-// itself.
+// Sends and receives across endpoints. Each direction of a pair of ranks has one connection, on
+// which the messages follow each other in the order of the calls; the message whose turn it is has
+// the connection to itself. A send is complete once the receiver has found the message to be what
+// it expects; where another send to the same rank is queued right behind it, that one's answer
+// counts for both.
 #pragma once
 
 #include "device/arena.h"
+#include "device/command_queue.h"
 #include "node/point_to_point.h"
 #include "transport/wait_set.h"
 
@@ -20,6 +23,13 @@ namespace hccl::comm {
 
 class Fabric;
 
+// The stream on whose turn messages move.
+struct FabricStream {
+  std::uint64_t id = 0;
+  std::uint32_t ordinal = 0;  // of the lane that it has, or would get now
+  const device::Upcoming* upcoming = nullptr;
+};
+
 class FabricMessages {
  public:
   FabricMessages(Fabric& fabric, int ranks)
@@ -29,13 +39,17 @@ class FabricMessages {
   FabricMessages(const FabricMessages&) = delete;
   FabricMessages& operator=(const FabricMessages&) = delete;
 
-  // By one thread at a time, in the order of the program's calls.
-  void number(node::PointToPoint& call) { call.number = way(call).numbered++; }
+  // Gives a message that is queued on the stream with this id its number. By one thread at a time,
+  // in the order of the program's calls.
+  void number(node::PointToPoint& call, std::uint64_t stream);
+  // Returns whether messages that are not complete are queued on other streams than this one. Any
+  // thread.
+  [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
   // Runs sends and receives that have their numbers, all at once, to their end, on the turn of the
-  // stream. Throws Error: the communicator's fault, a lost peer, a message that does not match, the
-  // deadline.
-  void exchange(std::uint64_t stream, std::span<const node::PointToPoint> calls,
-                device::Arena& arena);
+  // stream; `behind` are those that are queued next. Blocks. Throws Error: the communicator's
+  // fault, a lost peer, a message that does not match, the deadline.
+  void exchange(const FabricStream& stream, std::span<const node::PointToPoint> calls,
+                std::span<const node::PointToPoint> behind, device::Arena& arena);
   // The stream is used no more.
   void forget(std::uint64_t stream);
   // Before it ends: see Fabric::part_from().
@@ -47,6 +61,7 @@ class FabricMessages {
   struct Way {
     std::atomic<std::uint64_t> turn{0};  // of the message with this number
     std::uint64_t numbered = 0;
+    std::deque<std::uint64_t> queued_on;  // streams of the messages that are not complete, in order
     // Whose turn it is opens and uses it.
     std::unique_ptr<transport::Endpoint> endpoint;
     transport::Counters counted{};
@@ -66,6 +81,7 @@ class FabricMessages {
   Fabric& fabric_;
   std::deque<Way> sends_, receives_;       // by peer
   std::atomic<int> waiting_for_turns_{0};  // streams that sleep until another passes a turn
+  mutable std::mutex queued_mutex_;        // for Way::queued_on
   std::mutex waits_mutex_;
   std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream
 };

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "comm/fabric_messages.h"
 
 #include <algorithm>
 
@@ -14,25 +15,20 @@ constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kMatesPause{20};
 // Whoever judges asks all ranks first.
 constexpr std::chrono::seconds kJudgement{1};
+constexpr std::chrono::milliseconds kSecondJudgement{2500};
 // What a rank sent before it left may still be on its way.
 constexpr std::chrono::seconds kLastData{1};
 
 [[noreturn]] void throw_departed(const Fabric& fabric, const std::string& doing, int gone) {
-  throw Error(hcclInvalidUsage,
+  throw Error(hcclSystemError,
               text(doing, ": ", fabric.rank_text(gone),
                    " has destroyed the communicator; every rank must make the same calls first"));
 }
 
 }  // namespace
 
-FabricWatch::FabricWatch(Fabric& fabric, std::optional<Place> place,
-                         std::function<std::string()> call,
-                         std::function<std::vector<int>()> awaited)
-    : fabric_(fabric),
-      place_(place),
-      call_(std::move(call)),
-      awaited_(std::move(awaited)),
-      answered_(fabric.inquiries().asked()) {
+FabricWatch::FabricWatch(Fabric& fabric, WatchedCall call)
+    : fabric_(fabric), call_(std::move(call)), answered_(fabric.inquiries().asked()) {
   fabric_.inquiries().enter();
 }
 
@@ -63,11 +59,12 @@ void FabricWatch::begin_patience() {
   patience_.begin(fabric_.options().operation_timeout);
   report_.begin(fabric_.options().hang_report);
   early_ask_ = Deadline::after(kJudgement);
+  second_ask_ = Deadline::after(kSecondJudgement);
   departed_ = Deadline::never();
 }
 
 void FabricWatch::check_patience() {
-  for (Deadline* const ask : {&early_ask_, &patience_.ask, &report_.ask}) {
+  for (Deadline* const ask : {&early_ask_, &second_ask_, &patience_.ask, &report_.ask}) {
     if (!ask->expired()) continue;
     *ask = Deadline::never();
     fabric_.inquiries().ask(waiting());
@@ -77,8 +74,12 @@ void FabricWatch::check_patience() {
 }
 
 bootstrap::Waiting FabricWatch::waiting() const {
-  bootstrap::Waiting waiting{place_ ? place_->text() : "", call_(),
-                             std::string(place_ ? place_->algorithm : ""), awaited_()};
+  bootstrap::Waiting waiting{"", call_.text(), std::string(call_.place.algorithm), call_.awaited()};
+  if (call_.is_collective) waiting.place = call_.place.text();
+  // Messages that are queued on other streams may still end what others wait for.
+  if (call_.stream != nullptr && call_.stream->attended() &&
+      !fabric_.messages().are_queued_elsewhere(call_.stream->stream_id()))
+    waiting.blocks = call_.place.text();
   std::ranges::sort(waiting.awaited);
   const auto end = std::unique(waiting.awaited.begin(), waiting.awaited.end());
   waiting.awaited.erase(end, waiting.awaited.end());
@@ -99,6 +100,17 @@ void FabricWatch::check_departed() {
   } else if (departed_.expired()) {
     throw_departed(fabric_, waiting().doing(), gone);
   }
+}
+
+void FabricWatch::throw_mismatch(const executor::CallMismatch& found,
+                                 transport::WaitSet& wait_set) {
+  const Deadline verdict = Deadline::after(kJudgement);
+  const bool asked = fabric_.inquiries().ask(waiting());
+  while (asked && !verdict.expired()) {
+    glance();
+    static_cast<void>(wait_set.wait({}, Deadline::after(verdict.remaining(kMatesPause))));
+  }
+  throw executor::CallMismatch(found);
 }
 
 void FabricWatch::time_out() const {

@@ -6,24 +6,37 @@
 #include "base/deadline.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/fabric.h"
+#include "device/command_queue.h"
 #include "executor/drive.h"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace hccl::comm {
 
+// The call that is watched, for texts and for the ranks that ask.
+struct WatchedCall {
+  // The place of the call, if it is a collective; else of the next collective of its stream.
+  Place place;
+  bool is_collective = true;
+  std::function<std::string()> text;
+  std::function<std::vector<int>()> awaited;  // ranks that it waits for now
+  // The stream's queue: it knows whether the program waits for the stream.
+  const device::Upcoming* stream = nullptr;
+};
+
 class FabricWatch final : public executor::Watch {
  public:
-  // For texts: the call's place, if it is a collective, what it is, and which ranks it waits for.
-  FabricWatch(Fabric& fabric, std::optional<Place> place, std::function<std::string()> call,
-              std::function<std::vector<int>()> awaited);
+  FabricWatch(Fabric& fabric, WatchedCall call);
   ~FabricWatch() override;
 
   void glance() override;
   void look(bool moved) override;
+  // Asks which ranks are to blame for calls that do not match. Blocks for at most a second. Throws
+  // the fault that the answer has become, else `found`. `wait_set` is rung by Fabric::wake().
+  [[noreturn]] void throw_mismatch(const executor::CallMismatch& found,
+                                   transport::WaitSet& wait_set);
 
  private:
   [[nodiscard]] bootstrap::Waiting waiting() const;
@@ -36,9 +49,7 @@ class FabricWatch final : public executor::Watch {
   [[nodiscard]] std::string awaited_text() const;
 
   Fabric& fabric_;
-  const std::optional<Place> place_;
-  std::function<std::string()> call_;
-  std::function<std::vector<int>()> awaited_;
+  const WatchedCall call_;
   std::uint64_t answered_;
   // Since it last moved. The others are asked before the end, so that it can name whom it is about.
   struct Patience {
@@ -50,8 +61,9 @@ class FabricWatch final : public executor::Watch {
   Inquiries::Time begin_;
   Patience patience_;
   Patience report_;
-  // Calls that do not match may wait for each other; asking finds it.
+  // Calls that do not match may wait for each other. Asking finds it, at once or the second time.
   Deadline early_ask_ = Deadline::never();
+  Deadline second_ask_ = Deadline::never();
   Deadline departed_ = Deadline::never();
 };
 

@@ -2,7 +2,9 @@
 // Collecting the calls of a thread's open group.
 #include "comm/group.h"
 
+#include "base/config.h"
 #include "base/error.h"
+#include "comm/blocking.h"
 #include "comm/host_staging.h"
 
 #include <array>
@@ -42,7 +44,9 @@ void Group::start() {
 void Group::end() {
   GroupStorage& mine = storage;
   if (mine.open == nullptr)
-    throw Error(hcclInvalidUsage, "hcclGroupEnd without hcclGroupStart on this thread");
+    throw Error(hcclInvalidUsage,
+                "hcclGroupEnd without hcclGroupStart on this thread; call both in one thread, "
+                "equally often");
   if (--mine.open->depth_ > 0) return;
   const auto destroy = [](Group* group) { group->~Group(); };
   const std::unique_ptr<Group, decltype(destroy)> group(std::exchange(mine.open, nullptr));
@@ -90,10 +94,17 @@ void Group::add(CommunicatorHold communicator, StreamHold stream, const node::Po
 }
 
 void Group::queue() {
-  if (more_) return more_->queue();
+  if (more_) {
+    more_->queue();
+    if (blocking_mode()) [[unlikely]]
+      more_->wait();
+    return;
+  }
   if (!communicator_) return;
   stream_->make_room();
   communicator_->queue(*stream_, std::move(messages_));
+  if (blocking_mode()) [[unlikely]]
+    wait_for_streams({&stream_.shared(), 1}, {&communicator_.shared(), 1});
 }
 
 void queue_alone(Communicator& communicator, device::Stream& stream,

@@ -39,6 +39,12 @@ class Group {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
 
+  // Returns whether calls of the communicator have been kept and are not queued yet.
+  [[nodiscard]] bool has_calls_of(const Communicator& communicator) const {
+    return more_ ? more_->has_calls_of(communicator)
+                 : communicator_ && &*communicator_ == &communicator;
+  }
+
   // Keeps a call. Throw Error(hcclInvalidUsage) if the group has too many for the stream, and what
   // queueing throws. The first is for a known communicator, and its stream.
   template <class Call>

@@ -25,7 +25,6 @@ void Inquiries::note_done(const Place& place, const node::CollectiveCall& call) 
 void Inquiries::answer(const bootstrap::Waiting& waiting) const noexcept {
   if (!control_.answer) return;
   try {
-    control_.answer(waiting);
     std::vector<Done> done;
     {
       const std::lock_guard lock(mutex_);
@@ -36,18 +35,20 @@ void Inquiries::answer(const bootstrap::Waiting& waiting) const noexcept {
       control_.answer(
           {one.place.text(), node::describe(one.call), std::string(one.place.algorithm), {}, true});
     }
+    control_.answer(waiting);  // last: then the server knows that it has all
   } catch (const std::bad_alloc&) {
     // Then this rank has not answered.
   }
 }
 
-void Inquiries::ask(const bootstrap::Waiting& waiting) {
-  if (!control_.ask) return;
+bool Inquiries::ask(const bootstrap::Waiting& waiting) {
+  if (!control_.ask) return false;
   {
     const std::lock_guard lock(mutex_);
     verdict_due_ = Deadline::after(kForVerdict);
   }
   control_.ask(waiting);
+  return true;
 }
 
 std::string Inquiries::culprits(const std::string& awaited, Time then) const {

@@ -25,7 +25,7 @@ namespace hccl::comm {
 struct Place {
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
-  std::string_view algorithm;
+  std::string_view algorithm{};
 
   [[nodiscard]] std::string text() const;
 };
@@ -50,10 +50,10 @@ class Inquiries {
   void note_done(const Place& place, const node::CollectiveCall& call);
   // Rises with every question that calls are to answer.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
-  // With the calls that were done last.
+  // Tells the server of the calls that were done last, and then of the one that waits.
   void answer(const bootstrap::Waiting& waiting) const noexcept;
-  // As ControlLink::ask_who_is_missing(); does nothing if there is nobody to ask.
-  void ask(const bootstrap::Waiting& waiting);
+  // As ControlLink::ask_who_is_missing(). Returns whether there is somebody to ask.
+  bool ask(const bootstrap::Waiting& waiting);
   // Whom a call waits for in the end: as it has been found since `then`, else `awaited`, and who
   // should have found it.
   [[nodiscard]] std::string culprits(const std::string& awaited, Time then) const;

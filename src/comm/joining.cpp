@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/shared_memory.h"
 #include "comm/communicator.h"
 #include "comm/fabric.h"
 #include "node/cache_size.h"
@@ -17,9 +18,10 @@ namespace {
 
 // What ranks tell each other of themselves, besides what bootstrap knows.
 struct RankBlob {
-  static constexpr std::uint32_t kLayout = 2;
+  static constexpr std::uint32_t kLayout = 3;
   std::uint32_t layout = kLayout;
   std::uint32_t module = 0;
+  std::uint64_t memory_bytes = 0;  // of the memory file that comes with it
   node::CpuAllowance cpus;
 };
 
@@ -42,6 +44,21 @@ RankBlob decode(const bootstrap::Member& member) {
         text(text_of(member), " runs another version of hccl; install the same on all ranks"));
   }
   return blob;
+}
+
+// Throws Error for memory of another rank of this node that may not be mapped. The lowest of them
+// leads, and has made the control segment.
+void inspect(const bootstrap::Roster& roster, int own_rank) {
+  const std::string& box = roster.members[static_cast<std::size_t>(own_rank)].box;
+  int leader = -1;
+  int ranks = 0;
+  for (const bootstrap::Member& member : roster.members) {
+    if (member.box != box) continue;
+    if (ranks++ == 0) leader = member.rank;
+    require_sealed(member.memory, decode(member).memory_bytes, text_of(member));
+  }
+  require_sealed(roster.control, node::ControlBlock::bytes(ranks),
+                 text_of(roster.members[static_cast<std::size_t>(leader)]));
 }
 
 topology::Topology topology_of(const bootstrap::Roster& roster) {
@@ -80,19 +97,23 @@ std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int s
   const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
   std::shared_ptr<Communicator> communicator(
       new Communicator(resolved, size, rank, std::move(device)));
-  if (size > 1) communicator->connect();
+  bool is_first_of_node = true;
+  if (size > 1) is_first_of_node = communicator->connect();
+  communicator->operation_log_ = std::make_unique<OperationLog>(*config(), rank, is_first_of_node);
   return communicator;
 }
 
-void Communicator::connect() {
+bool Communicator::connect() {
   const auto settings = config();
   RankBlob blob;
   blob.module = device_->module();
+  blob.memory_bytes = device_->arena().view()->bytes();
   blob.cpus = node::CpuAllowance::of_this_thread();
   auto fabric = std::make_unique<Fabric>(fabric_options(*settings, rank_, size_));
   bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate(),
                                [&](const Secret& secret) { return fabric->announce(secret); },
-                               !settings->algorithm.empty() || !settings->transport.empty()};
+                               !settings->algorithm.empty() || !settings->transport.empty(),
+                               [&](const bootstrap::Roster& roster) { inspect(roster, rank_); }};
   const bool always = mine.announces_always;
   const auto make_control = [](int ranks) {
     if (ranks <= node::kMostRanks) return node::ControlBlock::create(ranks);
@@ -119,6 +140,7 @@ void Communicator::connect() {
   }
   watch_mates(roster);
   log_summary(roster);
+  return topology_of(roster).local_rank(rank_) == 0;
 }
 
 void Communicator::attach_link(bootstrap::LinkSocket socket) {
@@ -132,9 +154,12 @@ void Communicator::attach_link(bootstrap::LinkSocket socket) {
                     socket.server});
   bootstrap::ControlLink::Callbacks callbacks;
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
-    const transport::Trouble here = fabric_->trouble();  // then others seem to be lost
-    const std::string also = here.code != hcclSuccess ? text("; here: ", here.text) : "";
-    if (!failed()) engine_->fault().raise(code, text(what, also));
+    if (!failed()) {
+      engine_->fault().raise_with(code, [&] {
+        const transport::Trouble here = fabric_->trouble();  // then others seem to be lost
+        return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
+      });
+    }
     fabric_->wake();
   };
   callbacks.departed = [this, &inquiries](int rank) {

@@ -26,7 +26,7 @@ struct Keeper {
 void Communicator::outlive_calls_of(device::Stream& stream) {
   const bool for_good = own_keeper_ != nullptr;
   own_keeper_ = shared_from_this();  // for good, if there is no memory
-  stream.emplace_behind<Keeper>(shared_from_this());
+  stream.emplace_behind<device::Ordering<Keeper>>(device::Ordering{Keeper(shared_from_this())});
   if (!for_good) own_keeper_.reset();
 }
 

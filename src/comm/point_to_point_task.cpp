@@ -2,6 +2,8 @@
 // Messages to oneself are copies; the engine runs the others.
 #include "comm/point_to_point_task.h"
 
+#include "base/text.h"
+#include "comm/fabric_messages.h"
 #include "comm/host_staging.h"
 
 namespace hccl::comm {
@@ -37,15 +39,39 @@ void PointToPointTask::copy() const {
     copy_anywhere(communicator_.device().arena(), stage_, copy.to, copy.from, copy.bytes);
 }
 
+std::string PointToPointTask::first_call() const {
+  return calls_.all().empty() ? "hcclSend" : node::describe(calls_.all().front());
+}
+
 device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
+  OperationLog& log = communicator_.operation_log();
+  if (!log.traces()) [[likely]]
+    return run(upcoming);
+  const std::span<const PointToPoint> calls = calls_.all();
+  const std::string name =
+      calls.empty() ? "copies of the own rank's messages"
+                    : text(describe(calls.front()),
+                           calls.size() > 1 ? text(" and ", calls.size() - 1, " more") : "");
+  const std::string path = calls.empty() ? "copy" : communicator_.path_of(calls.front()).name;
+  return log.trace(name, path, {upcoming.stream_id(), upcoming.ticket()},
+                   [&] { return run(upcoming); });
+}
+
+device::Outcome PointToPointTask::run(device::Upcoming& upcoming) noexcept {
   return communicator_.run_reporting_faults([&] {
+    if (upcoming.behind_failure()) [[unlikely]]
+      Communicator::throw_behind_failure(upcoming, first_call());
     const bool can_be_left = copies_ == nullptr && stage_ == nullptr && !communicator_.has_fabric();
     if (upcoming.patience() != Patience::endless && !can_be_left) return false;
     if (copies_ != nullptr) copy();
     const std::span<const PointToPoint> calls = calls_.all();
     if (calls.empty()) return true;
     if (communicator_.has_fabric()) {
-      communicator_.exchange_on_fabric(stream_, calls);
+      const auto* const next = upcoming.next<PointToPointTask>();
+      const bool is_ours = next != nullptr && &next->communicator_ == &communicator_;
+      communicator_.exchange_on_fabric(
+          {stream_, place_.ordinal, &upcoming}, calls,
+          is_ours ? next->calls_.all() : std::span<const PointToPoint>{});
       return true;
     }
     NextOfCommunicator ahead(upcoming, communicator_);

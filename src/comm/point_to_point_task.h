@@ -6,6 +6,7 @@
 #include "device/command_queue.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace hccl::comm {
@@ -28,7 +29,9 @@ class PointToPointTask {
 
  private:
   class NextOfCommunicator;
+  [[nodiscard]] device::Outcome run(device::Upcoming& upcoming) noexcept;
   void copy() const;
+  [[nodiscard]] std::string first_call() const;  // for texts
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
   const Stage* stage_;          // null if all is device memory

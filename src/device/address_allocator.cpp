@@ -10,30 +10,44 @@ std::optional<std::uint64_t> AddressAllocator::allocate(std::uint64_t bytes,
     const auto [start, length] = *range;
     const std::uint64_t aligned = (start + alignment - 1) / alignment * alignment;
     if (aligned - start > length || length - (aligned - start) < bytes) continue;
-    free_.erase(range);
-    if (aligned > start) free_.emplace(start, aligned - start);
     const std::uint64_t rest = length - (aligned - start) - bytes;
-    if (rest > 0) free_.emplace(aligned + bytes, rest);
+    if (aligned > start) {
+      if (rest > 0) free_.emplace(aligned + bytes, rest);
+      range->second = aligned - start;
+    } else if (rest > 0) {
+      move_range(range, aligned + bytes, rest);
+    } else {
+      free_.erase(range);
+    }
     return aligned;
   }
   return std::nullopt;
 }
 
 void AddressAllocator::release(std::uint64_t offset, std::uint64_t bytes) {
-  auto next = free_.lower_bound(offset);
-  if (next != free_.begin()) {
-    auto previous = std::prev(next);
-    if (previous->first + previous->second == offset) {
-      offset = previous->first;
-      bytes += previous->second;
-      free_.erase(previous);
-    }
+  const auto next = free_.lower_bound(offset);
+  const auto previous = next != free_.begin() ? std::prev(next) : free_.end();
+  const bool joins_previous =
+      previous != free_.end() && previous->first + previous->second == offset;
+  const bool joins_next = next != free_.end() && offset + bytes == next->first;
+  if (joins_previous) {
+    previous->second += bytes + (joins_next ? next->second : 0);
+    if (joins_next) free_.erase(next);
+  } else if (joins_next) {
+    move_range(next, offset, bytes + next->second);
+  } else {
+    free_.emplace(offset, bytes);
   }
-  if (next != free_.end() && offset + bytes == next->first) {
-    bytes += next->second;
-    free_.erase(next);
-  }
-  free_.emplace(offset, bytes);
+}
+
+// Without memory: the entry is used again.
+void AddressAllocator::move_range(Ranges::iterator range, std::uint64_t offset,
+                                  std::uint64_t bytes) {
+  auto entry = free_.extract(range);
+  if (entry.empty()) return;  // never of an iterator, but the compiler does not know
+  entry.key() = offset;
+  entry.mapped() = bytes;
+  free_.insert(std::move(entry));
 }
 
 }  // namespace hccl::device

@@ -12,12 +12,17 @@ class AddressAllocator {
  public:
   AddressAllocator(std::uint64_t first, std::uint64_t end) { free_.emplace(first, end - first); }
 
+  // Both may throw std::bad_alloc; then nothing has changed.
   // Lowest free range of `bytes` at a multiple of `alignment`; nothing if there is none.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
   void release(std::uint64_t offset, std::uint64_t bytes);
 
  private:
-  std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes; never two adjacent
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;  // offset -> bytes
+
+  void move_range(Ranges::iterator range, std::uint64_t offset, std::uint64_t bytes);
+
+  Ranges free_;  // never two adjacent
 };
 
 }  // namespace hccl::device

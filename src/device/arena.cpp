@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -45,13 +46,11 @@ const CachedLookup* cached(std::uint64_t serial, std::uint64_t version, std::uin
   return nullptr;
 }
 
-void copy_data(int file, std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+  const int file = view.file().get();
   std::vector<std::byte> buffer(1u << 20);
   const std::uint64_t end = from + bytes;
-  for (std::uint64_t at = from; at < end;) {
-    const off_t data = lseek(file, static_cast<off_t>(at), SEEK_DATA);
-    if (data < 0 || static_cast<std::uint64_t>(data) >= end) return;
-    at = static_cast<std::uint64_t>(data);
+  for (std::uint64_t at = view.next_data(from); at < end; at = view.next_data(at)) {
     const auto want = std::min<std::uint64_t>(buffer.size(), end - at);
     const ssize_t got = pread(file, buffer.data(), want, static_cast<off_t>(at));
     if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
@@ -122,7 +121,11 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
   allocated_.fetch_sub(entry->second.bytes, std::memory_order_relaxed);
   ++retiring_;
   version_.fetch_add(1, std::memory_order_release);
-  collect_locked();
+  try {
+    collect_locked();
+  } catch (const std::bad_alloc&) {
+    // It is released; its range is collected with the next.
+  }
 }
 
 void Arena::collect() {
@@ -211,7 +214,7 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
   if (!found || !entry->second.live || offset < first || offset - first > entry->second.requested) {
     throw Error(
         hcclInvalidArgument,
-        text(what, " 0x", std::hex, address, std::dec, " is not in device memory",
+        text(what, " 0x", std::hex, address, std::dec, " is not in allocated device memory",
              found && !entry->second.live ? text(" (", describe(*entry), " was freed)") : "",
              "; pass an address from synDeviceMalloc"));
   }
@@ -269,7 +272,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     const auto fresh = fresh_pages_.allocate(allocation.bytes, kPageBytes);
     if (!fresh)
       throw Error(hcclOutOfMemory, "no room to move an allocation away from a stopped peer");
-    copy_data(view_->file().get(), allocation.file_offset, *fresh, allocation.bytes);
+    copy_data(*view_, allocation.file_offset, *fresh, allocation.bytes);
     allocation.view.move_to(view_->file(), *fresh);
     // The old range is never used again: the stopped peer may write there at any time.
     allocation.left_behind.push_back(allocation.file_offset);

@@ -2,6 +2,7 @@
 // Windows onto a device's memory file and the record of populated pages.
 #include "device/arena_view.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "device/address.h"
@@ -44,7 +45,12 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
 }
 
 void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
-  if (madvise(start, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) return;
+  const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  int result = 0;
+  do {
+    result = madvise(start, bytes, advice);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return;
   if (errno != EINVAL) {
     throw Error(hcclOutOfMemory, text("no memory behind ", bytes, " bytes of device memory: ",
                                       system_error_text(errno), "; free memory on this host"));
@@ -56,10 +62,18 @@ void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
 
 std::shared_ptr<ArenaView> ArenaView::open(const FileDescriptor& file) {
   const FileIdentity identity = file_identity(file);
+  {
+    const std::lock_guard lock(registry_mutex());
+    const auto found = registry().find(identity);
+    if (found != registry().end()) {
+      if (auto known = found->second.lock()) return known;
+    }
+  }
+  // Made without the lock: the destructor takes it, also where there is no memory to enter it.
+  std::shared_ptr<ArenaView> view(new ArenaView(file.duplicate(), identity.bytes));
   const std::lock_guard lock(registry_mutex());
   auto& entry = registry()[identity];
-  if (auto view = entry.lock()) return view;
-  std::shared_ptr<ArenaView> view(new ArenaView(file.duplicate(), identity.bytes));
+  if (auto known = entry.lock()) return known;  // another thread was first
   entry = view;
   return view;
 }
@@ -87,16 +101,17 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
   std::byte* base = window.base.load(std::memory_order_acquire);
   if (base != nullptr) return base;
   const std::size_t bytes = mapped_bytes(index);
+  auto pages = std::make_unique<std::atomic<std::uint64_t>[]>(kWords);
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                       file_.get(), static_cast<off_t>(index * kWindowBytes));
   if (mapped == MAP_FAILED) {
     throw Error(hcclOutOfMemory, text("cannot map ", bytes >> 20, " MiB of device memory: ",
-                                      system_error_text(errno), "; raise ulimit -v"));
+                                      system_error_text(errno), "; ", advice_on_mapping(errno)));
   }
   madvise(mapped, bytes, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes, MADV_DONTFORK);
   madvise(mapped, bytes, MADV_HUGEPAGE);  // where shared memory may have them
-  window.pages = std::make_unique<std::atomic<std::uint64_t>[]>(kWords);
+  window.pages = std::move(pages);
   base = static_cast<std::byte*>(mapped);
   window.base.store(base, std::memory_order_release);
   return base;
@@ -171,18 +186,24 @@ void ArenaView::populate(std::uint64_t offset, std::uint64_t bytes, bool write) 
 }
 
 Content ArenaView::content(std::uint64_t offset, std::uint64_t bytes) const {
-  const auto first = static_cast<off_t>(offset);
-  const auto end = static_cast<off_t>(offset + bytes);
-  const off_t data = lseek(file_.get(), first, SEEK_DATA);
-  if (data < 0 || data >= end) return Content::hole;  // ENXIO: no data up to the end of the file
-  if (data > first) return Content::mixed;
-  const off_t hole = lseek(file_.get(), first, SEEK_HOLE);
-  return hole >= end ? Content::data : Content::mixed;
+  const std::uint64_t end = offset + bytes;
+  const std::uint64_t data = next_data(offset);
+  if (data >= end) return Content::hole;
+  if (data > offset) return Content::mixed;
+  const off_t hole = lseek(file_.get(), static_cast<off_t>(offset), SEEK_HOLE);
+  return hole < 0 || static_cast<std::uint64_t>(hole) >= end ? Content::data : Content::mixed;
 }
 
 bool ArenaView::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
+  return next_data(offset) >= offset + bytes;
+}
+
+// Only ENXIO says that there is no data up to the end of the file. Any other failure (a sandbox
+// that forbids the call, a file system without it) says nothing, and data must not read as zeros.
+std::uint64_t ArenaView::next_data(std::uint64_t offset) const {
   const off_t data = lseek(file_.get(), static_cast<off_t>(offset), SEEK_DATA);
-  return data < 0 ? errno == ENXIO : data >= static_cast<off_t>(offset + bytes);
+  if (data >= 0) return static_cast<std::uint64_t>(data);
+  return errno == ENXIO ? bytes_ : offset;
 }
 
 void ArenaView::forget(std::uint64_t offset, std::uint64_t bytes) noexcept {

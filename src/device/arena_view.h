@@ -70,6 +70,10 @@ class ArenaView {
   // Whether it holds nothing there: one look.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
+  // Returns where the first data at or behind `offset` begins, or the end of the file if there is
+  // none. Where the kernel cannot tell holes from data, everything is data.
+  [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const;
+
   // Forgets what is populated in the range.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Forgets it if the owner has put new pages there since a buffer that starts at `offset` was last

@@ -20,8 +20,22 @@ namespace hccl::device {
 class Stream;
 class Upcoming;
 
+// Work that puts other work in order or in time and touches no data: it runs behind a failure too.
+template <class Work>
+struct Ordering {
+  Work work;
+  Outcome operator()() { return work(); }
+};
+template <class Work>
+Ordering(Work) -> Ordering<Work>;
+template <class Stored>
+inline constexpr bool is_ordering = false;
+template <class Work>
+inline constexpr bool is_ordering<Ordering<Work>> = true;
+
 // A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&;
-// only such a one can be run in passing.
+// only such a one can be run in passing. Behind failed work any other fails without being run,
+// unless it is an Ordering.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -52,6 +66,8 @@ class Command {
     Outcome outcome = Outcome::left;
     if constexpr (std::is_invocable_v<Stored&, Upcoming&>) {
       outcome = (*stored)(upcoming);
+    } else if (!is_ordering<Stored> && is_behind_failure(upcoming)) {
+      outcome = Outcome::failed;
     } else if (is_patient(upcoming)) {
       outcome = (*stored)();
     }
@@ -59,6 +75,7 @@ class Command {
     return outcome;
   }
   [[nodiscard]] static bool is_patient(const Upcoming& upcoming) noexcept;
+  [[nodiscard]] static bool is_behind_failure(const Upcoming& upcoming) noexcept;
 
   Outcome (*run_)(void*, Upcoming&) noexcept = nullptr;
   alignas(std::max_align_t) std::byte storage_[kBytes];
@@ -95,8 +112,9 @@ class CommandQueue {
   }
 
   // The consumer, `stream`: runs the next command, which must have been pushed. In passing, it may
-  // be left where it is.
-  [[nodiscard]] Outcome run_next(const Stream& stream, bool in_passing) noexcept;
+  // be left where it is. `behind_failure`: see Progress::poisons().
+  [[nodiscard]] Outcome run_next(const Stream& stream, bool in_passing,
+                                 bool behind_failure) noexcept;
 
  private:
   friend class Upcoming;
@@ -114,16 +132,28 @@ class CommandQueue {
   std::atomic<Segment*> spare_{nullptr};
 };
 
-// What a command can know of its stream while it runs: whether the program waits, and the commands
-// behind, first to last, and whether they may begin ahead of their turn.
+// What a command can know of its stream while it runs: whether work before it has failed, whether
+// the program waits, and the commands behind, first to last, and whether they may begin ahead of
+// their turn.
 class Upcoming {
  public:
-  Upcoming(const CommandQueue& queue, const Stream& stream, bool in_passing) noexcept
+  Upcoming(const CommandQueue& queue, const Stream& stream, bool in_passing,
+           bool behind_failure) noexcept
       : queue_(queue),
         stream_(stream),
         in_passing_(in_passing),
+        behind_failure_(behind_failure),
         segment_(queue.head_),
         position_(queue.taken_ + 1) {}
+
+  // Whether work before this command has failed, so that the data it uses may be wrong: then it
+  // must fail too.
+  [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
+  // Of that work.
+  [[nodiscard]] FailureNote failure() const;
+  // The stream's id and this command's ticket.
+  [[nodiscard]] std::uint64_t stream_id() const noexcept;
+  [[nodiscard]] std::uint64_t ticket() const noexcept { return queue_.taken_ + 1; }
 
   // Whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] bool attended() const noexcept;
@@ -155,6 +185,7 @@ class Upcoming {
   const CommandQueue& queue_;
   const Stream& stream_;
   const bool in_passing_;
+  const bool behind_failure_;
   std::optional<bool> may_begin_;
   const CommandQueue::Segment* segment_;
   std::uint64_t position_;
@@ -164,13 +195,18 @@ inline bool Command::is_patient(const Upcoming& upcoming) noexcept {
   return upcoming.patience() == Patience::endless;
 }
 
-inline Outcome CommandQueue::run_next(const Stream& stream, bool in_passing) noexcept {
+inline bool Command::is_behind_failure(const Upcoming& upcoming) noexcept {
+  return upcoming.behind_failure();
+}
+
+inline Outcome CommandQueue::run_next(const Stream& stream, bool in_passing,
+                                      bool behind_failure) noexcept {
   if (taken_ == head_end_) {
     Segment* done = std::exchange(head_, head_->next);
     head_end_ += kSegment;
     delete spare_.exchange(done, std::memory_order_release);
   }
-  Upcoming upcoming(*this, stream, in_passing);
+  Upcoming upcoming(*this, stream, in_passing, behind_failure);
   const Outcome outcome = head_->commands[taken_ % kSegment].run(upcoming);
   if (outcome != Outcome::left) ++taken_;
   return outcome;

@@ -24,8 +24,8 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
   const int error = errno;
   if (error == EFAULT) {
     throw Error(hcclInvalidArgument, text(what, " ", bytes, " bytes at host address ", host,
-                                          ": not mapped, or without the right to "
-                                          "access it so; pass memory of this process"));
+                                          ": not mapped, protected or past the end of its "
+                                          "file; pass memory of this process"));
   }
   throw Error(
       error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,

@@ -45,11 +45,17 @@ std::vector<std::shared_ptr<Stream>> Device::streams() const {
   return streams_;
 }
 
-Outcome Device::synchronize() {
-  Outcome outcome = Outcome::success;
-  for (const auto& stream : streams()) outcome = std::max(outcome, stream->synchronize());
+Outcome Device::synchronize(std::string* reason) {
+  Outcome worst = Outcome::success;
+  for (const auto& stream : streams()) {
+    std::string why;
+    const Outcome outcome = stream->synchronize(&why);
+    if (outcome <= worst) continue;
+    worst = outcome;
+    if (reason != nullptr) *reason = std::move(why);
+  }
   arena_.collect();
-  return outcome;
+  return worst;
 }
 
 void Device::free_memory(DeviceAddress address) {

@@ -28,7 +28,7 @@ class Device {
   // Whether no stream but this has work that is not complete.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
   // Waits for all streams.
-  [[nodiscard]] Outcome synchronize();
+  [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
   // Returns at once; the memory lives until what is queued now has run.
   void free_memory(DeviceAddress address);

@@ -24,10 +24,10 @@ void Event::record(Stream& stream) {
   Stamp stamp;
   if (collects_time_) {
     stamp = std::make_shared<std::atomic<std::uint64_t>>(0);
-    stream.enqueue([stamp] {
+    stream.enqueue(Ordering{[stamp] {
       stamp->store(now(), std::memory_order_release);
       return Outcome::success;
-    });
+    }});
   }
   Capture capture = stream.capture();
   const std::lock_guard lock(mutex_);
@@ -40,21 +40,25 @@ Capture Event::capture() const {
   return capture_;
 }
 
-Outcome Event::synchronize() const {
+Outcome Event::synchronize(std::string* reason) const {
   const Capture captured = capture();
   Stream::wait_for(captured);
-  const Outcome outcome = captured.outcome();
-  if (outcome != Outcome::success) captured.progress->set_reported(captured.ticket);
+  const Outcome outcome = captured.outcome(reason);
+  if (outcome != Outcome::success) {
+    const auto stream = captured.stream.lock();
+    captured.progress->set_reported(captured.ticket,
+                                    stream != nullptr ? stream->pushed() : captured.ticket);
+  }
   return outcome;
 }
 
-bool Event::query(Outcome* outcome) const {
+bool Event::query(Outcome* outcome, std::string* reason) const {
   const Capture captured = capture();
   if (!captured.complete()) {
     if (const auto stream = captured.stream.lock()) stream->hurry();
     return false;
   }
-  *outcome = captured.outcome();
+  *outcome = captured.outcome(reason);
   return true;
 }
 

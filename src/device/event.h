@@ -20,9 +20,10 @@ class Event {
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;
 
-  // Blocks until the captured work is complete; helps its stream along.
-  [[nodiscard]] Outcome synchronize() const;
-  [[nodiscard]] bool query(Outcome* outcome) const;
+  // Blocks until the captured work is complete; helps its stream along. Writes the reason of a
+  // failure to `reason`, unless that is null; so does query().
+  [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
+  [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr) const;
 
   // Nanoseconds on the clock of now() at which the captured work was complete. Throws SynError: not
   // recorded (synObjectNotInitialized), not complete (synBusy), no time collected

@@ -2,6 +2,7 @@
 // Mapping allocations for the program.
 #include "device/host_view.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -42,7 +43,7 @@ void HostView::map(void* at, const FileDescriptor& file, std::uint64_t offset) {
   if (mapped == MAP_FAILED) {
     throw Error(hcclOutOfMemory,
                 text("cannot map ", bytes_, " bytes of device memory for the program: ",
-                     system_error_text(errno), "; raise ulimit -v"));
+                     system_error_text(errno), "; ", advice_on_mapping(errno)));
   }
   madvise(mapped, bytes_, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes_, MADV_DONTFORK);

@@ -1,41 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims by abstract socket name.
+// Claims by abstract socket name. The holder listens, though it never accepts: the kernel then
+// tells whoever connects which process that is.
 #include "device/module_registry.h"
 
+#include "base/abstract_socket.h"
+#include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "device/module_lock.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <functional>
 #include <string>
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 namespace hccl::device {
+namespace {
 
-std::optional<FileDescriptor> claim_module(std::uint32_t id) {
+struct ModuleAddress {
+  sockaddr_un name{};
+  socklen_t length = 0;
+
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+std::string claim_name(std::uint32_t id) {
   // A hash of fixed meaning: processes of one box must agree on it.
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char letter : box_identity()) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
   }
-  const std::string name = text("hccl-module-", std::hex, hash, "-", std::dec, id);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy(name.begin(), name.end(),
-            address.sun_path + 1);  // a leading zero byte: the abstract namespace
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) {
-    throw Error(hcclSystemError, text("cannot claim module ", id, ": ", system_error_text(errno)));
+  return text("hccl-module-", std::hex, hash, "-", std::dec, id);
+}
+
+ModuleAddress address_of(const std::string& name) {
+  ModuleAddress address;
+  address.name.sun_family = AF_UNIX;
+  // A leading zero byte: the abstract namespace.
+  std::copy(name.begin(), name.end(), address.name.sun_path + 1);
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+FileDescriptor unix_socket(std::uint32_t id, int flags) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+  if (socket.valid()) return socket;
+  throw Error(hcclSystemError, text("cannot claim module ", id, ": ", system_error_text(errno),
+                                    "; ", advice_on(errno, "allow unix sockets")));
+}
+
+}  // namespace
+
+std::optional<FileDescriptor> claim_module(std::uint32_t id) {
+  const std::string name = claim_name(id);
+  const ModuleAddress address = address_of(name);
+  FileDescriptor socket = unix_socket(id, 0);
+  if (bind(socket.get(), address.get(), address.length) == 0) {
+    // Another user may have held the name until a moment ago.
+    if (is_locked(name)) return std::nullopt;
+    // The claim holds without it; only holder_text() would have less to say.
+    static_cast<void>(listen(socket.get(), SOMAXCONN));
+    return socket;
   }
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return socket;
   if (errno == EADDRINUSE) return std::nullopt;
-  throw Error(hcclSystemError, text("cannot claim module ", id, ": ", system_error_text(errno)));
+  throw Error(hcclSystemError, text("cannot claim module ", id, ": ", system_error_text(errno),
+                                    "; ", advice_on(errno, "allow unix sockets")));
+}
+
+std::string holder_text(std::uint32_t id) {
+  constexpr const char* kUnknown = "another process of this box";
+  const ModuleAddress address = address_of(claim_name(id));
+  // Without blocking: the holder's queue of connections may be full.
+  const FileDescriptor socket = unix_socket(id, SOCK_NONBLOCK);
+  if (connect(socket.get(), address.get(), address.length) != 0) return kUnknown;
+  const auto holder = peer_credentials(socket.get());
+  if (!holder) return kUnknown;
+  if (holder->pid == getpid()) return "this process";
+  // The kernel gives 0 for a process that this pid namespace does not show.
+  if (holder->pid <= 0) return "a process of another pid namespace, perhaps in another container";
+  const std::string name = process_name(holder->pid);
+  const std::string user = holder->uid != geteuid() ? text(" of user ", holder->uid) : "";
+  return text("pid ", holder->pid, name.empty() ? "" : text(" (", name, ')'), user);
+}
+
+std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
+  const std::string name = claim_name(id);
+  const std::optional<uid_t> user = user_of_abstract_socket(name);
+  if (!user || *user == geteuid()) return std::nullopt;
+  NameLock lock = lock_name(name);
+  if (!lock.no_folder.empty()) {
+    throw Error(hcclSystemError,
+                text("user ", *user, " holds the name of module ", id, " of this box, and user ",
+                     geteuid(), " has no folder of its own to claim it in (", lock.no_folder,
+                     "); set HCCL_NODE_ID to a name that others cannot guess, the same for all ",
+                     "ranks of this machine"));
+  }
+  if (lock.held) {
+    log(LogLevel::warning, "device", "user ", *user, " holds the name of module ", id,
+        " of this box; it is claimed by a lock instead");
+  }
+  return std::move(lock.held);
 }
 
 }  // namespace hccl::device

@@ -21,6 +21,18 @@ thread_local std::weak_ptr<Device> current_device;
 // Enough for any box; only a bound on the search for a free module.
 constexpr std::uint32_t kMostModules = 4096;
 
+// Claims the first free module and says which it is.
+FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_box) {
+  for (module = 0; module < kMostModules; ++module) {
+    if (auto claim = claim_module(module)) return *std::move(claim);
+  }
+  // Nobody has so many devices, but another user may hold so many names.
+  for (module = 0; module < devices_of_box; ++module) {
+    if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
+  }
+  throw SynError(synUnavailable, text("no module below ", kMostModules, " is free"));
+}
+
 }  // namespace
 
 Runtime& Runtime::instance() {
@@ -37,7 +49,9 @@ void Runtime::initialize() {
   const std::lock_guard lock(mutex_);
   if (initialized()) {
     if (config()->refuse_double_initialize) {
-      throw SynError(synAlreadyInitialized, "synInitialize was called before");
+      throw SynError(synAlreadyInitialized,
+                     "synInitialize was called before; call it once, or unset "
+                     "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE");
     }
     return;
   }
@@ -89,17 +103,16 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
                                             settings->device_count, "; raise HCCL_DEVICE_COUNT"));
     }
     claim = claim_module(*module);
+    if (!claim) claim = claim_module_by_lock(*module);
     if (!claim) {
       throw SynError(synUnavailable,
-                     text("module ", *module,
-                          " is held by another process of this box, or still by this one; acquire "
-                          "another, or set HCCL_NODE_ID to rehearse a second node"));
+                     text("module ", *module, " is held by ", holder_text(*module),
+                          "; release it there or acquire another module, or set HCCL_NODE_ID to "
+                          "rehearse a second node"));
     }
   } else {
-    std::uint32_t next = 0;
-    while (next < kMostModules && !(claim = claim_module(next))) ++next;
-    if (!claim) throw SynError(synUnavailable, text("no module below ", kMostModules, " is free"));
-    module = next;
+    module = 0;
+    claim = claim_any_module(*module, static_cast<std::uint32_t>(settings->device_count));
   }
   std::uint32_t id = 0;
   while (devices_.contains(id)) ++id;

@@ -2,8 +2,11 @@
 // Ownership of a stream's queue, waiting and synchronising.
 #include "device/stream.h"
 
+#include "base/cancellation.h"
 #include "base/syn_error.h"
 #include "device/device.h"
+
+#include <algorithm>
 
 namespace hccl::device {
 
@@ -46,7 +49,8 @@ void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void(
 
 bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
   for (std::uint64_t next = progress_->completed() + 1; next <= ticket; ++next) {
-    const Outcome outcome = queue_.run_next(*this, manner == Manner::in_passing);
+    const Outcome outcome =
+        queue_.run_next(*this, manner == Manner::in_passing, progress_->poisons(next));
     if (outcome == Outcome::left) return false;
     progress_->complete(next, outcome);
     if (manner == Manner::until_wanted && has_waiters()) return next == ticket;
@@ -58,6 +62,9 @@ Patience Upcoming::patience() const noexcept {
   if (!in_passing_) return Patience::endless;
   return stream_.has_room() ? Patience::little : Patience::some;
 }
+
+FailureNote Upcoming::failure() const { return stream_.progress()->failure(); }
+std::uint64_t Upcoming::stream_id() const noexcept { return stream_.id(); }
 
 bool Upcoming::attended() const noexcept { return stream_.attended(); }
 
@@ -105,23 +112,23 @@ void Stream::pass_on() {
     worker_.ring();
 }
 
-Outcome Stream::synchronize() {
+Outcome Stream::synchronize(std::string* reason) {
   const std::uint64_t after = progress_->reported();
   const std::uint64_t ticket = pushed();
   run_until(ticket);
-  const Outcome outcome = progress_->outcome(after, ticket);
-  if (outcome != Outcome::success) progress_->set_reported(ticket);
+  const Outcome outcome = progress_->outcome(after, ticket, reason);
+  if (outcome != Outcome::success) progress_->set_reported(ticket, pushed());
   return outcome;
 }
 
-bool Stream::query(Outcome* outcome) {
+bool Stream::query(Outcome* outcome, std::string* reason) {
   const std::uint64_t after = progress_->reported();
   const std::uint64_t ticket = pushed();
   if (!progress_->reached(ticket)) {
     hurry();
     return false;
   }
-  *outcome = progress_->outcome(after, ticket);
+  *outcome = progress_->outcome(after, ticket, reason);
   return true;
 }
 
@@ -130,6 +137,18 @@ void Stream::hurry() {
 }
 
 Capture Stream::capture() { return {progress_, weak_from_this(), pushed(), progress_->reported()}; }
+
+// What failed before the event has failed for this stream too: its work may read the results. Not,
+// if the program knows of it by now.
+void Stream::follow(Capture capture) {
+  if (capture.progress == nullptr || capture.progress == progress_) return;  // in order already
+  if (capture.complete() && capture.outcome() == Outcome::success) return;
+  capture.reported = std::max(capture.reported, capture.progress->reported());
+  enqueue(Ordering{[capture = std::move(capture), own = progress_.get()] {
+    wait_for(capture);
+    return own->take_over_failure(*capture.progress, capture.reported, capture.ticket);
+  }});
+}
 
 void Stream::wait_for(const Capture& capture) {
   if (capture.complete()) return;
@@ -166,6 +185,7 @@ void Stream::run_in_passing(std::uint64_t ticket) {
 
 // Coming back only when half of the queue has run keeps the enqueuer out of the way of the work.
 void Stream::wait_for_room() {
+  const CancellationBlock block;
   constexpr auto kPatience = std::chrono::milliseconds(20);
   const std::uint64_t half = queue_.pushed() - least_full() / 2;
   run_in_passing(half);

@@ -84,14 +84,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
     full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
-  // Blocks for everything queued so far; a failure is reported once.
-  [[nodiscard]] Outcome synchronize();
-  // Whether everything queued so far is complete; if so, how it ended.
-  [[nodiscard]] bool query(Outcome* outcome);
+  // Blocks for everything queued so far; a failure is reported once. Writes its reason to `reason`,
+  // unless that is null.
+  [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
+  // Whether everything queued so far is complete; if so, how it ended, and why it failed.
+  [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
   // Sees to it that work nobody waits for begins now.
   void hurry();
 
   [[nodiscard]] Capture capture();
+  // Makes work that is queued from now on wait for what was captured, and fail with it.
+  void follow(Capture capture);
   // Waits for work of another (or this) stream, helping it along. By the stream's owner, in a
   // command.
   static void wait_for(const Capture& capture);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes before a call's data on every stream that it uses: which call it is. The receiver
-// compares it with its own before it takes any data.
+// The identity of a call. It precedes the call's data on every connection that the call uses, and
+// the receiver compares it with that of its own call before it takes any data.
 #pragma once
 
 #include "base/collective.h"
+#include "base/error.h"
 
 #include <hccl_types.h>
 
@@ -15,9 +16,18 @@
 
 namespace hccl::executor {
 
+// A peer makes another call than this rank; the text names both.
+class CallMismatch : public Error {
+ public:
+  using Error::Error;
+};
+
 // Sent as it lies in memory: all ranks run on machines of one byte order, which `format` checks.
 struct CallHeader {
-  static constexpr std::uint32_t kFormat = 0x48434c31;
+  static constexpr std::uint32_t kFormat = 0x48434c32;
+
+  // The part of a call that a header introduces.
+  enum class Phase : std::uint8_t { data, agreement };
 
   std::uint32_t format = kFormat;
   std::uint8_t collective = 0;
@@ -27,13 +37,22 @@ struct CallHeader {
   std::uint64_t number = 0;    // of the call in its lane
   std::uint64_t count = 0;
   std::int32_t root = 0;
-  std::uint16_t channels = 1;
-  std::uint16_t pipeline = 1;
+  std::uint8_t channels = 1;
+  std::uint8_t pipeline = 1;
+  Phase phase = Phase::data;
+  // Asks the receiver for an answer: whoever takes such a header passes the flag on in the headers
+  // that it sends after that. It is no part of the call's identity.
+  std::uint8_t confirm = 0;
 
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
+  // Whether the two introduce the same part of the same call.
+  [[nodiscard]] bool is_same_call(CallHeader other) const {
+    other.confirm = confirm;
+    return *this == other;
+  }
 
   friend bool operator==(const CallHeader&, const CallHeader&) = default;
 };
@@ -43,7 +62,7 @@ static_assert(std::has_unique_object_representations_v<CallHeader>);
 // "all_reduce(1025, float, sum)"
 [[nodiscard]] std::string describe(const CallHeader& call);
 
-// Why the two are no one call: names both ranks, both calls and what to do.
+// Returns why the two are not one call: names both ranks, both calls and what to do.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

@@ -127,10 +127,11 @@ bool Execution::take_header(Link& link) {
   const auto heard = link.endpoint->try_receive(sizeof(CallHeader));
   if (heard.size() < sizeof(CallHeader)) return false;
   const CallHeader theirs = CallHeader::from(heard);
-  if (theirs != header_) {
-    throw Error(hcclInvalidUsage, why_unlike(streams_.number_of(rank_), header_,
-                                             streams_.number_of(link.peer), theirs));
+  if (!header_.is_same_call(theirs)) {
+    throw CallMismatch(hcclInvalidUsage, why_unlike(streams_.number_of(rank_), header_,
+                                                    streams_.number_of(link.peer), theirs));
   }
+  header_.confirm |= theirs.confirm;
   link.endpoint->release(sizeof(CallHeader));
   link.header_received = true;
   return true;

@@ -39,9 +39,11 @@ class Execution {
   // two use different ways at a time. Before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
-  // Moves what can be moved now; returns whether anything was. Throws PeerLost, and
-  // Error(hcclInvalidUsage) where a peer makes another call: nothing of that peer has been taken.
+  // Moves what can be moved now. Returns whether anything moved. Never blocks. Throws PeerLost, and
+  // CallMismatch where a peer makes another call; no data of that peer has been taken then.
   bool advance();
+  // Returns whether this rank, or one whose data has come, asks for the call to be confirmed.
+  [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
   // Adds what it waits for.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
@@ -64,7 +66,7 @@ class Execution {
 
   const schedule::Schedule& schedule_;
   const Layout layout_;
-  const CallHeader header_;
+  CallHeader header_;
   const int rank_;
   Streams& streams_;
   const Execution* earlier_ = nullptr;

@@ -63,12 +63,17 @@ bool Engine::run_slice(Operation& op) {
     if (state.load(std::memory_order_acquire) == gathering) open_operation(op);
   }
   if (state.load(std::memory_order_acquire) == open) {
+    // No memory or no address space: peers must not wait, and this rank must leave in order.
+    const auto abandon = [&](hcclResult_t code, const char* why) {
+      op.lane.inside(rank_).tile.store(0, std::memory_order_release);
+      fault_.raise_with(code, [&] { return text(rank_text(rank_), ": ", why); });
+    };
     try {
       work(op);
-    } catch (const Error& error) {  // no memory or no address space: peers must not wait, and we
-                                    // must leave in order
-      op.lane.inside(rank_).tile.store(0, std::memory_order_release);
-      fault_.raise(error.code(), text(rank_text(rank_), ": ", error.what()));
+    } catch (const Error& error) {
+      abandon(error.code(), error.what());
+    } catch (const std::bad_alloc&) {
+      abandon(hcclOutOfMemory, "out of host memory; free memory or raise the limit of the process");
     }
     if (state.load(std::memory_order_acquire) == open) {
       bring_ahead(op);

@@ -47,19 +47,21 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead, 
   return ended;
 }
 
-void Engine::fail(hcclResult_t code, const char* why) {
-  if (!fault_.raised()) fault_.raise(code, text(rank_text(rank_), ": ", why));
+void Engine::fail(hcclResult_t code, const char* why) noexcept {
+  if (fault_.raised()) return;
+  fault_.raise_with(code, [&] { return text(rank_text(rank_), ": ", why); });
 }
 
-void Engine::rank_died(int rank) {
+void Engine::rank_died(int rank) noexcept {
   RankRecord& record = control_.header().records[rank];
   Presence present = Presence::present;
   if (!record.presence.compare_exchange_strong(present, Presence::dead, std::memory_order_seq_cst))
     return;
-  fault_.raise(hcclSystemError,
-               text(rank_text(rank),
-                    " has exited without hcclCommDestroy (crashed, killed or returned "
-                    "early); look at its output"));
+  fault_.raise_with(hcclSystemError, [&] {
+    return text(rank_text(rank),
+                " has exited without hcclCommDestroy (crashed, killed or returned early); look at "
+                "its output");
+  });
 }
 
 void Engine::depart() {

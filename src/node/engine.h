@@ -82,13 +82,17 @@ class Engine {
   [[nodiscard]] static std::shared_ptr<MessageWindow> make_window();
   [[nodiscard]] Fault& fault() { return fault_; }
   // Makes this rank's trouble everybody's, unless there is a fault already.
-  void fail(hcclResult_t code, const char* why);
+  void fail(hcclResult_t code, const char* why) noexcept;
 
   // From the control thread: the process of a rank has gone.
-  void rank_died(int rank);
+  void rank_died(int rank) noexcept;
   // This rank takes part in nothing more; peers that wait for it fail.
   void depart();
 
+  // Whether a call on device memory goes through the slots.
+  [[nodiscard]] static bool is_eager(const CollectiveCall& call, int ranks) {
+    return send_bytes(call, ranks) <= Slot::kPayloadBytes;
+  }
   [[nodiscard]] const CoreCount& cores() const { return cores_; }
   [[nodiscard]] std::string rank_text(int rank) const;  // "rank 3 (pid 41, host a)"
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }

@@ -11,7 +11,7 @@
 
 namespace hccl::node {
 
-void Fault::raise(hcclResult_t code, const std::string& text) {
+void Fault::raise(hcclResult_t code, std::string_view text) noexcept {
   FaultRecord& record = control_.header().fault;
   std::uint32_t expected = FaultRecord::none;
   if (record.state.compare_exchange_strong(expected, FaultRecord::being_written,

@@ -7,7 +7,9 @@
 
 #include <hccl_types.h>
 
+#include <new>
 #include <string>
+#include <string_view>
 
 namespace hccl::node {
 
@@ -20,7 +22,17 @@ class Fault {
   }
   // Records code and text unless another fault came first; then fails every operation in flight and
   // wakes its waiters.
-  void raise(hcclResult_t code, const std::string& text);
+  void raise(hcclResult_t code, std::string_view text) noexcept;
+  // The same with the text that `make_text` returns, or a plain one where there is no memory for
+  // it: others wait for the fault.
+  template <class MakeText>
+  void raise_with(hcclResult_t code, MakeText make_text) noexcept {
+    try {
+      raise(code, make_text());
+    } catch (const std::bad_alloc&) {
+      raise(code, "a rank failed and had no memory to say why; free memory on its host");
+    }
+  }
 
   // Of a raised fault.
   [[nodiscard]] hcclResult_t code() const;

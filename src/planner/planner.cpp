@@ -93,6 +93,17 @@ Plan Planner::plan(const Request& request) const {
   return plan;
 }
 
+std::string Planner::reason(const Request& request) const {
+  const Plan chosen = plan(request);
+  if (!forced_.empty() && chosen.name() == forced_)
+    return text("HCCL_ALGO=", forced_, " forces it");
+  const std::string unforced = forced_.empty() ? ""
+                                               : text("HCCL_ALGO=", forced_, " has no ",
+                                                      name_of(request.collective), ", and ");
+  if (chosen.by_nodes) return "nodes with equally many ranks fold on each node first";
+  return text(unforced, row_text(request.collective, request.bytes, topology_.ranks()));
+}
+
 schedule::Schedule Planner::build(const Plan& plan, const schedule::Shape& shape) const {
   if (!plan.by_nodes) return plan.algorithm->build(shape);
   return algorithms::hierarchical_all_reduce(shape, node_sizes_, *plan.algorithm);

@@ -41,6 +41,8 @@ class Planner {
   static void check(const std::string& forced);
 
   [[nodiscard]] Plan plan(const Request& request) const;
+  // Why plan() chooses what it does: "HCCL_ALGO forces it".
+  [[nodiscard]] std::string reason(const Request& request) const;
   // For a shape of the plan: of any rank and channel.
   [[nodiscard]] schedule::Schedule build(const Plan& plan, const schedule::Shape& shape) const;
 

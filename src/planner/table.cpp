@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/table.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -52,13 +54,26 @@ std::span<const Row> table() {
   return kTable;
 }
 
-}  // namespace
-
-const Algorithm& algorithm_for(Collective collective, std::uint64_t bytes, int ranks) {
+const Row& row_for(Collective collective, std::uint64_t bytes, int ranks) {
   const auto fits = [&](const Row& row) {
     return row.collective == collective && bytes <= row.most_bytes && ranks <= row.most_ranks;
   };
-  return *std::ranges::find_if(table(), fits)->algorithm;
+  return *std::ranges::find_if(table(), fits);
+}
+
+}  // namespace
+
+const Algorithm& algorithm_for(Collective collective, std::uint64_t bytes, int ranks) {
+  return *row_for(collective, bytes, ranks).algorithm;
+}
+
+std::string row_text(Collective collective, std::uint64_t bytes, int ranks) {
+  const Row& row = row_for(collective, bytes, ranks);
+  const std::string sizes =
+      row.most_bytes == kAny ? "for every larger size" : text("up to ", row.most_bytes, " B");
+  const std::string most_ranks =
+      row.most_ranks == kAnyRanks ? "" : text(" and ", row.most_ranks, " ranks");
+  return text("the table has it ", sizes, most_ranks);
 }
 
 bool goes_by_nodes(std::uint64_t bytes, int ranks) {

@@ -5,6 +5,7 @@
 #include "algorithms/catalogue.h"
 
 #include <cstdint>
+#include <string>
 
 namespace hccl::planner {
 
@@ -12,6 +13,9 @@ namespace hccl::planner {
 // block.
 [[nodiscard]] const algorithms::Algorithm& algorithm_for(Collective collective, std::uint64_t bytes,
                                                          int ranks);
+
+// The bounds of the row that algorithm_for() finds: "the table has it up to 16384 B and 8 ranks".
+[[nodiscard]] std::string row_text(Collective collective, std::uint64_t bytes, int ranks);
 
 // Whether an all-reduce between even nodes of several ranks goes by phases, on the nodes and across
 // them.

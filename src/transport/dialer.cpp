@@ -2,6 +2,8 @@
 // One attempt after the other, each with its time.
 #include "transport/dialer.h"
 
+#include "base/errno_advice.h"
+#include "base/retry.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -46,10 +48,7 @@ std::optional<FileDescriptor> Dialer::poll() {
   if (stage_ == Stage::connecting && is_connected()) {
     stage_ = Stage::talking;
     const Bytes& hello = handshake_.hello();
-    if (send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(hello.size())) {
-      fail_attempt(system_error_text(errno), false);
-    }
+    if (!say(hello)) fail_attempt(system_error_text(errno), false);
   }
   if (stage_ == Stage::talking) converse();
   if (stage_ == Stage::talking && handshake_.state() == Handshake::State::done) {
@@ -58,12 +57,19 @@ std::optional<FileDescriptor> Dialer::poll() {
   return std::nullopt;
 }
 
+// The messages of a handshake fit the buffer of a fresh connection.
+bool Dialer::say(const Bytes& bytes) const noexcept {
+  const ssize_t sent =
+      retried([&] { return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
 void Dialer::start_attempt() {
   socket_ = FileDescriptor(
       socket(target().address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.valid()) {
-    throw Error(hcclSystemError,
-                text("cannot make a socket: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError, text("cannot make a socket: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "see HCCL_SOCKET_IFNAME")));
   }
   if (tune_ != nullptr) tune_(socket_.get(), limits_);
   handshake_ = ConnectorHandshake(own_, key_);
@@ -108,10 +114,7 @@ void Dialer::converse() {
                           false);
     }
     const Bytes answer = handshake_.take(std::span(buffer).first(static_cast<std::size_t>(count)));
-    if (!answer.empty() && send(socket_.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
-                               static_cast<ssize_t>(answer.size())) {
-      return fail_attempt(system_error_text(errno), false);
-    }
+    if (!answer.empty() && !say(answer)) return fail_attempt(system_error_text(errno), false);
   }
   if (handshake_.state() == Handshake::State::refused) fail_attempt(handshake_.why(), true);
 }

@@ -38,6 +38,7 @@ class Dialer final : public Connecting {
 
   void start_attempt();
   [[nodiscard]] bool is_connected();
+  [[nodiscard]] bool say(const Bytes& bytes) const noexcept;
   void converse();
   void fail_attempt(const std::string& why, bool refused);
   void give_up_if_hopeless();

@@ -3,7 +3,9 @@
 // descriptors for a bounded time.
 #include "transport/listener.h"
 
+#include "base/errno_advice.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ constexpr int kMostAcceptsAtOnce = 16;
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 
 bool is_lack_of_room(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+  return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
 // Whether the other end has closed it, with nothing left to read.
@@ -33,8 +35,9 @@ bool has_ended(const FileDescriptor& socket) {
 }
 
 bool say(const FileDescriptor& socket, const Bytes& bytes) {
-  return send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(bytes.size());
+  const ssize_t sent = retried(
+      [&] { return send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); });
+  return sent == static_cast<ssize_t>(bytes.size());
 }
 
 }  // namespace
@@ -48,9 +51,9 @@ Listener::Listener(std::vector<FileDescriptor> sockets, const Membership& own, c
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       strangers_(family.name) {
   if (!epoll_.valid()) {
-    throw Error(
-        hcclSystemError,
-        text("cannot watch the listening socket: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError,
+                text("cannot watch the listening socket: ", system_error_text(errno), "; ",
+                     advice_on(errno, "raise ulimit -n")));
   }
   for (const FileDescriptor& socket : sockets_) watch(socket.get());
 }
@@ -63,8 +66,8 @@ void Listener::watch(int fd) {
   event.data.fd = fd;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST) {
     throw Error(hcclSystemError,
-                text("cannot watch the listening socket: ", system_error_text(errno),
-                     "; raise /proc/sys/fs/epoll/max_user_watches"));
+                text("cannot watch the listening socket: ", system_error_text(errno), "; ",
+                     advice_on(errno, "raise fs.epoll.max_user_watches")));
   }
 }
 
@@ -201,8 +204,8 @@ void Listener::wake_up() {
 Claim::Claim(std::shared_ptr<Listener> listener, const StreamKey& key)
     : listener_(std::move(listener)), key_(key), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_.valid()) {
-    throw Error(hcclSystemError,
-                text("cannot make an eventfd: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError, text("cannot make an eventfd: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "raise ulimit -n")));
   }
   const std::lock_guard lock(listener_->mutex_);
   Listener::Seat& seat = listener_->seats_[key_];

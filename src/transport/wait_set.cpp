@@ -2,6 +2,7 @@
 // poll(2) over what the endpoints name, between begin_sleep and end_sleep.
 #include "transport/wait_set.h"
 
+#include "base/errno_advice.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -50,8 +51,8 @@ timespec to_timespec(Deadline::Duration duration) {
 
 WaitSet::WaitSet() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_.valid()) {
-    throw Error(hcclSystemError,
-                text("cannot make an eventfd: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError, text("cannot make an eventfd: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "raise ulimit -n")));
   }
 }
 
@@ -85,9 +86,9 @@ WaitSet::Outcome WaitSet::sleep(Deadline deadline) {
     if (count > 0) return take_ring() ? Outcome::rung : Outcome::ready;
     if (count == 0) return Outcome::expired;
     if (errno == EINTR) continue;
-    throw Error(hcclSystemError,
-                text("cannot wait for ", plan_.descriptors.size(),
-                     " connections: ", system_error_text(errno), "; raise ulimit -n"));
+    throw Error(hcclSystemError, text("cannot wait for ", plan_.descriptors.size(),
+                                      " connections: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "raise ulimit -n")));
   }
 }
 

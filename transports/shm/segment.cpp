@@ -2,6 +2,7 @@
 // One file: a page for the header, then the rings.
 #include "shm/segment.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/shared_memory.h"
 #include "base/text.h"
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <new>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,20 +24,14 @@ static_assert(sizeof(Header) <= kHeaderBytes);
 
 FileDescriptor Segment::create() { return create_memory_file("hccl-stream", kFileBytes); }
 
-Segment::Segment(const FileDescriptor& file) {
-  const int seals = fcntl(file.get(), F_GET_SEALS);
-  if (file_identity(file).bytes != kFileBytes || seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    throw Error(
-        hcclSystemError,
-        "another rank has sent a file that is no shared memory of a stream; use one version "
-        "on all ranks");
-  }
+Segment::Segment(const FileDescriptor& file, const std::string& maker) {
+  require_sealed(file, kFileBytes, maker);
   for (std::size_t side = 0; side < rings_.size(); ++side)
     rings_[side] = MirroredMapping(file, kHeaderBytes + side * kRingBytes, kRingBytes);
   void* const page = mmap(nullptr, kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (page == MAP_FAILED) {
     throw Error(hcclOutOfMemory, text("cannot map ", kHeaderBytes, " bytes of shared memory: ",
-                                      system_error_text(errno), "; raise ulimit -v"));
+                                      system_error_text(errno), "; ", advice_on_mapping(errno)));
   }
   madvise(page, kHeaderBytes, MADV_DONTFORK);
   header_ = static_cast<Header*>(page);  // zeros, which its atomics begin with

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace hccl::shm {
 
@@ -50,8 +51,8 @@ class Segment {
 
   // A new file for both ends. Throws Error(hcclOutOfMemory or hcclSystemError).
   [[nodiscard]] static FileDescriptor create();
-  // Throws Error(hcclSystemError) if the file is not what create() makes.
-  explicit Segment(const FileDescriptor& file);
+  // Throws Error(hcclSystemError), naming `maker`, if the file is not what create() makes.
+  Segment(const FileDescriptor& file, const std::string& maker);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;

@@ -6,6 +6,7 @@
 #include "shm/shm_endpoint.h"
 
 #include "base/peer_process.h"
+#include "base/retry.h"
 #include "base/text.h"
 #include "shm/unix_socket.h"
 
@@ -56,9 +57,10 @@ bool ShmEndpoint::establish() {
 void ShmEndpoint::exchange_segment() {
   if (own_side_ == 1) {
     if (send_file(socket_.get(), file_)) {
-      adopt(file_);
+      adopt(file_, own_);
       file_.reset();
-    } else if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS) {
+    } else if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS &&
+               !is_memory_shortage(errno)) {
       lose("has closed its connection or ended");
       throw_if_lost();
     }
@@ -67,7 +69,7 @@ void ShmEndpoint::exchange_segment() {
   FileDescriptor file;
   const Arrival arrival = receive_file(socket_.get(), file);
   if (arrival == Arrival::arrived && file.valid()) {
-    adopt(file);
+    adopt(file, peer());
   } else if (arrival != Arrival::none_yet) {
     lose(arrival == Arrival::closed ? "has closed its connection or ended"
                                     : "has sent no shared memory: it may lack descriptors");
@@ -75,8 +77,8 @@ void ShmEndpoint::exchange_segment() {
   }
 }
 
-void ShmEndpoint::adopt(const FileDescriptor& file) {
-  segment_.emplace(file);
+void ShmEndpoint::adopt(const FileDescriptor& file, int maker) {
+  segment_.emplace(file, text("rank ", maker));
   Header& header = segment_->header();
   mine_ = &header.sides[own_side_];
   theirs_ = &header.sides[1 - own_side_];
@@ -114,7 +116,7 @@ void ShmEndpoint::wake_peer(std::uint32_t wanted) {
   if (their_sleep_->wanted.exchange(0, std::memory_order_seq_cst) == 0) return;
   // Where the socket is full, it has been rung enough; where it is closed, nobody sleeps.
   const std::byte ring{1};
-  static_cast<void>(send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+  retried([&] { return send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
 }
 
 // What both ends write is believed only within bounds.

@@ -33,7 +33,7 @@ class ShmEndpoint final : public transport::Endpoint {
  private:
   [[nodiscard]] bool establish();
   void exchange_segment();
-  void adopt(const FileDescriptor& file);
+  void adopt(const FileDescriptor& file, int maker);
 
   [[nodiscard]] std::size_t checked(std::uint64_t in_ring) const;
   [[nodiscard]] std::size_t room() const;

@@ -2,6 +2,7 @@
 // sockaddr_un and SCM_RIGHTS.
 #include "shm/unix_socket.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -67,8 +68,8 @@ FileDescriptor listen_on(const SocketName& name) {
     return listener;
   }
   throw Error(hcclSystemError,
-              text("cannot listen on an abstract unix socket: ", system_error_text(errno),
-                   "; allow unix sockets, or raise ulimit -n"));
+              text("cannot listen on an abstract unix socket: ", system_error_text(errno), "; ",
+                   advice_on(errno, "allow unix sockets")));
 }
 
 bool send_file(int socket, const FileDescriptor& file) {

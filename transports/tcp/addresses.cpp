@@ -91,9 +91,12 @@ AddressChoice choose_addresses(const std::vector<Interface>& interfaces, const s
   }
   if (!choice.offered.empty()) return choice;
   if (!names.empty()) refuse_interface_names(interfaces, names);
-  throw Error(hcclSystemError,
-              "no network interface is up that others could connect to; bring one up, or name one "
-              "in HCCL_SOCKET_IFNAME");
+  throw Error(
+      hcclSystemError,
+      interfaces.empty()
+          ? "no network interface is up, not even loopback; bring one up: ip link set lo up"
+          : "no network interface is up that others could connect to; bring one up, or name "
+            "one in HCCL_SOCKET_IFNAME");
 }
 
 Bytes serialize(const Offer& offer) {

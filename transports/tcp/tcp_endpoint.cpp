@@ -3,6 +3,8 @@
 #include "tcp/tcp_endpoint.h"
 
 #include "base/address.h"
+#include "base/interfaces.h"
+#include "base/retry.h"
 #include "base/text.h"
 #include "transport/socket_care.h"
 
@@ -11,6 +13,7 @@
 #include <cerrno>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -75,6 +78,15 @@ std::string meaning_of(int error) {
   }
 }
 
+// The memory that the kernel was to read or write is not there: nothing is wrong with the
+// connection.
+[[noreturn]] void throw_bad_memory(int own, const char* what) {
+  throw Error(hcclInvalidArgument,
+              text("rank ", own, ": the memory of a ", what,
+                   " buffer is not mapped any more, or protected; keep it as it is until the call "
+                   "has completed on its stream"));
+}
+
 }  // namespace
 
 TcpEndpoint::TcpEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
@@ -87,10 +99,9 @@ bool TcpEndpoint::establish() {
   if (!socket) return false;
   socket_ = std::move(*socket);
   transport::keep_alive(socket_.get(), limits_);
-  const Address local = local_address(socket_.get());
-  const Address remote = remote_address(socket_.get());
-  if (remote.is_loopback() || remote.same_host(local)) stop_pacing(socket_.get());
-  ends_ = text(local.to_text(), " to ", remote.to_text());
+  local_ = local_address(socket_.get());
+  remote_ = remote_address(socket_.get());
+  if (remote_.is_loopback() || remote_.same_host(local_)) stop_pacing(socket_.get());
   return true;
 }
 
@@ -100,8 +111,9 @@ void TcpEndpoint::lose(const std::string& what) noexcept {
 
 void TcpEndpoint::throw_if_lost() const {
   if (lost_.empty()) return;
-  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), ": the TCP connection ",
-                              ends_, ' ', lost_, "; see what that rank says"));
+  throw PeerLost(peer(),
+                 text("rank ", own_, " has lost rank ", peer(), ": the TCP connection ",
+                      connection_text(local_, remote_), ' ', lost_, "; see what that rank says"));
 }
 
 std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
@@ -117,6 +129,11 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
     if (count >= 0) return count_sent(static_cast<std::size_t>(count));
     if (errno == EAGAIN) return 0;
     if (errno == EINTR) continue;
+    if (errno == EFAULT) throw_bad_memory(own_, "send");
+    if (is_memory_shortage(errno)) {
+      send_again_later_ = true;
+      return 0;
+    }
     lose(meaning_of(errno));
     throw_if_lost();
   }
@@ -133,6 +150,8 @@ std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
       lose("was closed by the other side");
     } else if (errno == EINTR) {
       continue;
+    } else if (errno == EFAULT) {
+      throw_bad_memory(own_, "receive");
     } else if (errno != EAGAIN) {
       lose(meaning_of(errno));
     }
@@ -169,6 +188,11 @@ bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
   if (!connected()) {
     connecting_->plan_sleep(plan);
     return true;
+  }
+  const bool short_of_memory = std::exchange(send_again_later_, false);
+  if (short_of_memory) {
+    interest.writable = false;
+    plan.at_most = std::min<Deadline::Duration>(plan.at_most, kShortagePause);
   }
   const int events = (interest.readable ? POLLIN : 0) | (interest.writable ? POLLOUT : 0);
   plan.descriptors.push_back({socket_.get(), static_cast<short>(events), 0});

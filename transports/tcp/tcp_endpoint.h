@@ -3,6 +3,7 @@
 // to its destination, or into one buffer that is lent.
 #pragma once
 
+#include "base/address.h"
 #include "base/file_descriptor.h"
 #include "tcp/receive_buffer.h"
 #include "transport/connecting.h"
@@ -45,8 +46,10 @@ class TcpEndpoint final : public transport::Endpoint {
   std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
-  std::string ends_;  // "10.0.0.1:4000 to 10.0.0.2:5000"
-  std::string lost_;  // what has happened; empty while all is well
+  Address local_;  // once it is connected
+  Address remote_;
+  bool send_again_later_ = false;  // memory was short, which poll(2) does not tell the end of
+  std::string lost_;               // what has happened; empty while all is well
 };
 
 }  // namespace hccl::tcp

@@ -2,6 +2,7 @@
 // Puts listeners, dialers and endpoints together.
 #include "tcp/tcp_transport.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -33,8 +34,8 @@ FileDescriptor listen_on(const Address& address) {
     return socket;
   }
   throw Error(hcclSystemError,
-              text("cannot listen on ", address.host_text(), ": ", system_error_text(errno),
-                   "; name another interface in HCCL_SOCKET_IFNAME, or raise ulimit -n"));
+              text("cannot listen on ", address.host_text(), ": ", system_error_text(errno), "; ",
+                   advice_on(errno, "name another interface in HCCL_SOCKET_IFNAME")));
 }
 
 std::string describe(int socket) { return remote_address(socket).to_text(); }

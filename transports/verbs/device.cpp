@@ -2,6 +2,7 @@
 #include "verbs/device.h"
 
 #include "base/error.h"
+#include "base/file_descriptor.h"
 #include "base/text.h"
 #include "verbs/causes.h"
 
@@ -24,6 +25,7 @@ std::shared_ptr<Device> Device::open(const VerbsLibrary& library, const UsablePo
 }
 
 void Device::open_context() {
+  const StandardStreamPlaceholders placeholders;
   int count = 0;
   ibv_device** const devices = library_.get_device_list(&count);
   for (int i = 0; devices != nullptr && i < count; ++i) {

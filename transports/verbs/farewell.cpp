@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs/farewell.h"
 
+#include "base/retry.h"
+
 #include <cerrno>
 #include <span>
 
@@ -12,7 +14,7 @@ void Farewell::say(int socket, std::uint64_t taken) noexcept {
   std::array<std::byte, sizeof(taken)> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = static_cast<std::byte>(taken >> (8 * i) & 0xff);
-  static_cast<void>(::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+  retried([&] { return ::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL); });
 }
 
 Farewell::Connection Farewell::listen(int socket) noexcept {

@@ -2,6 +2,8 @@
 // A few bytes each way over a socket that does not block.
 #include "verbs/introduction.h"
 
+#include "base/retry.h"
+
 #include <algorithm>
 #include <cerrno>
 
@@ -55,8 +57,9 @@ std::optional<Facts> parse_facts(std::span<const std::byte> bytes) {
 
 Introduction::Outcome Introduction::poll(int socket, std::size_t count) {
   while (!to_send_.empty()) {
-    const ssize_t sent =
-        ::send(socket, to_send_.data(), to_send_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = retried([&] {
+      return ::send(socket, to_send_.data(), to_send_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    });
     if (sent < 0 && !would_block(errno)) return Outcome::closed;
     if (sent < 0) break;
     to_send_.erase(to_send_.begin(), to_send_.begin() + sent);

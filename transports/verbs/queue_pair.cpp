@@ -2,6 +2,7 @@
 #include "verbs/queue_pair.h"
 
 #include "base/error.h"
+#include "base/file_descriptor.h"
 #include "base/secret.h"
 #include "base/text.h"
 
@@ -30,7 +31,10 @@ std::uint32_t random_packet_number() {
 QueuePair::QueuePair(std::shared_ptr<Device> device, const Depths& depths)
     : device_(std::move(device)), depths_(depths), first_packet_(random_packet_number()) {
   const VerbsLibrary& library = device_->library();
-  channel_ = own(library.create_comp_channel(device_->context()), "completion channel");
+  {
+    const StandardStreamPlaceholders placeholders;
+    channel_ = own(library.create_comp_channel(device_->context()), "completion channel");
+  }
   fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   completions_ =
       own(library.create_cq(device_->context(),

@@ -3,6 +3,7 @@
 
 #include "base/address.h"
 #include "base/error.h"
+#include "base/interfaces.h"
 #include "base/text.h"
 #include "transport/socket_care.h"
 
@@ -106,6 +107,8 @@ void VerbsEndpoint::introduce() {
 // nothing is sent before the peer has said that it is.
 void VerbsEndpoint::meet(const Facts& peer_facts) {
   const UsablePort& port = device_->port();
+  way_ = text(port.device, " port ", port.number, ", ",
+              connection_text(local_address(socket_.get()), remote_address(socket_.get())));
   pair_->connect(peer_facts, {.own_rank = own_,
                               .peer_rank = peer(),
                               .peer_host = remote_address(socket_.get()).host_text(),
@@ -128,7 +131,7 @@ void VerbsEndpoint::lose(const std::string& what) noexcept {
 
 void VerbsEndpoint::throw_if_lost() const {
   if (lost_.empty()) return;
-  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), ": ", lost_));
+  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), " (", way_, "): ", lost_));
 }
 
 void VerbsEndpoint::look_after_peer() noexcept {

@@ -65,6 +65,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::shared_ptr<Device> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;
+  std::string way_ = "not connected yet";  // for texts: port, interface and addresses
   Stage stage_ = Stage::connecting;
   bool finished_ = false;
   Introduction introduction_;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks sock_diag(7) for all unix sockets; it cannot be asked for one by name.
+#include "base/abstract_socket.h"
+
+#include "base/file_descriptor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <sys/socket.h>
+
+namespace hccl {
+namespace {
+
+constexpr timeval kPatience{1, 0};
+
+bool ask(const FileDescriptor& netlink) noexcept {
+  struct {
+    nlmsghdr header{};
+    unix_diag_req body{};
+  } request;
+  request.header.nlmsg_len = sizeof(request);
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  request.body.sdiag_family = AF_UNIX;
+  request.body.udiag_states = ~0U;
+  request.body.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID;
+  return send(netlink.get(), &request, sizeof(request), 0) == static_cast<ssize_t>(sizeof(request));
+}
+
+// The user of the socket that the message is about, if that has the name.
+std::optional<uid_t> user_in(std::span<const std::byte> message, std::string_view name) noexcept {
+  std::optional<uid_t> user;
+  bool named = false;
+  for (std::size_t at = NLMSG_LENGTH(sizeof(unix_diag_msg));
+       at + sizeof(rtattr) <= message.size();) {
+    rtattr attribute{};
+    std::memcpy(&attribute, message.data() + at, sizeof(attribute));
+    if (attribute.rta_len < sizeof(attribute) || at + attribute.rta_len > message.size()) break;
+    const auto value = message.subspan(at + RTA_LENGTH(0), attribute.rta_len - RTA_LENGTH(0));
+    if (attribute.rta_type == UNIX_DIAG_NAME && value.size() == name.size() + 1) {
+      named =
+          value[0] == std::byte{0} && std::memcmp(value.data() + 1, name.data(), name.size()) == 0;
+    } else if (attribute.rta_type == UNIX_DIAG_UID && value.size() == sizeof(uid_t)) {
+      std::memcpy(&user.emplace(), value.data(), sizeof(uid_t));
+    }
+    at += RTA_ALIGN(attribute.rta_len);
+  }
+  return named ? user : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept {
+  const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!netlink.valid()) return std::nullopt;
+  setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  if (!ask(netlink)) return std::nullopt;
+  alignas(nlmsghdr) std::array<std::byte, 32768> buffer;
+  while (true) {
+    const ssize_t count = recv(netlink.get(), buffer.data(), buffer.size(), 0);
+    if (count <= 0) return std::nullopt;
+    std::span<const std::byte> rest(buffer.data(), static_cast<std::size_t>(count));
+    while (rest.size() >= sizeof(nlmsghdr)) {
+      nlmsghdr header{};
+      std::memcpy(&header, rest.data(), sizeof(header));
+      if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY || header.nlmsg_len < sizeof(header) ||
+          header.nlmsg_len > rest.size()) {
+        return std::nullopt;  // the end, or an error
+      }
+      if (const auto user = user_in(rest.first(header.nlmsg_len), name)) return user;
+      rest = rest.subspan(std::min<std::size_t>(rest.size(), NLMSG_ALIGN(header.nlmsg_len)));
+    }
+  }
+}
+
+}  // namespace hccl

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the log file with care for what may lie at its path, and writes lines with care for what
+// may have become of stderr.
+#include "base/log_output.h"
+
+#include "base/cancellation.h"
+#include "base/error.h"
+#include "base/file_descriptor.h"
+#include "base/process.h"
+#include "base/text.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace hccl {
+namespace {
+
+constexpr int kNowhere = -1;
+
+std::atomic<int> destination{STDERR_FILENO};
+// choose_log_output's alone. Kept for good, so that no writer sees its number reused.
+int log_file_descriptor = -1;
+
+// The file that stderr was when it was chosen.
+std::atomic<std::uint64_t> stderr_device{0};
+std::atomic<std::uint64_t> stderr_inode{0};
+
+std::string expanded_path(const std::string& pattern) {
+  std::string path;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char next = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    if (pattern[at] != '%' || (next != 'h' && next != 'p' && next != '%')) {
+      path += pattern[at];
+      continue;
+    }
+    path += next == 'h' ? host_name() : next == 'p' ? std::to_string(getpid()) : "%";
+    ++at;
+  }
+  return path;
+}
+
+[[noreturn]] void refuse(const std::string& pattern, const std::string& path,
+                         const std::string& why) {
+  throw Error(hcclInvalidArgument,
+              text("HCCL_DEBUG_FILE=", quoted(pattern), " is not valid: ", quoted(path), ' ', why,
+                   "; set it to the path of a regular file that this process may write"));
+}
+
+// O_NONBLOCK: to open a FIFO without a reader fails instead of waiting for one.
+int open_regular_file(const std::string& pattern) {
+  constexpr int kFlags =
+      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
+  const std::string path = expanded_path(pattern);
+  const int fd = above_standard_streams(open(path.c_str(), kFlags, S_IRUSR | S_IWUSR));
+  if (fd < 0) {
+    if (errno == ELOOP) refuse(pattern, path, "is a symbolic link");
+    if (errno == EISDIR || errno == ENXIO) refuse(pattern, path, "is not a regular file");
+    refuse(pattern, path, text("cannot be opened: ", system_error_text(errno)));
+  }
+  struct stat status {};
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+  close(fd);
+  refuse(pattern, path, "is not a regular file");
+}
+
+void choose_file(const std::string& pattern) {
+  const int fd = open_regular_file(pattern);
+  if (log_file_descriptor < 0) {
+    log_file_descriptor = fd;
+  } else {
+    static_cast<void>(dup3(fd, log_file_descriptor, O_CLOEXEC));
+    close(fd);
+  }
+  destination.store(log_file_descriptor, std::memory_order_relaxed);
+}
+
+void choose_stderr() noexcept {
+  struct stat status {};
+  const bool open = fstat(STDERR_FILENO, &status) == 0;
+  stderr_device.store(status.st_dev, std::memory_order_relaxed);
+  stderr_inode.store(status.st_ino, std::memory_order_relaxed);
+  destination.store(open ? STDERR_FILENO : kNowhere, std::memory_order_relaxed);
+}
+
+// False if the program has closed stderr and its number has gone to something that is not for
+// people to read. A program may well redirect stderr to another file, pipe or terminal.
+bool is_still_stderr() noexcept {
+  struct stat status {};
+  if (fstat(STDERR_FILENO, &status) != 0) return false;
+  if (status.st_dev == stderr_device.load(std::memory_order_relaxed) &&
+      status.st_ino == stderr_inode.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
+}
+
+// While it lives, writing raises no signal in this thread that would end the process.
+class WriteSignalBlock {
+ public:
+  WriteSignalBlock() noexcept {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGPIPE);
+    sigaddset(&signals_, SIGXFSZ);
+    sigset_t pending;
+    sigpending(&pending);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) {
+      if (sigismember(&pending, signal) == 1) sigdelset(&signals_, signal);  // not from here
+    }
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~WriteSignalBlock() {
+    constexpr timespec kNoTime{};
+    while (sigtimedwait(&signals_, nullptr, &kNoTime) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WriteSignalBlock(const WriteSignalBlock&) = delete;
+  WriteSignalBlock& operator=(const WriteSignalBlock&) = delete;
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+};
+
+}  // namespace
+
+void choose_log_output(const std::string& pattern) {
+  if (pattern.empty()) return choose_stderr();
+  choose_file(pattern);
+}
+
+// A short write is left as it is: a second write could land behind another rank's line.
+void write_log_line(std::span<const iovec> parts) noexcept {
+  const CancellationBlock no_cancellation;
+  const int saved_errno = errno;
+  const int fd = destination.load(std::memory_order_relaxed);
+  if (fd != kNowhere && (fd != STDERR_FILENO || is_still_stderr())) {
+    const WriteSignalBlock block;
+    while (writev(fd, parts.data(), static_cast<int>(parts.size())) < 0 && errno == EINTR) {
+    }
+  }
+  errno = saved_errno;
+}
+
+}  // namespace hccl

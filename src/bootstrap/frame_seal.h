@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Authentication of a connection to an id server: after the opening and the greeting, every frame
+// carries a code that only those who know the key can make, and that fits this place alone.
+#pragma once
+
+#include "base/secret.h"
+#include "base/sha256.h"
+#include "bootstrap/wire.h"
+
+#include <cstdint>
+#include <span>
+
+namespace hccl::bootstrap {
+
+// One end's codes. A code is HMAC(direction's key, frame's number, type, SHA-256(payload)); both
+// keys come from HMAC(key, opening, greeting), and thus from the nonces of both ends. With an empty
+// key the codes prove nothing.
+class FrameSeal {
+ public:
+  enum class Role : std::uint8_t { rank, server };
+
+  // `opening` and `greeting` are the payloads that the two ends said first.
+  FrameSeal(Role own, std::span<const std::byte> key, std::span<const std::byte> opening,
+            std::span<const std::byte> greeting);
+
+  // The code of the next frame that this end sends.
+  [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
+  // Takes the code off the next frame that this end receives. Returns false if it is not the right
+  // one.
+  [[nodiscard]] bool open(Frame& frame);
+
+ private:
+  struct Direction {
+    Digest key{};
+    std::uint64_t frames = 0;
+
+    [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
+  };
+
+  Direction sent_;
+  Direction received_;
+};
+
+// The communicator's secret, which the transports prove: made from the key and the table's salt, so
+// that it never travels where there is a key.
+[[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
+
+}  // namespace hccl::bootstrap

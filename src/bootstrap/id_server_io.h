@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timers of an IdServer, apart from its header so that who uses it need not know Asio.
+#pragma once
+
+#include "bootstrap/id_server.h"
+
+#include <asio/steady_timer.hpp>
+
+namespace hccl::bootstrap {
+
+struct IdServer::Io {
+  explicit Io(asio::io_context& context) : linger(context), report(context), judgement(context) {}
+
+  asio::steady_timer linger;
+  asio::steady_timer report;
+  asio::steady_timer judgement;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that others may read or replace is refused, as ssh refuses such a key.
+#include "bootstrap/shared_secret.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/file_descriptor.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <span>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::size_t kLongestSecret = 4096;
+constexpr std::size_t kShortSecret = 16;
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+[[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
+  throw Error(hcclInvalidArgument, text("HCCL_SECRET_FILE=", quoted(path), ' ', why));
+}
+
+void check_file(const std::string& path, const FileDescriptor& file) {
+  struct stat status {};
+  if (!file.valid() || fstat(file.get(), &status) != 0) {
+    refuse_file(path, text("cannot be read: ", system_error_text(errno), "; name a file that user ",
+                           geteuid(), " may read"));
+  }
+  if (!S_ISREG(status.st_mode))
+    refuse_file(path, "is no regular file; name one that holds the secret");
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    refuse_file(path, text("belongs to user ", status.st_uid, ", who can change it; chown it to ",
+                           "user ", geteuid()));
+  }
+  if ((status.st_mode & kOthers) != 0) refuse_file(path, "is open to other users; chmod it to 600");
+  if (status.st_size > static_cast<off_t>(kLongestSecret)) {
+    refuse_file(path, text("is larger than ", kLongestSecret, " bytes; name a file that holds ",
+                           "nothing but the secret"));
+  }
+}
+
+std::string read_secret_file(const std::string& path) {
+  // Without O_NONBLOCK a FIFO would wait for its writer.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  check_file(path, file);
+  std::array<char, kLongestSecret + 1> buffer{};
+  const ssize_t length = read(file.get(), buffer.data(), buffer.size());
+  if (length < 0) {
+    refuse_file(path, text("cannot be read: ", system_error_text(errno), "; name another file"));
+  }
+  std::string secret(buffer.data(), static_cast<std::size_t>(length));
+  if (secret.ends_with('\n')) secret.pop_back();
+  if (secret.empty()) refuse_file(path, "is empty; write the secret into it");
+  return secret;
+}
+
+std::string shared_secret(const Config& config) {
+  if (config.secret_file.empty()) return config.secret;
+  if (!config.secret.empty()) {
+    throw Error(hcclInvalidArgument,
+                "HCCL_SECRET and HCCL_SECRET_FILE are both set; unset HCCL_SECRET");
+  }
+  return read_secret_file(config.secret_file);
+}
+
+void warn_once(std::atomic<bool>& warned, const std::string& message) {
+  if (!warned.exchange(true)) log(LogLevel::warning, "bootstrap", message);
+}
+
+// Without a secret the kernel vouches for the processes of this machine, and nobody for others.
+void check_without_secret(const UniqueId& id, const Config& config) {
+  static std::atomic<bool> warned{false};
+  const bool reachable =
+      !std::ranges::all_of(id.addresses, [](const Address& one) { return one.is_loopback(); });
+  if (reachable && config.require_secret) {
+    throw Error(
+        hcclInvalidArgument,
+        text("HCCL_REQUIRE_SECRET=1, but the ranks that meet at ", id.addresses.front().to_text(),
+             " share no secret; set HCCL_SECRET_FILE to a ", "copy of one file on every rank"));
+  }
+  if (std::ranges::all_of(id.addresses, is_of_this_machine)) return;
+  warn_once(warned,
+            text("HCCL_COMM_ID is ", id.addresses.front().to_text(), ", on another machine, and ",
+                 "the ranks share no secret: whoever answers there or stands between can read and ",
+                 "change their data; set HCCL_SECRET_FILE to a copy of one file on every rank"));
+}
+
+}  // namespace
+
+Bytes proof_key(const UniqueId& id) {
+  if (id.kind == UniqueId::Kind::with_secret) return {id.secret.begin(), id.secret.end()};
+  static std::atomic<bool> warned{false};
+  const auto settings = config();
+  const std::string secret = shared_secret(*settings);
+  if (secret.empty()) {
+    check_without_secret(id, *settings);
+  } else if (secret.size() < kShortSecret) {
+    warn_once(warned, text("the secret of HCCL_COMM_ID has ", secret.size(), " bytes, which can ",
+                           "be guessed; use at least ", kShortSecret, " random ones"));
+  }
+  const auto bytes = std::as_bytes(std::span(secret));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// HCCL_BLOCKING: calls that queue work wait for it and return its failure themselves.
+#pragma once
+
+#include "comm/communicator.h"
+#include "device/stream.h"
+
+#include <memory>
+#include <span>
+
+namespace hccl::comm {
+
+// Waits until everything queued on the streams has run. Throws the fault of one of the
+// communicators that use them, else Error(hcclStreamError) with the reason if other work on a
+// stream failed.
+void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
+                      std::span<const std::shared_ptr<Communicator>> communicators);
+
+}  // namespace hccl::comm

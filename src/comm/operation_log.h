@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator says of its calls while they run: which path each kind of call takes
+// (HCCL_EXPLAIN, HCCL_DEBUG=DEBUG), and when each was queued, started and ended (HCCL_DEBUG=TRACE).
+#pragma once
+
+#include "base/collective.h"
+#include "base/config.h"
+#include "device/progress.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace hccl::comm {
+
+// How a call runs, and why so.
+struct CallPath {
+  std::string name;
+  std::string reason;
+};
+
+// A piece of work of a stream: the stream's id and the work's ticket.
+struct WorkId {
+  std::uint64_t stream = 0;
+  std::uint64_t ticket = 0;
+  auto operator<=>(const WorkId&) const = default;
+};
+
+class OperationLog {
+ public:
+  // Paths are alike on the ranks of a node, so only one of them explains: `explains_for_node`.
+  OperationLog(const Config& settings, int rank, bool explains_for_node);
+
+  // Returns whether there is anything to say of a call. Hot paths ask this first.
+  [[nodiscard]] bool enabled() const { return tells_paths_ || traces_; }
+  [[nodiscard]] bool traces() const { return traces_; }
+
+  // Says by which path a call runs, once for each collective, size class (powers of two) and kind
+  // of memory. Calls `path` only then.
+  void note_path(Collective collective, std::uint64_t bytes, bool on_host,
+                 const std::function<CallPath()>& path);
+  // `call`: as in "all_reduce(1000, float, sum)".
+  void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
+  // Runs the work, with a line before and after. Work that is left and run again has started once.
+  [[nodiscard]] device::Outcome trace(const std::string& call, const std::string& path,
+                                      const WorkId& work,
+                                      const std::function<device::Outcome()>& run);
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  const int rank_;
+  const bool explains_;
+  const bool tells_paths_;
+  const bool traces_;
+  std::mutex mutex_;
+  std::set<std::pair<Collective, int>> told_;  // size class and kind of memory in one number
+  std::map<WorkId, TimePoint> running_;
+};
+
+}  // namespace hccl::comm

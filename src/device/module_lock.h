@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims to modules where another user holds their names: locks on files in a folder that belongs
+// to this user alone. A lock ends with its holder; the empty file may stay.
+#pragma once
+
+#include "base/file_descriptor.h"
+
+#include <optional>
+#include <string>
+
+namespace hccl::device {
+
+struct NameLock {
+  std::optional<FileDescriptor> held;  // until destroyed; nothing if another process holds it
+  std::string no_folder;               // why there is no folder, as a clause; empty if there is one
+};
+
+[[nodiscard]] NameLock lock_name(const std::string& name);
+
+// Whether a process of this user holds the lock of this name.
+[[nodiscard]] bool is_locked(const std::string& name) noexcept;
+
+}  // namespace hccl::device
