@@ -4,6 +4,7 @@
 
 #include "operation.h"
 
+#include <chrono>
 #include <optional>
 
 namespace hccl::test {
@@ -16,8 +17,8 @@ void expect_failed(const Group& group, hcclResult_t code, std::optional<int> ran
 void expect_usable_remains(Session& session, const Group& group, synStreamHandle stream,
                            hcclResult_t code);
 
-// Waits (in short sleeps) until the communicator reports a failure.
-void await_async_error(const Group& group);
+// Waits (in short sleeps) until the communicator reports a failure; throws Failure after `limit`.
+void await_async_error(const Group& group, std::chrono::seconds limit = std::chrono::seconds(30));
 
 // What joining returns when a rank has died (system or socket error) or is too late (internal
 // error, as HCCL has it).

@@ -149,6 +149,35 @@ TEST(PointToPoint, MayCrossACollectiveOnAnotherStream) {
   EXPECT_EQ(failures(run_ranks(2, receives_late_on_another_stream)), "");
 }
 
+// As before, but the receive stands behind another message that comes only when a second of
+// certainty has passed.
+void receives_later_behind_another_message(World& world) {
+  TwoStreams all(world);
+  auto& [session, group, first, second, messages, run] = all;
+  const std::chrono::milliseconds late(4500);
+  if (world.rank == 0) {
+    succeed(messages.receive(2, 8, hcclInt8, 2, second));
+    succeed(messages.receive(1, 5000, hcclFloat32, 1, second));
+    succeed(run.queue(first));
+  } else if (world.rank == 1) {
+    succeed(messages.send(0, 5000, hcclFloat32, 1, first));
+    succeed(run.queue(first));
+  } else {
+    succeed(run.queue(first));
+    std::this_thread::sleep_for(late);
+    succeed(messages.send(0, 8, hcclInt8, 2, second));
+  }
+  succeed(synStreamSynchronize(first));
+  succeed(synStreamSynchronize(second));
+  messages.verify(second);
+  run.verify();
+  session.finish();
+}
+
+TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream) {
+  EXPECT_EQ(failures(run_ranks(3, receives_later_behind_another_message)), "");
+}
+
 // A send on a stream without collectives waits for a rank in a collective on another stream, which
 // its own program is about to call.
 void sends_before_a_collective_elsewhere(World& world) {
@@ -217,7 +246,7 @@ TEST(HangReport, SaysWhatARankDoesInstead) {
       run_ranks(3, waits_in_a_receive, with_environment({{"HCCL_HANG_REPORT", "1.2"}}));
   EXPECT_EQ(failures(outcomes), "");
   const std::string text = outcomes[0].stderr_text;
-  EXPECT_TRUE(contains(text, "is in recv(77, int8) from rank 2")) << text;
+  EXPECT_TRUE(contains(text, "in recv(77, int8) from rank 2")) << text;
   EXPECT_TRUE(names_rank(text, 1)) << text;
 }
 

@@ -4,8 +4,9 @@
 #include "storm.h"
 
 #include "base/secret.h"
+#include "bootstrap/frame_seal.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
 #include "check.h"
 
 #include <array>
@@ -89,10 +90,19 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-Bytes Storm::hello(int rank, int size, const Bytes& key) {
-  const bootstrap::Hello said{random_secret(), rank, size, bootstrap::ProcessIdentity::mine(),
-                              random_secret()};
-  return encode_frame(FrameType::early_hello, serialize(said, key, bootstrap::kNoNonce));
+// An opening, and a hello that fits no greeting, as one that was recorded.
+Bytes Storm::hello(int rank, int size) {
+  using bootstrap::FrameSeal;
+  const bootstrap::Hello said{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};
+  const Bytes payload = serialize(said);
+  const Bytes opening =
+      serialize(bootstrap::Opening{bootstrap::kProtocolVersion, random_secret(), {}, {}});
+  FrameSeal seal(FrameSeal::Role::rank, key_, opening, opening);
+  Bytes bytes = encode_frame(FrameType::opening, opening);
+  const Bytes frame =
+      encode_frame(FrameType::hello, payload, 0, seal.next_code(FrameType::hello, sha256(payload)));
+  bytes.insert(bytes.end(), frame.begin(), frame.end());
+  return bytes;
 }
 
 Bytes Storm::next_bytes() {
@@ -112,17 +122,17 @@ Bytes Storm::next_bytes() {
     case 6:
       return header(3, 255, 0, 16);  // with descriptors
     case 7:
-      return hello(ranks_ + 91, ranks_, key_);  // a rank out of range
+      return hello(ranks_ + 91, ranks_);  // a rank out of range
     case 8:
-      return hello(1 << 30, ranks_, key_);
+      return hello(1 << 30, ranks_);
     case 9:
-      return hello(3 % ranks_, ranks_, Bytes(16, std::byte{7}));  // another secret
+      return hello(3 % ranks_, ranks_);
     case 10:
       return encode_frame(FrameType::ready, {});
     case 11:
       return encode_frame(FrameType::leaving, garbage());
     case 12: {
-      Bytes cut = hello(1 % ranks_, ranks_, key_);
+      Bytes cut = hello(1 % ranks_, ranks_);
       cut.resize(1 + random_() % (cut.size() - 1));
       return cut;
     }

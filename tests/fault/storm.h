@@ -33,7 +33,7 @@ class Storm {
  private:
   [[nodiscard]] FileDescriptor connect_once();
   [[nodiscard]] Bytes next_bytes();
-  [[nodiscard]] Bytes hello(int rank, int size, const Bytes& key);
+  [[nodiscard]] Bytes hello(int rank, int size);
   [[nodiscard]] Bytes garbage();
 
   bootstrap::UniqueId id_;

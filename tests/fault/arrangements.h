@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ranks on one node, over each transport there, and on two nodes: suites that hold all of these
+// to the same promises.
+#pragma once
+
+#include "check.h"
+#include "ranks.h"
+
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace hccl::test {
+
+struct Arrangement {
+  const char* name;
+  bool two_nodes = false;
+  std::vector<std::pair<std::string, std::string>> environment{};
+
+  friend std::ostream& operator<<(std::ostream& out, const Arrangement& value) {
+    return out << value.name;
+  }
+};
+
+inline std::vector<Arrangement> every_arrangement() {
+  return {{"node"},
+          {"shm", false, {{"HCCL_TRANSPORT", "shm"}}},
+          {"tcp", false, {{"HCCL_TRANSPORT", "tcp"}}},
+          {"ring", false, {{"HCCL_ALGO", "ring"}}},
+          {"two_nodes", true}};
+}
+
+inline std::string arrangement_name(const testing::TestParamInfo<Arrangement>& info) {
+  return info.param.name;
+}
+
+class EveryArrangement : public testing::TestWithParam<Arrangement> {
+ protected:
+  // Runs two ranks so, which must both finish.
+  static void run(const RankFunction& function) {
+    RankOptions options;
+    options.environment = GetParam().environment;
+    const RankFunction on_nodes = [&](World& world) {
+      if (GetParam().two_nodes)
+        setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
+      function(world);
+    };
+    EXPECT_EQ(failures(run_ranks(2, on_nodes, options)), "");
+  }
+};
+
+}  // namespace hccl::test

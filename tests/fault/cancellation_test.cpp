@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that the program cancels leaves the library first: the same on one node and over every
+// transport, and the communicator stays as it was.
+#include "arrangements.h"
+#include "faults.h"
+
+#include <atomic>
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+// A thread that is cancelled at the first point where it can be.
+class CancelledThread {
+ public:
+  explicit CancelledThread(std::function<void()> body) : body_(std::move(body)) {
+    require(pthread_create(&thread_, nullptr, &CancelledThread::run, this) == 0, "a thread");
+  }
+  CancelledThread(const CancelledThread&) = delete;
+  CancelledThread& operator=(const CancelledThread&) = delete;
+  ~CancelledThread() = default;
+
+  // Joins it: it has run its body to the end and was cancelled behind it.
+  void expect_cancelled() {
+    void* result = nullptr;
+    require(pthread_join(thread_, &result) == 0, "joining");
+    require(failure_.empty(), failure_);
+    require(ended_, "the thread was cancelled within the library");
+    require(result == PTHREAD_CANCELED, "the thread was not cancelled");
+  }
+
+ private:
+  static void* run(void* self) {
+    auto& thread = *static_cast<CancelledThread*>(self);
+    pthread_cancel(pthread_self());  // stays pending until a cancellation point
+    try {
+      thread.body_();
+    } catch (const Failure& failure) {
+      thread.failure_ = failure.what();
+      return nullptr;
+    }
+    thread.ended_ = true;
+    pthread_testcancel();
+    return nullptr;
+  }
+
+  const std::function<void()> body_;
+  pthread_t thread_{};
+  std::string failure_;
+  std::atomic<bool> ended_{false};
+};
+
+class Cancelled : public EveryArrangement {};
+
+TEST_P(Cancelled, WaitsEndFirst) {
+  run([](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    std::int64_t calls = 0;
+    for (const std::size_t count : {4U, 300'000U}) {
+      for (const Placement placement : {Placement::device, Placement::host}) {
+        Operation operation = all_reduce_of(count);
+        operation.placement = placement;
+        OperationRun run(session, group, operation);
+        // Rank 1 comes late, so the other one waits.
+        ++calls;
+        if (world.rank == 1) world.board->await(0, calls);
+        CancelledThread thread([&] {
+          succeed(run.queue(stream));
+          succeed(synEventRecord(event, stream));
+          if (world.rank == 0) ++world.board->counter(0);
+          succeed(synEventSynchronize(event));
+          succeed(synStreamSynchronize(stream));
+        });
+        thread.expect_cancelled();
+        run.verify();
+      }
+    }
+    session.finish();
+  });
+}
+
+TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
+  run([](World& world) {
+    Session session(world);
+    hcclUniqueId id{};
+    if (world.rank == 0) {
+      succeed(hcclGetUniqueId(&id));
+      world.board->publish_id(0, id);
+    } else {
+      id = world.board->await_id(0);
+    }
+    hcclComm_t communicator = nullptr;
+    CancelledThread life([&] {
+      const DeviceMemory memory(session.device(), 4096);
+      synStreamHandle stream = nullptr;
+      succeed(synStreamCreateGeneric(&stream, session.device(), 0));
+      succeed(hcclCommInitRank(&communicator, 2, id, world.rank));
+      void* const buffer = device_pointer(memory.address());
+      succeed(hcclAllReduce(buffer, buffer, 1'000, hcclFloat32, hcclSum, communicator, stream));
+      succeed(synDeviceSynchronize(session.device()));
+      succeed(hcclCommFinalize(communicator));
+      succeed(hcclCommDestroy(communicator));
+      succeed(synStreamDestroy(stream));
+    });
+    life.expect_cancelled();
+    session.finish();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, testing::ValuesIn(every_arrangement()), arrangement_name);
+
+}  // namespace
+}  // namespace hccl::test

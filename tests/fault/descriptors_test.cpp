@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank without a free descriptor fails its communicator on every rank; no process ends.
+#include "faults.h"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+// While it lives, the process can open no further descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    require(getrlimit(RLIMIT_NOFILE, &usual_) == 0, "reading the limit of descriptors");
+    const rlimit none{0, usual_.rlim_max};
+    require(setrlimit(RLIMIT_NOFILE, &none) == 0, "setting the limit of descriptors");
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &usual_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit usual_{};
+};
+
+using QueueCall = hcclResult_t (*)(void*, const Group&, synStreamHandle);
+
+hcclResult_t queue_all_reduce(void* buffer, const Group& group, synStreamHandle stream) {
+  return hcclAllReduce(buffer, buffer, 16, hcclFloat32, hcclSum, group.handle, stream);
+}
+
+// Rank 1 comes late, so rank 0 has to sleep, for which it needs a descriptor.
+hcclResult_t queue_message(void* buffer, const Group& group, synStreamHandle stream) {
+  if (group.rank == 0) return hcclRecv(buffer, 16, hcclFloat32, 1, group.handle, stream);
+  return hcclSend(buffer, 16, hcclFloat32, 0, group.handle, stream);
+}
+
+// Rank 0 runs its call without descriptors, on a stream that the communicator has not used before.
+RankFunction call_without_descriptors(QueueCall queue_call) {
+  return [queue_call](World& world) {
+    setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle used = session.make_stream();
+    synStreamHandle fresh = session.make_stream();
+    const DeviceMemory memory(session.device(), 4096);
+    void* const buffer = device_pointer(memory.address());
+    succeed(queue_all_reduce(buffer, group, used));
+    succeed(queue_message(buffer, group, used));
+    succeed(synStreamSynchronize(used));
+    if (world.rank == 0) {
+      const NoDescriptors limit;
+      succeed(queue_call(buffer, group, fresh));
+      require_equal(synStreamSynchronize(fresh), synFailHccl, "synchronising without descriptors");
+    } else {
+      await_async_error(group);
+    }
+    expect_failed(group, hcclSystemError, 0);
+    require(contains(async_message(group.handle), "raise ulimit -n"), async_message(group.handle));
+    expect_usable_remains(session, group, fresh, hcclSystemError);
+    session.finish();
+  };
+}
+
+TEST(Descriptors, ThatAreMissingForALaneFailTheCommunicator) {
+  EXPECT_EQ(failures(run_ranks(2, call_without_descriptors(queue_all_reduce))), "");
+}
+
+TEST(Descriptors, ThatAreMissingForAMessageFailTheCommunicator) {
+  EXPECT_EQ(failures(run_ranks(2, call_without_descriptors(queue_message))), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A copy that fails fails what is queued behind it: no rank folds data that never came.
+#include "faults.h"
+#include "system_calls.h"
+
+#include <cerrno>
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kCount = 5'000;
+
+// A session with two streams and a buffer of floats, each `value`.
+class Fixture {
+ public:
+  Fixture(World& world, float value)
+      : session(world),
+        group(session.join_all()),
+        first(session.make_stream()),
+        second(session.make_stream()),
+        memory_(session.device(), kCount * sizeof(float)),
+        before_(kCount, value) {
+    succeed(synMemCopyAsync(first, host_address(before_.data()), memory_.size(), memory_.address(),
+                            HOST_TO_DRAM));
+    succeed(synStreamSynchronize(first));
+  }
+
+  void copy_from(std::uint64_t host) const {
+    succeed(synMemCopyAsync(first, host, memory_.size(), memory_.address(), HOST_TO_DRAM));
+  }
+  // Rank 0 calls last: its failure must not refuse the calls of the others.
+  void all_reduce_on(synStreamHandle stream) const {
+    const World& world = session.world();
+    void* const buffer = device_pointer(memory_.address());
+    if (world.rank == 0) world.board->barrier(0, world.size);
+    succeed(hcclAllReduce(buffer, buffer, kCount, hcclFloat32, hcclSum, group.handle, stream));
+    if (world.rank != 0) world.board->barrier(0, world.size);
+  }
+  [[nodiscard]] std::vector<float> read(synStreamHandle stream) const {
+    std::vector<float> now(kCount, -1.0F);
+    succeed(synMemCopyAsync(stream, memory_.address(), memory_.size(), host_address(now.data()),
+                            DRAM_TO_HOST));
+    static_cast<void>(synStreamSynchronize(stream));
+    return now;
+  }
+  [[nodiscard]] const std::vector<float>& before() const { return before_; }
+
+  // The collective on `stream` has failed everywhere because of rank 0's copy.
+  void expect_failed_by_copy(synStreamHandle stream, hcclResult_t code, const std::string& cause) {
+    const bool failed_copy = session.world().rank == 0;
+    require_equal(synStreamSynchronize(stream), failed_copy ? synFail : synFailHccl,
+                  "synchronising");
+    expect_failed(group, code, 0);
+    const std::string text = async_message(group.handle);
+    require(contains(text, "all_reduce(5000, float, sum) did not run"), text);
+    require(contains(text, cause), text);
+    // Between nodes, ranks may have folded what others sent.
+    const bool one_node = node_of(0).empty();
+    if (one_node || failed_copy) require(read(stream) == before_, "nothing was written");
+  }
+
+  Session session;
+  Group group;
+  synStreamHandle first;
+  synStreamHandle second;
+
+ private:
+  DeviceMemory memory_;
+  std::vector<float> before_;
+};
+
+void bad_address(World& world) {
+  Fixture fixture(world, 2.0F);
+  if (world.rank == 0) fixture.copy_from(8);
+  fixture.all_reduce_on(fixture.first);
+  fixture.expect_failed_by_copy(fixture.first, hcclInvalidArgument, "host address 0x8");
+  expect_usable_remains(fixture.session, fixture.group, fixture.first, hcclInvalidArgument);
+  fixture.session.finish();
+}
+
+TEST(FailedCopy, FromABadAddressFailsTheCollectiveBehindIt) {
+  EXPECT_EQ(failures(run_ranks(3, bad_address)), "");
+}
+
+void full_memory(World& world) {
+  Fixture fixture(world, 2.0F);
+  if (world.rank == 0) {
+    refuse_system_calls({SYS_pwrite64}, ENOSPC);
+    fixture.copy_from(host_address(fixture.before().data()));
+  }
+  fixture.all_reduce_on(fixture.first);
+  fixture.expect_failed_by_copy(fixture.first, hcclOutOfMemory, "No space left");
+  fixture.session.finish();
+}
+
+TEST(FailedCopy, ForLackOfMemoryFailsTheCollectiveBehindIt) {
+  EXPECT_EQ(failures(run_ranks(3, full_memory)), "");
+}
+
+void event_behind(World& world) {
+  Fixture fixture(world, 2.0F);
+  if (world.rank == 0) fixture.copy_from(8);
+  synEventHandle copied = nullptr;
+  succeed(synEventCreate(&copied, fixture.session.device(), 0));
+  succeed(synEventRecord(copied, fixture.first));
+  succeed(synStreamWaitEvent(fixture.second, copied, 0));
+  fixture.all_reduce_on(fixture.second);
+  fixture.expect_failed_by_copy(fixture.second, hcclInvalidArgument, "host address 0x8");
+  succeed(synEventDestroy(copied));
+  fixture.session.finish();
+}
+
+TEST(FailedCopy, FailsTheCollectiveThatWaitsForItsEvent) {
+  EXPECT_EQ(failures(run_ranks(3, event_behind)), "");
+}
+
+// Other ranks may be through with a message or wait for it; the failed rank says why none came.
+void message_behind(World& world) {
+  Fixture fixture(world, 2.0F);
+  std::vector<float> buffer(kCount);
+  if (world.rank == 0) {
+    fixture.copy_from(8);
+    world.board->barrier(0, 2);
+    succeed(hcclSend(buffer.data(), kCount, hcclFloat32, 1, fixture.group.handle, fixture.first));
+    require_equal(synStreamSynchronize(fixture.first), synFail, "synchronising");
+  } else {
+    if (world.rank == 1) {
+      succeed(hcclRecv(buffer.data(), kCount, hcclFloat32, 0, fixture.group.handle, fixture.first));
+      world.board->barrier(0, 2);
+      require_equal(synStreamSynchronize(fixture.first), synFailHccl, "synchronising");
+    }
+    await_async_error(fixture.group);
+  }
+  expect_failed(fixture.group, hcclInvalidArgument, 0);
+  const std::string text = async_message(fixture.group.handle);
+  require(contains(text, "did not run") && contains(text, "host address 0x8"), text);
+  fixture.session.finish();
+}
+
+TEST(FailedCopy, FailsTheMessageBehindIt) { EXPECT_EQ(failures(run_ranks(3, message_behind)), ""); }
+
+// What is queued once the program knows runs: copies, and collectives of a sound communicator.
+void stream_recovers(World& world) {
+  Fixture fixture(world, 2.0F);
+  fixture.copy_from(8);
+  std::vector<float> read(kCount, -1.0F);
+  require(fixture.read(fixture.first) == read, "a copy behind the failed one does not run");
+  succeed(synStreamSynchronize(fixture.first));
+  fixture.all_reduce_on(fixture.first);
+  read = fixture.read(fixture.first);
+  require(read == std::vector<float>(kCount, 2.0F * static_cast<float>(world.size)), "the sum");
+  fixture.session.finish();
+}
+
+TEST(FailedCopy, IsForgottenOnceTheProgramHasSynchronised) {
+  EXPECT_EQ(failures(run_ranks(3, stream_recovers)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory that cannot be accessed as a call needs it is the same clean error on one node and
+// over every transport: the communicator fails on all ranks and names the rank and the address.
+#include "arrangements.h"
+#include "faults.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{1} << 20;
+constexpr std::size_t kPage = 4096;
+
+enum class Flaw { read_only, no_access, hole, past_the_end };
+
+// `kBytes` of anonymous memory, or of a mapped file, with one page in the middle as the flaw says.
+class FlawedMemory {
+ public:
+  explicit FlawedMemory(Flaw flaw) : memory_(map(flaw)) {
+    if (flaw == Flaw::read_only) require(protect(PROT_READ) == 0, "protecting a page");
+    if (flaw == Flaw::no_access) require(protect(PROT_NONE) == 0, "protecting a page");
+    if (flaw == Flaw::hole) require(munmap(flawed_page(), kPage) == 0, "unmapping a page");
+  }
+  ~FlawedMemory() { munmap(memory_, kBytes); }
+  FlawedMemory(const FlawedMemory&) = delete;
+  FlawedMemory& operator=(const FlawedMemory&) = delete;
+
+  [[nodiscard]] void* get() const { return memory_; }
+  [[nodiscard]] std::byte* flawed_page() const { return memory_ + kBytes / 2; }
+
+ private:
+  [[nodiscard]] int protect(int protection) const {
+    return mprotect(flawed_page(), kPage, protection);
+  }
+  static std::byte* map(Flaw flaw) {
+    constexpr int kProtection = PROT_READ | PROT_WRITE;
+    void* mapped = MAP_FAILED;
+    if (flaw == Flaw::past_the_end) {
+      const int file = memfd_create("short", MFD_CLOEXEC);
+      require(ftruncate(file, kBytes / 2) == 0, "the length of a file");
+      mapped = mmap(nullptr, kBytes, kProtection, MAP_SHARED, file, 0);
+      close(file);
+    } else {
+      mapped = mmap(nullptr, kBytes, kProtection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    require(mapped != MAP_FAILED, "mapping memory");
+    return static_cast<std::byte*>(mapped);
+  }
+
+  std::byte* memory_;
+};
+
+class HostAccess : public EveryArrangement {};
+
+// Rank 1 calls last: its failure must not refuse the other's call.
+void in_order(World& world, const std::function<void()>& call) {
+  if (world.rank == 1) world.board->barrier(0, 2);
+  call();
+  if (world.rank == 0) world.board->barrier(0, 2);
+}
+
+void expect_bad_memory(Session& session, const Group& group, synStreamHandle stream,
+                       const FlawedMemory& flawed) {
+  const synStatus status = synStreamSynchronize(stream);
+  if (group.rank == 1) require_equal(status, synFailHccl, "synchronising");
+  await_async_error(group);  // rank 0 may have done its part of a message
+  expect_failed(group, hcclInvalidArgument, 1);
+  const std::string text = async_message(group.handle);
+  require(contains(text, "not mapped, protected or past the end of its file"), text);
+  if (group.rank == 1) require(contains(text, join(flawed.flawed_page())), text);
+  expect_usable_remains(session, group, stream, hcclInvalidArgument);
+}
+
+RankFunction all_reduce(Flaw flaw, bool receives) {
+  return [=](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const FlawedMemory flawed(flaw);
+    std::vector<std::byte> good(kBytes);
+    const bool bad_send = world.rank == 1 && !receives;
+    const bool bad_receive = world.rank == 1 && receives;
+    in_order(world, [&] {
+      succeed(hcclAllReduce(bad_send ? flawed.get() : good.data(),
+                            bad_receive ? flawed.get() : good.data(), kBytes / 4, hcclFloat32,
+                            hcclSum, group.handle, stream));
+    });
+    expect_bad_memory(session, group, stream, flawed);
+    session.finish();
+  };
+}
+
+RankFunction message(Flaw flaw, bool receives) {
+  return [=](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const FlawedMemory flawed(flaw);
+    std::vector<std::byte> good(kBytes);
+    void* const buffer = world.rank == 1 ? flawed.get() : good.data();
+    in_order(world, [&] {
+      succeed((world.rank == 1) == receives
+                  ? hcclRecv(buffer, kBytes, hcclInt8, 1 - world.rank, group.handle, stream)
+                  : hcclSend(buffer, kBytes, hcclInt8, 1 - world.rank, group.handle, stream));
+    });
+    expect_bad_memory(session, group, stream, flawed);
+    session.finish();
+  };
+}
+
+TEST_P(HostAccess, ToWhatCannotBeWrittenIsAnError) {
+  for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end}) {
+    run(all_reduce(flaw, true));
+    run(message(flaw, true));
+  }
+}
+
+TEST_P(HostAccess, ToWhatCannotBeReadIsAnError) {
+  for (const Flaw flaw : {Flaw::no_access, Flaw::hole, Flaw::past_the_end}) {
+    run(all_reduce(flaw, false));
+    run(message(flaw, false));
+  }
+}
+
+// Memory that is only to be read may be protected.
+TEST_P(HostAccess, ReadOnlyInputsAreRead) {
+  run([](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const FlawedMemory flawed(Flaw::read_only);
+    std::vector<float> sum(kBytes / 4, -1.0F);
+    succeed(hcclAllReduce(flawed.get(), sum.data(), sum.size(), hcclFloat32, hcclSum, group.handle,
+                          stream));
+    succeed(synStreamSynchronize(stream));
+    require(sum == std::vector<float>(sum.size(), 0.0F), "the sum");
+    session.finish();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, HostAccess, testing::ValuesIn(every_arrangement()),
+                         arrangement_name);
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kind of mismatch, in every collective, on one node and on several, by every algorithm: all
+// ranks fail, the odd one is named, and no output is touched. With HCCL_TEST_TABLE set to a path,
+// each case appends a row of a markdown table to it.
+#include "algorithms/catalogue.h"
+#include "faults.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <ostream>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+struct Mistake {
+  const char* what;
+  Operation usual;
+  Operation odd;
+};
+
+Operation call(Collective collective, std::size_t count, hcclDataType_t type = hcclFloat32,
+               hcclRedOp_t reduction = hcclSum, int root = 0) {
+  Operation operation;
+  operation.collective = collective;
+  operation.count = count;
+  operation.type = type;
+  operation.reduction = reduction;
+  operation.root = root;
+  return operation;
+}
+
+constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
+                                  Collective::all_gather, Collective::reduce_scatter,
+                                  Collective::reduce,     Collective::all_to_all};
+
+// Every kind for a collective of about `count` elements; `ranks` divides both counts.
+std::vector<Mistake> mistakes(Collective collective, std::size_t count, std::size_t ranks) {
+  const Operation usual = call(collective, count * ranks);
+  std::vector<Mistake> all;
+  const auto add = [&](const char* what, const Operation& odd) {
+    all.push_back({what, usual, odd});
+  };
+  add("count", call(collective, (count + 1) * ranks));
+  add("count 0", call(collective, 0));
+  add("small against large", call(collective, count > 1000 ? ranks : 400'000 * ranks));
+  add("type", call(collective, count * ranks, hcclInt32));
+  if (reduces(collective)) add("reduction", call(collective, count * ranks, hcclFloat32, hcclMax));
+  if (has_root(collective)) add("root", call(collective, count * ranks, hcclFloat32, hcclSum, 1));
+  for (const Collective other : kCollectives) {
+    if (other == collective) continue;
+    add("collective", call(other, count * ranks));
+    break;
+  }
+  return all;
+}
+
+bool has(const std::string& algorithm, Collective collective) {
+  if (algorithm == "hierarchical") return collective == Collective::all_reduce;
+  return algorithms::find(algorithm, collective) != nullptr;
+}
+
+struct Layout {
+  std::string nodes;      // a letter for the node of each rank
+  std::string algorithm;  // forced, or empty
+  std::string transport;  // forced, or empty
+
+  [[nodiscard]] std::string text() const {
+    return join(nodes, algorithm.empty() ? "" : " ", algorithm, transport.empty() ? "" : " over ",
+                transport);
+  }
+};
+
+void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.text(); }
+
+std::string text_of(const Mistake& mistake) {
+  return join(name_of(mistake.usual.collective), " of ", mistake.usual.count, ": ", mistake.what);
+}
+
+// One mistake on a communicator of its own; the facts as a text that is empty if all is well.
+std::string try_mistake(Session& session, World& world, const Mistake& mistake, int odd, int slot) {
+  const Group group = session.join_all(slot);
+  synStreamHandle stream = session.make_stream();
+  Operation operation = world.rank == odd ? mistake.odd : mistake.usual;
+  operation.offset = 3;
+  OperationRun run(session, group, operation);
+  const hcclResult_t queued = run.queue(stream);
+  const synStatus synchronised = synStreamSynchronize(stream);
+  std::string wrong;
+  const auto note = [&](const std::string& what) {
+    wrong += join(wrong.empty() ? "" : "; ", what);
+  };
+  if (queued != hcclSuccess && queued != hcclInvalidUsage) note(join("queued: ", queued));
+  // A rank that hears of the fault before it calls has nothing on its stream that fails.
+  const bool refused = queued == hcclInvalidUsage && synchronised == synSuccess;
+  if (synchronised != synFailHccl && !refused) note(join("synchronised: ", synchronised));
+  try {
+    run.verify_untouched();
+  } catch (const Failure&) {
+    note("output touched");
+  }
+  try {
+    if (synchronised == synSuccess) await_async_error(group, std::chrono::seconds(2));
+    // Two ranks of which one is odd are both named.
+    for (int rank = 0; rank < (world.size == 2 ? 2 : 1); ++rank)
+      expect_failed(group, hcclInvalidUsage, world.size == 2 ? rank : odd);
+    const std::string message = async_message(group.handle);
+    const bool both = contains(message, name_of(mistake.usual.collective)) &&
+                      contains(message, name_of(mistake.odd.collective));
+    if (!both) note(join("text: ", message));
+    if (world.size > 2 &&
+        !contains(message, join("rank ", odd, ' ', name_of(mistake.odd.collective))))
+      note(join("does not blame rank ", odd, ": ", message));
+  } catch (const Failure& failure) {
+    note(failure.what());
+  }
+  session.forget_communicators();
+  succeed(hcclCommDestroy(group.handle));
+  world.board->barrier(0, world.size);
+  return wrong;
+}
+
+class MismatchTable : public testing::TestWithParam<Layout> {};
+
+TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
+  const Layout& layout = GetParam();
+  const int size = static_cast<int>(layout.nodes.size());
+  const int odd = size - 1;
+  std::vector<Mistake> all;
+  for (const std::size_t count : {std::size_t{1000}, std::size_t{1'000'000}}) {
+    for (const Collective collective : kCollectives) {
+      // An algorithm that does not have the collective leaves the choice to the planner.
+      if (!layout.algorithm.empty() && !has(layout.algorithm, collective)) continue;
+      for (Mistake& mistake : mistakes(collective, count / static_cast<std::size_t>(size),
+                                       static_cast<std::size_t>(size)))
+        all.push_back(std::move(mistake));
+    }
+  }
+  RankOptions options;
+  options.seconds = 280;
+  options.comm_id = false;
+  options.environment = {{"HCCL_SOCKET_IFNAME", "lo"}};
+  if (!layout.algorithm.empty()) options.environment.emplace_back("HCCL_ALGO", layout.algorithm);
+  if (!layout.transport.empty())
+    options.environment.emplace_back("HCCL_TRANSPORT", layout.transport);
+  const auto ranks = [&](World& world) {
+    setenv("HCCL_NODE_ID",
+           join("mismatch-", layout.nodes[static_cast<std::size_t>(world.rank)]).c_str(), 1);
+    Session session(world);
+    int slot = 1;
+    for (const Mistake& mistake : all) {
+      const std::string wrong = try_mistake(session, world, mistake, odd, slot++);
+      if (!wrong.empty()) world.report(join(text_of(mistake), ": rank ", world.rank, ": ", wrong));
+    }
+    world.report("tried all");
+    session.finish();
+  };
+  const std::vector<RankOutcome> outcomes = run_ranks(size, ranks, options);
+  EXPECT_EQ(failures(outcomes), "");
+  std::set<std::string> wrong;
+  for (const RankOutcome& outcome : outcomes)
+    wrong.insert(outcome.reports.begin(), outcome.reports.end());
+  const bool complete = wrong.erase("tried all") != 0;
+  for (const std::string& line : wrong) ADD_FAILURE() << line;
+  const char* const table = std::getenv("HCCL_TEST_TABLE");
+  if (table == nullptr || !complete) return;
+  std::ofstream file(table, std::ios::app);
+  for (const Mistake& mistake : all) {
+    std::string cell = "all ranks fail, odd rank named, output untouched";
+    for (const std::string& line : wrong) {
+      const std::string begin = join(text_of(mistake), ": ");
+      if (line.starts_with(begin)) cell = line.substr(begin.size());
+    }
+    file << "| " << layout.text() << " | " << text_of(mistake) << " | " << cell << " |\n";
+  }
+}
+
+std::vector<Layout> layouts() {
+  std::vector<Layout> all{{"aa", "", ""},      {"aaaa", "", ""},       {"ab", "", ""},
+                          {"aabb", "", ""},    {"abbb", "", ""},       {"aa", "", "tcp"},
+                          {"aaaa", "", "tcp"}, {"aaaa", "ring", "shm"}};
+  for (const char* algorithm :
+       {"ring", "tree", "halving_doubling", "direct", "one_shot", "chain", "hierarchical"}) {
+    for (const char* nodes : {"ab", "aabb", "abbb"}) all.push_back({nodes, algorithm, ""});
+  }
+  return all;
+}
+
+std::string name_of_layout(const testing::TestParamInfo<Layout>& of) {
+  std::string name = of.param.nodes;
+  for (const std::string& part : {of.param.algorithm, of.param.transport}) {
+    if (!part.empty()) name += join('_', part);
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MismatchTable, testing::ValuesIn(layouts()), name_of_layout);
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new user's program: it makes one of the typical mistakes and prints only codes. What the
+// library says on stderr is all the help there is.
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr std::size_t kCount = 1000;
+constexpr std::uint64_t kBytes = kCount * sizeof(float);
+
+// One of two processes. What the mistake leaves open ends with the process.
+struct Rank {
+  int number = 0;
+  int from_peer = -1;  // pipes
+  int to_peer = -1;
+  synDeviceId device = 0;
+  synStreamHandle stream = nullptr;
+  hcclComm_t comm = nullptr;
+  std::uint64_t memory = 0;  // of twice kBytes
+
+  [[nodiscard]] void* data(std::uint64_t offset = 0) const {
+    return reinterpret_cast<void*>(memory + offset);
+  }
+  // As most programs do: the code, and on with it.
+  int say(const char* call, int code) const {
+    std::printf("rank %d: %s -> %d\n", number, call, code);
+    std::fflush(stdout);
+    return code;
+  }
+  void need(const char* call, int code) const {
+    if (code == 0) return;
+    say(call, code);
+    std::exit(1);
+  }
+};
+
+void pass_on(const Rank& rank, const void* what, std::size_t bytes) {
+  if (write(rank.to_peer, what, bytes) != static_cast<ssize_t>(bytes)) std::exit(3);
+}
+
+void take(const Rank& rank, void* what, std::size_t bytes) {
+  if (read(rank.from_peer, what, bytes) != static_cast<ssize_t>(bytes)) std::exit(3);
+}
+
+// Rank 0 makes the id.
+hcclUniqueId agree_on_id(const Rank& rank) {
+  hcclUniqueId id{};
+  if (rank.number == 0) {
+    rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
+    pass_on(rank, &id, sizeof(id));
+  } else {
+    take(rank, &id, sizeof(id));
+  }
+  return id;
+}
+
+void start(Rank& rank) {
+  rank.need("synInitialize", synInitialize());
+  rank.need("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
+  rank.need("synStreamCreateGeneric", synStreamCreateGeneric(&rank.stream, rank.device, 0));
+  rank.need("synDeviceMalloc", synDeviceMalloc(rank.device, 2 * kBytes, 0, 0, &rank.memory));
+}
+
+void join(Rank& rank) {
+  start(rank);
+  rank.need("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
+}
+
+void join_alone(Rank& rank) {
+  start(rank);
+  hcclUniqueId id{};
+  rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
+  rank.need("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
+}
+
+int all_reduce(const Rank& rank, const void* from, void* to, std::size_t count,
+               hcclDataType_t type = hcclFloat32) {
+  return rank.say("hcclAllReduce",
+                  hcclAllReduce(from, to, count, type, hcclSum, rank.comm, rank.stream));
+}
+
+void synchronize(const Rank& rank) {
+  rank.say("synStreamSynchronize", synStreamSynchronize(rank.stream));
+}
+
+void wrong_count(Rank& rank) {
+  join(rank);
+  all_reduce(rank, rank.data(), rank.data(), kCount + static_cast<std::size_t>(rank.number));
+  synchronize(rank);
+}
+
+void wrong_type(Rank& rank) {
+  join(rank);
+  all_reduce(rank, rank.data(), rank.data(), kCount, rank.number == 0 ? hcclFloat32 : hcclInt32);
+  synchronize(rank);
+}
+
+void wrong_root(Rank& rank) {
+  join(rank);
+  rank.say("hcclBroadcast", hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32,
+                                          rank.number, rank.comm, rank.stream));
+  synchronize(rank);
+}
+
+void root_out_of_range(Rank& rank) {
+  join_alone(rank);
+  rank.say("hcclBroadcast",
+           hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32, 5, rank.comm, rank.stream));
+}
+
+void garbage_pointer(Rank& rank) {
+  join_alone(rank);
+  all_reduce(rank, reinterpret_cast<void*>(16), rank.data(), kCount);
+}
+
+void null_buffers(Rank& rank) {
+  join_alone(rank);
+  all_reduce(rank, nullptr, nullptr, kCount);
+}
+
+void stream_of_another_device(Rank& rank) {
+  start(rank);
+  const synStreamHandle first = rank.stream;
+  join_alone(rank);  // on a second device
+  rank.stream = first;
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+}
+
+void destroyed_stream(Rank& rank) {
+  join_alone(rank);
+  rank.need("synStreamDestroy", synStreamDestroy(rank.stream));
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+}
+
+void destroyed_communicator(Rank& rank) {
+  join_alone(rank);
+  rank.need("hcclCommDestroy", hcclCommDestroy(rank.comm));
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+}
+
+void rank_out_of_range(Rank& rank) {
+  start(rank);
+  hcclUniqueId id{};
+  rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 2));
+}
+
+void sizes_differ(Rank& rank) {
+  start(rank);
+  const hcclUniqueId id = agree_on_id(rank);
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2 + rank.number, id, rank.number));
+}
+
+void rank_claimed_twice(Rank& rank) {
+  start(rank);
+  const hcclUniqueId id = agree_on_id(rank);
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 0));
+}
+
+// Rank 0 makes the id and ends; rank 1 comes later.
+void id_of_an_earlier_run(Rank& rank) {
+  start(rank);
+  const hcclUniqueId id = agree_on_id(rank);
+  if (rank.number == 0) return;
+  char end = 0;
+  while (read(rank.from_peer, &end, 1) > 0) {
+  }
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
+}
+
+void missing_rank(Rank& rank) {
+  start(rank);
+  const hcclUniqueId id = agree_on_id(rank);
+  char end = 0;
+  if (rank.number == 1) static_cast<void>(read(rank.from_peer, &end, 1));  // until rank 0 has ended
+  if (rank.number == 1) return;
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
+}
+
+void forgotten_group_end(Rank& rank) {
+  join(rank);
+  if (rank.number == 1) rank.need("hcclGroupStart", hcclGroupStart());
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+  synchronize(rank);
+  rank.say("hcclCommDestroy", hcclCommDestroy(rank.comm));
+}
+
+void group_end_without_start(Rank& rank) {
+  join_alone(rank);
+  rank.say("hcclGroupEnd", hcclGroupEnd());
+}
+
+void send_without_receive(Rank& rank) {
+  join(rank);
+  char end = 0;
+  if (rank.number == 1) static_cast<void>(read(rank.from_peer, &end, 1));
+  if (rank.number == 1) return;
+  rank.say("hcclSend", hcclSend(rank.data(), kCount, hcclFloat32, 1, rank.comm, rank.stream));
+  synchronize(rank);
+}
+
+void late_rank(Rank& rank) {
+  join(rank);
+  char end = 0;
+  if (rank.number == 1) static_cast<void>(read(rank.from_peer, &end, 1));
+  if (rank.number == 1) return;
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+  synchronize(rank);
+}
+
+void killed_peer(Rank& rank) {
+  join(rank);
+  if (rank.number == 1) raise(SIGKILL);
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+  synchronize(rank);
+}
+
+void initialized_twice(Rank& rank) {
+  start(rank);
+  rank.say("synInitialize", synInitialize());
+}
+
+void not_initialized(Rank& rank) {
+  rank.say("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
+}
+
+void no_device(Rank& rank) {
+  rank.need("synInitialize", synInitialize());
+  hcclUniqueId id{};
+  rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
+}
+
+// With a variable that has a wrong value.
+void initialize(Rank& rank) { rank.say("synInitialize", synInitialize()); }
+
+void initialize_communicator(Rank& rank) {
+  start(rank);
+  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
+}
+
+void overlapping_buffers(Rank& rank) {
+  join_alone(rank);
+  all_reduce(rank, rank.data(), rank.data(kBytes / 2), kCount);
+}
+
+void freed_buffer(Rank& rank) {
+  join_alone(rank);
+  rank.need("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
+  all_reduce(rank, rank.data(), rank.data(), kCount);
+}
+
+void freed_twice(Rank& rank) {
+  start(rank);
+  rank.need("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
+  rank.say("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
+}
+
+void held_device(Rank& rank) {
+  rank.need("synInitialize", synInitialize());
+  char go = 0;
+  if (rank.number == 1) take(rank, &go, 1);
+  rank.say("synDeviceAcquireByModuleId", synDeviceAcquireByModuleId(&rank.device, 3));
+  if (rank.number == 0) pass_on(rank, &go, 1);
+  if (rank.number == 0) static_cast<void>(read(rank.from_peer, &go, 1));
+}
+
+void copy_out_of_range(Rank& rank) {
+  start(rank);
+  std::vector<float> host(4 * kCount);
+  rank.say("synMemCopyAsync",
+           synMemCopyAsync(rank.stream, reinterpret_cast<std::uint64_t>(host.data()), 4 * kBytes,
+                           rank.memory, HOST_TO_DRAM));
+}
+
+void copy_to_nowhere(Rank& rank) {
+  start(rank);
+  rank.say("synMemCopyAsync", synMemCopyAsync(rank.stream, rank.memory, kBytes, 16, DRAM_TO_HOST));
+  synchronize(rank);
+}
+
+void no_reduction(Rank& rank) {
+  join_alone(rank);
+  rank.say("hcclAllReduce", hcclAllReduce(rank.data(), rank.data(), kCount, hcclFloat32, hcclOpNone,
+                                          rank.comm, rank.stream));
+}
+
+void compute_graph(Rank& rank) {
+  start(rank);
+  synGraphHandle graph = nullptr;
+  rank.say("synGraphCreate", synGraphCreate(&graph, synDeviceGaudi2));
+}
+
+struct Mistake {
+  const char* name;
+  int ranks;
+  void (*make)(Rank&);
+};
+
+constexpr std::array kMistakes{
+    Mistake{"wrong_count", 2, wrong_count},
+    Mistake{"wrong_type", 2, wrong_type},
+    Mistake{"wrong_root", 2, wrong_root},
+    Mistake{"root_out_of_range", 1, root_out_of_range},
+    Mistake{"no_reduction", 1, no_reduction},
+    Mistake{"garbage_pointer", 1, garbage_pointer},
+    Mistake{"null_buffers", 1, null_buffers},
+    Mistake{"overlapping_buffers", 1, overlapping_buffers},
+    Mistake{"freed_buffer", 1, freed_buffer},
+    Mistake{"freed_twice", 1, freed_twice},
+    Mistake{"stream_of_another_device", 1, stream_of_another_device},
+    Mistake{"destroyed_stream", 1, destroyed_stream},
+    Mistake{"destroyed_communicator", 1, destroyed_communicator},
+    Mistake{"rank_out_of_range", 1, rank_out_of_range},
+    Mistake{"sizes_differ", 2, sizes_differ},
+    Mistake{"rank_claimed_twice", 2, rank_claimed_twice},
+    Mistake{"id_of_an_earlier_run", 2, id_of_an_earlier_run},
+    Mistake{"missing_rank", 2, missing_rank},
+    Mistake{"forgotten_group_end", 2, forgotten_group_end},
+    Mistake{"group_end_without_start", 1, group_end_without_start},
+    Mistake{"send_without_receive", 2, send_without_receive},
+    Mistake{"late_rank", 2, late_rank},
+    Mistake{"killed_peer", 2, killed_peer},
+    Mistake{"initialized_twice", 1, initialized_twice},
+    Mistake{"not_initialized", 1, not_initialized},
+    Mistake{"no_device", 1, no_device},
+    Mistake{"bad_value", 1, initialize},
+    Mistake{"misspelt_variable", 1, initialize},
+    Mistake{"unknown_algorithm", 2, initialize_communicator},
+    Mistake{"held_device", 2, held_device},
+    Mistake{"copy_out_of_range", 1, copy_out_of_range},
+    Mistake{"copy_to_nowhere", 1, copy_to_nowhere},
+    Mistake{"compute_graph", 1, compute_graph},
+};
+
+int run(const Mistake& mistake) {
+  std::array<std::array<int, 2>, 2> pipes{};  // by the rank that reads
+  for (auto& ends : pipes) {
+    if (pipe(ends.data()) != 0) return 3;
+  }
+  std::array<pid_t, 2> children{};
+  for (int number = 0; number < mistake.ranks; ++number) {
+    const auto own = static_cast<std::size_t>(number);
+    children[own] = fork();  // before the library is used
+    if (children[own] != 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Rank rank;
+    rank.number = number;
+    rank.from_peer = pipes[own][0];
+    rank.to_peer = pipes[1 - own][1];
+    close(pipes[own][1]);
+    close(pipes[1 - own][0]);
+    mistake.make(rank);
+    std::exit(0);
+  }
+  for (const auto& ends : pipes) {
+    for (const int end : ends) close(end);
+  }
+  for (int number = 0; number < mistake.ranks; ++number)
+    waitpid(children[static_cast<std::size_t>(number)], nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const Mistake& mistake : kMistakes) {
+    if (argc == 2 && std::strcmp(argv[1], mistake.name) == 0) return run(mistake);
+    if (argc == 2 && std::strcmp(argv[1], "--list") == 0) std::printf("%s\n", mistake.name);
+  }
+  return argc == 2 && std::strcmp(argv[1], "--list") == 0 ? 0 : 2;
+}

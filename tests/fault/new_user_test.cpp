@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each typical mistake of a program that prints only codes: stderr names the call that failed, the
+// culprit and the remedy.
+#include "check.h"
+
+#include <array>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+struct Mistake {
+  const char* name;
+  const char* function;
+  const char* culprit;
+  const char* remedy;
+  const char* variable = nullptr;  // "NAME=value"
+};
+
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
+constexpr const char* kSync = "synStreamSynchronize failed: synFailHccl (40)";
+constexpr const char* kSameCalls = "every rank must make the same calls";
+constexpr const char* kJoin = "hcclCommInitRank failed: ";
+
+constexpr std::array kMistakes{
+    Mistake{"wrong_count", kSync, "rank 1 all_reduce(1001, float, sum) but rank 0 all_reduce(1000,",
+            kSameCalls},
+    Mistake{"wrong_type", kSync, "rank 1 all_reduce(1000, int32, sum) but rank 0 all_reduce(1000,",
+            kSameCalls},
+    Mistake{"wrong_root", kSync, "rank 1 broadcast(1000, float, root 1) but rank 0 broadcast",
+            kSameCalls},
+    Mistake{"root_out_of_range", "hcclBroadcast failed: ", "root is 5 of 1 ranks", "pass 0 to 0"},
+    Mistake{"no_reduction", "hcclAllReduce failed: ", "reduceOp 5", "pass hcclSum"},
+    Mistake{"garbage_pointer", "hcclAllReduce failed: ", "sendbuff 0x10", "synDeviceMalloc"},
+    Mistake{"null_buffers", "hcclAllReduce failed: ", "sendbuff is null", "pass device or host"},
+    Mistake{"overlapping_buffers", "hcclAllReduce failed: ", "sendbuff and recvbuff overlap",
+            "use separate buffers"},
+    Mistake{"freed_buffer", "hcclAllReduce failed: ", "is not in allocated device memory",
+            "pass an address from synDeviceMalloc"},
+    Mistake{"freed_twice", "synDeviceFree failed: ", "not the start of an allocation", "once"},
+    Mistake{"stream_of_another_device", "hcclAllReduce failed: ",
+            "the stream belongs to device 0 but the communicator to device 1",
+            "pass a stream of device 1"},
+    Mistake{"destroyed_stream", "hcclAllReduce failed: ", "unknown stream",
+            "pass one that synStreamCreateGeneric returned"},
+    Mistake{"destroyed_communicator", "hcclAllReduce failed: ", "unknown communicator",
+            "pass one that hcclCommInitRank returned"},
+    Mistake{"rank_out_of_range", kJoin, "rank is 2 of 2", "pass 0 to 1"},
+    Mistake{"sizes_differ", kJoin, "the ranks disagree on the size of the communicator: rank",
+            "start every rank with the same size"},
+    Mistake{"rank_claimed_twice", kJoin, "rank 0 is already taken by pid",
+            "give every process a rank of its own", "HCCL_INIT_TIMEOUT=1"},
+    Mistake{"id_of_an_earlier_run", kJoin, "the process that made the unique id has exited",
+            "make a new id"},
+    Mistake{"missing_rank", kJoin, "rank 1 has not joined", "start them", "HCCL_INIT_TIMEOUT=1"},
+    Mistake{"forgotten_group_end", "hcclCommDestroy while", "this thread has an open group",
+            "call hcclGroupEnd first", "HCCL_TIMEOUT=1"},
+    Mistake{"group_end_without_start", "hcclGroupEnd failed: ", "without hcclGroupStart",
+            "call both in one thread"},
+    Mistake{"send_without_receive", kSync, "rank 1 (pid", "has not made the matching call",
+            "HCCL_TIMEOUT=1"},
+    Mistake{"late_rank", kSync, "rank 1 (pid", "has not called it", "HCCL_TIMEOUT=1"},
+    Mistake{"killed_peer", kSync, "rank 1 (pid", "look at its output"},
+    Mistake{"initialized_twice", "synInitialize failed: ", "was called before", "call it once",
+            "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE=1"},
+    Mistake{"not_initialized", "synDeviceAcquire failed: ", "synUninitialized",
+            "call synInitialize first"},
+    Mistake{"no_device", kJoin, "no device", "synDeviceAcquire first"},
+    Mistake{"bad_value", "synInitialize failed: ", "HCCL_TIMEOUT=\"soon\"", "set it to seconds",
+            "HCCL_TIMEOUT=soon"},
+    Mistake{"misspelt_variable", "config: ", "HCCL_TIMOUT", "see docs/reference/environment.md",
+            "HCCL_TIMOUT=5"},
+    Mistake{"unknown_algorithm", kJoin, "HCCL_ALGO='fastest'", "set it to one of ring, tree",
+            "HCCL_ALGO=fastest"},
+    Mistake{"held_device", "synDeviceAcquireByModuleId failed: synUnavailable (24)",
+            "module 3 is held by pid ", "(new_user); release it there"},
+    Mistake{"copy_out_of_range", "synMemCopyAsync failed: ", "leaves allocation",
+            "check the count"},
+    Mistake{"copy_to_nowhere", "synStreamSynchronize failed: synFail (26)", "host address 0x10",
+            "pass memory of this process"},
+    Mistake{"compute_graph", "synGraphCreate failed: synUnsupported (18)", "is not available",
+            "do without it"},
+};
+
+struct Output {
+  std::string codes;  // stdout
+  std::string stderr_text;
+};
+
+std::string contents_of(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (std::size_t length = 0; (length = std::fread(buffer.data(), 1, buffer.size(), file)) > 0;)
+    text.append(buffer.data(), length);
+  std::fclose(file);
+  return text;
+}
+
+// The program's environment: nothing of the library's but the variable and the loopback interface.
+std::vector<std::string> environment_of(const char* variable) {
+  std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo"};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string assignment(*entry);
+    if (assignment.find("HCCL_") != 0 && assignment.find("LOG_LEVEL") != 0)
+      chosen.push_back(assignment);
+  }
+  if (variable != nullptr) chosen.emplace_back(variable);
+  return chosen;
+}
+
+Output run_program(const char* argument, const char* variable) {
+  std::FILE* const out = std::tmpfile();
+  std::FILE* const err = std::tmpfile();
+  std::vector<std::string> environment = environment_of(variable);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(fileno(out), STDOUT_FILENO);
+    dup2(fileno(err), STDERR_FILENO);
+    std::vector<char*> pointers;
+    for (std::string& assignment : environment) pointers.push_back(assignment.data());
+    pointers.push_back(nullptr);
+    execle(HCCL_NEW_USER_PROGRAM, "new_user", argument, nullptr, pointers.data());
+    _exit(127);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return {contents_of(out), contents_of(err)};
+}
+
+class NewUser : public testing::TestWithParam<Mistake> {};
+
+TEST_P(NewUser, ReadsOnStderrWhatToDo) {
+  const Mistake& mistake = GetParam();
+  const Output output = run_program(mistake.name, mistake.variable);
+  for (const char* part : {mistake.function, mistake.culprit, mistake.remedy})
+    EXPECT_TRUE(contains(output.stderr_text, part)) << "lacks: " << part << "\nstderr:\n"
+                                                    << output.stderr_text << "codes:\n"
+                                                    << output.codes;
+}
+
+std::string name_of(const testing::TestParamInfo<Mistake>& tested) { return tested.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Mistakes, NewUser, testing::ValuesIn(kMistakes), name_of);
+
+TEST(NewUserProgram, MakesNoMistakeThatIsNotTested) {
+  std::set<std::string> tested;
+  for (const Mistake& mistake : kMistakes) tested.insert(mistake.name);
+  std::set<std::string> made;
+  std::istringstream list(run_program("--list", nullptr).codes);
+  for (std::string name; std::getline(list, name);) made.insert(name);
+  EXPECT_EQ(made, tested);
+}
+
+}  // namespace
+}  // namespace hccl::test

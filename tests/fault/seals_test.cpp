@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that could still shrink what it hands to others could end them by SIGBUS: they refuse it.
+#include "faults.h"
+
+#include <atomic>
+#include <cstdarg>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+std::atomic<bool> leaves_unsealed{false};
+
+}  // namespace
+
+// The library of this program calls this one: a rank may claim to have sealed what it has not.
+extern "C" int interposed_fcntl(int fd, int command, ...) __asm__("fcntl");
+int interposed_fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  const long argument = va_arg(rest, long);
+  va_end(rest);
+  if (command == F_ADD_SEALS && leaves_unsealed) return 0;
+  return static_cast<int>(syscall(SYS_fcntl, fd, command, argument));
+}
+
+namespace hccl::test {
+namespace {
+
+constexpr const char* kRefusal = "handed over memory that it can still resize";
+
+// Joins; what all ranks must hear.
+void expect_refusal(const World& world, int culprit) {
+  hcclUniqueId id{};
+  if (world.rank == 0) {
+    succeed(hcclGetUniqueId(&id));
+    world.board->publish_id(0, id);
+  } else {
+    id = world.board->await_id(0);
+  }
+  hcclComm_t communicator = nullptr;
+  const hcclResult_t result = hcclCommInitRank(&communicator, world.size, id, world.rank);
+  require_equal(static_cast<int>(result), static_cast<int>(hcclSystemError), "joining");
+  const std::string message = last_hccl_message();
+  require(contains(message, kRefusal), join("joining failed otherwise: ", message));
+  require(names_rank(message, culprit), join("does not name rank ", culprit, ": ", message));
+}
+
+RankFunction device_memory(int culprit) {
+  return [culprit](World& world) {
+    leaves_unsealed = world.rank == culprit;
+    Session session(world);
+    leaves_unsealed = false;
+    expect_refusal(world, culprit);
+  };
+}
+
+// The lowest rank of a node makes what all of them share.
+void control_segment(World& world) {
+  Session session(world);
+  leaves_unsealed = world.rank == 0;
+  expect_refusal(world, 0);
+}
+
+// The rank with the larger number makes the rings of a stream.
+void rings(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  leaves_unsealed = world.rank == 1;
+  Operation operation = all_reduce_of(1000);
+  OperationRun run(session, group, operation);
+  succeed(run.queue(stream));
+  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
+                "synchronising");
+  if (world.rank == 0) {
+    const std::string message = async_message(group.handle);
+    require(contains(message, kRefusal) && names_rank(message, 1), message);
+  }
+  session.forget_communicators();
+  succeed(hcclCommDestroy(group.handle));
+}
+
+TEST(Seals, OfDeviceMemoryAreDemanded) {
+  for (const int culprit : {0, 2})
+    EXPECT_EQ(failures(run_ranks(3, device_memory(culprit))), "") << culprit;
+}
+
+TEST(Seals, OfTheControlSegmentAreDemanded) {
+  EXPECT_EQ(failures(run_ranks(3, control_segment)), "");
+}
+
+TEST(Seals, OfRingsAreDemanded) {
+  RankOptions options;
+  options.environment = {{"HCCL_TRANSPORT", "shm"}};
+  EXPECT_EQ(failures(run_ranks(2, rings, options)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What came of a rank, as its exit status.
+#pragma once
+
+namespace hccl::test {
+
+// The worst wins.
+enum class ExitStatus : int {
+  success = 0,
+  error = 1,       // a call returned an error, with a text
+  no_text = 2,     // a call returned an error without a text
+  wrong_data = 3,  // a call succeeded and its data are wrong
+};
+
+}  // namespace hccl::test

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// One system call of the library fails, once: both ranks still succeed with right data, or a call
+// returns an error with a text, within its deadline. Nothing crashes, hangs or gives wrong data.
+// A sample of all such failures, by a seed that is printed; HCCL_TEST_SCALE=1000 takes all of them.
+#include "check.h"
+#include "experiment.h"
+#include "ranks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kSample = 40;
+
+// What came out of the injections into one function.
+struct Tally {
+  int runs = 0;
+  int both_succeed = 0;
+  int victim_errs = 0;  // alone
+  int both_err = 0;
+  int peer_errs = 0;  // alone
+  int defects = 0;
+};
+
+class Report {
+ public:
+  void add(const Pairing& pairing, const Injection& injection, const Result& result) {
+    const std::lock_guard lock(mutex_);
+    Tally& tally = tallies_[injection.function];
+    ++tally.runs;
+    const bool victim = result.succeeded(pairing.victim);
+    const bool peer = result.succeeded(1 - pairing.victim);
+    const std::string defect = result.defect();
+    const std::string what =
+        join(injection.to_text(), " (", std::strerror(injection.error), ", rank ", pairing.victim,
+             " of ", name_of(pairing.layout), "): ", defect, '\n', result.output, '\n');
+    if (defect.empty() && (!victim || !peer)) errors_ += what;
+    if (!defect.empty()) {
+      ++tally.defects;
+      defects_ += what;
+    } else if (victim) {
+      ++(peer ? tally.both_succeed : tally.peer_errs);
+    } else {
+      ++(peer ? tally.victim_errs : tally.both_err);
+    }
+  }
+
+  [[nodiscard]] const std::string& defects() const { return defects_; }
+  // Of runs in which a rank got an error, as it may.
+  [[nodiscard]] const std::string& errors() const { return errors_; }
+
+  void print() const {
+    std::cout << "function: runs = both succeed + victim errs + both err + peer errs + defects\n";
+    for (const auto& [function, tally] : tallies_) {
+      std::cout << function << ": " << tally.runs << " = " << tally.both_succeed << " + "
+                << tally.victim_errs << " + " << tally.both_err << " + " << tally.peer_errs << " + "
+                << tally.defects << '\n';
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Tally> tallies_;
+  std::string defects_;
+  std::string errors_;
+};
+
+// In several threads, since a rank that waits for its deadline needs no processor.
+void run_all(const Pairing& pairing, const std::vector<Injection>& injections, Report& report) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < 2 * std::max(1U, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < injections.size(); at = next++)
+        report.add(pairing, injections[at], run(pairing, injections[at]));
+    });
+  }
+}
+
+void take_sample(std::vector<Injection>& injections) {
+  const std::size_t all = injections.size();
+  std::shuffle(injections.begin(), injections.end(), std::mt19937_64(test_seed()));
+  injections.resize(std::min(all, static_cast<std::size_t>(scaled(kSample))));
+  std::cout << injections.size() << " of " << all << " injections, HCCL_TEST_SEED=" << test_seed()
+            << '\n';
+}
+
+class Injections : public testing::TestWithParam<Pairing> {};
+
+TEST_P(Injections, EndWellOrWithAnError) {
+  const Pairing pairing = GetParam();
+  std::vector<Injection> injections =
+      injections_into(count_calls(pairing), pairing.layout != Layout::one_node);
+  take_sample(injections);
+  Report report;
+  run_all(pairing, injections, report);
+  report.print();
+  EXPECT_EQ(report.defects(), "");
+}
+
+// Errors that pass by themselves: an interruption, and a shortage of kernel memory for a message.
+bool is_passing(const Injection& injection) {
+  const bool sends = injection.function == "send" || injection.function == "sendmsg";
+  return injection.error == EINTR ||
+         (sends && (injection.error == ENOBUFS || injection.error == ENOMEM));
+}
+
+// A single one costs nobody anything. The ranks' limits for initialisation and calls would show it.
+TEST_P(Injections, OfPassingErrorsCostNothing) {
+  const Pairing pairing = GetParam();
+  std::vector<Injection> injections =
+      injections_into(count_calls(pairing), pairing.layout != Layout::one_node);
+  std::erase_if(injections, [](const Injection& one) { return !is_passing(one); });
+  ASSERT_FALSE(injections.empty());
+  take_sample(injections);
+  Report report;
+  run_all(pairing, injections, report);
+  EXPECT_EQ(report.errors(), "");
+  EXPECT_EQ(report.defects(), "");
+}
+
+// What to do depends on why the call failed.
+TEST(Advice, FollowsTheErrorNumber) {
+  const Pairing pairing{Layout::one_node, 0};
+  const auto output_of = [&](int error) {
+    return run(pairing, {"start", "memfd_create", 1, error}).output;
+  };
+  EXPECT_TRUE(contains(output_of(EMFILE), "; raise ulimit -n\n"));
+  EXPECT_TRUE(contains(output_of(ENFILE), "; raise fs.file-max"));
+  EXPECT_TRUE(contains(output_of(ENOMEM), "; free memory on this host"));
+  EXPECT_TRUE(contains(output_of(ENOSYS), "; this kernel or sandbox lacks the system call"));
+  EXPECT_TRUE(contains(output_of(EPERM), "; allow it in the sandbox"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairings, Injections,
+                         testing::Values(Pairing{Layout::one_node, 0}, Pairing{Layout::one_node, 1},
+                                         Pairing{Layout::two_nodes, 0},
+                                         Pairing{Layout::two_nodes, 1}, Pairing{Layout::rings, 0},
+                                         Pairing{Layout::rings, 1}),
+                         [](const testing::TestParamInfo<Pairing>& one) {
+                           return join(name_of(one.param.layout), "Rank", one.param.victim);
+                         });
+
+}  // namespace
+}  // namespace hccl::test
