@@ -2,6 +2,7 @@
 // Counts, bandwidth factors and calls of the collectives.
 #include "collective.h"
 
+#include "pairs.h"
 #include "text.h"
 
 #include <array>
@@ -9,7 +10,7 @@
 namespace hccl_perf {
 namespace {
 
-constexpr std::array<Collective, 8> kCollectives{{
+constexpr std::array<Collective, 11> kCollectives{{
     {CollectiveKind::all_reduce, "all_reduce", true, false},
     {CollectiveKind::broadcast, "broadcast", false, true},
     {CollectiveKind::all_gather, "all_gather", false, false},
@@ -18,6 +19,9 @@ constexpr std::array<Collective, 8> kCollectives{{
     {CollectiveKind::all_to_all, "alltoall", false, false},
     {CollectiveKind::send_receive, "sendrecv", false, false},
     {CollectiveKind::barrier, "barrier", false, false},
+    {CollectiveKind::ping_pong, "pingpong", false, false},
+    {CollectiveKind::bidirectional, "bidirectional", false, false},
+    {CollectiveKind::message_rate, "message_rate", false, false},
 }};
 
 struct OtherName {
@@ -25,8 +29,10 @@ struct OtherName {
   const char* ours;
 };
 
-constexpr std::array<OtherName, 3> kOtherNames{
-    {{"all2all", "alltoall"}, {"all_to_all", "alltoall"}, {"send_recv", "sendrecv"}}};
+constexpr std::array<OtherName, 4> kOtherNames{{{"all2all", "alltoall"},
+                                                {"all_to_all", "alltoall"},
+                                                {"send_recv", "sendrecv"},
+                                                {"ping_pong", "pingpong"}}};
 
 constexpr std::uint64_t kPartAlignment = 16;  // bytes: a rank's part of a total is a multiple of it
 
@@ -44,8 +50,12 @@ Counts Collective::counts(std::uint64_t bytes, const DataType& type, int ranks) 
       return {part, part * size, part, part * size * type.size};
     case CollectiveKind::all_to_all:
       return {part * size, part * size, part * size, part * size * type.size};
+    case CollectiveKind::message_rate:
+      return {elements, elements * kWindow, elements * kWindow, elements * type.size};
     case CollectiveKind::barrier:
       return {};
+    case CollectiveKind::ping_pong:
+    case CollectiveKind::bidirectional:
     case CollectiveKind::all_reduce:
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
@@ -64,14 +74,28 @@ double Collective::bus_factor(int ranks) const {
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_to_all:
       return others;
+    case CollectiveKind::bidirectional:
+      return 2.0;
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
     case CollectiveKind::send_receive:
+    case CollectiveKind::ping_pong:
+    case CollectiveKind::message_rate:
       return 1.0;
     case CollectiveKind::barrier:
       break;
   }
   return 0.0;
+}
+
+int Collective::messages_in_turn() const {
+  if (kind == CollectiveKind::ping_pong) return 2;  // there and back
+  return kind == CollectiveKind::message_rate ? kWindow : 1;
+}
+
+std::uint64_t Collective::default_bytes() const {
+  const bool small = kind == CollectiveKind::ping_pong || kind == CollectiveKind::message_rate;
+  return small ? 8 : std::uint64_t{32} << 20;
 }
 
 const Collective* find_collective(const std::string& name) {
@@ -136,6 +160,12 @@ hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
       return hcclAlltoAll(from, to, count, type.code, communicator, stream);
     case CollectiveKind::send_receive:
       return pass_on(*this, from, to, communicator, stream);
+    case CollectiveKind::ping_pong:
+      return ping_pong(*this, communicator, stream);
+    case CollectiveKind::bidirectional:
+      return exchange_both_ways(*this, communicator, stream);
+    case CollectiveKind::message_rate:
+      return send_window(*this, communicator, stream);
     case CollectiveKind::barrier:
       break;
   }
@@ -157,7 +187,12 @@ const char* Call::function() const {
     case CollectiveKind::all_to_all:
       return "hcclAlltoAll";
     case CollectiveKind::send_receive:
+    case CollectiveKind::bidirectional:
       return "a group of hcclSend and hcclRecv";
+    case CollectiveKind::ping_pong:
+      return "hcclSend or hcclRecv";
+    case CollectiveKind::message_rate:
+      return "a group of hcclSend or hcclRecv";
     case CollectiveKind::barrier:
       break;
   }

@@ -20,6 +20,9 @@ enum class CollectiveKind {
   reduce,
   all_to_all,
   send_receive,  // each rank to the next one
+  ping_pong,     // between pairs of ranks, as are the next two (pairs.h)
+  bidirectional,
+  message_rate,
   barrier
 };
 
@@ -38,9 +41,19 @@ struct Collective {
   bool has_root;
 
   [[nodiscard]] bool moves_data() const { return kind != CollectiveKind::barrier; }
-  [[nodiscard]] bool can_be_in_place() const {
-    return moves_data() && kind != CollectiveKind::send_receive;
+  [[nodiscard]] bool between_pairs() const {
+    return kind == CollectiveKind::ping_pong || kind == CollectiveKind::bidirectional ||
+           kind == CollectiveKind::message_rate;
   }
+  // Of sends and receives, whose buffers the program must keep apart.
+  [[nodiscard]] bool point_to_point() const {
+    return kind == CollectiveKind::send_receive || between_pairs();
+  }
+  [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
+  // Messages that follow each other in a call. All times shown are of one message.
+  [[nodiscard]] int messages_in_turn() const;
+  // The size that is measured if none is given: that of nccl-tests, or a small message.
+  [[nodiscard]] std::uint64_t default_bytes() const;
   [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;
   // Bus bandwidth = factor * algorithm bandwidth.
   [[nodiscard]] double bus_factor(int ranks) const;

@@ -33,6 +33,18 @@ void add_latency(Columns& columns, const std::optional<Latency>& latency) {
   add("slowest_rank", text(shown.slowest_rank));
 }
 
+void add_overlap(Columns& columns, const std::optional<Overlap>& overlap) {
+  const auto add = [&](const char* name, const std::string& value) {
+    columns.emplace_back(text("overlap_", name), overlap ? value : "");
+  };
+  const Overlap shown = overlap.value_or(Overlap{});
+  add("iterations", text(shown.iterations));
+  add("communication_ns", nanoseconds(shown.communication));
+  add("computation_ns", nanoseconds(shown.computation));
+  add("overall_ns", nanoseconds(shown.overall));
+  add("percent", decimal(shown.percent, 1));
+}
+
 Columns columns_of(const Row& row, Placement placement, const CellResult& cell,
                    Averaging averaging) {
   const Bandwidth rate = bandwidth(row, cell, averaging);
@@ -58,6 +70,9 @@ Columns columns_of(const Row& row, Placement placement, const CellResult& cell,
                   {"time_ns_across_ranks_max", nanoseconds(time.maximum)},
                   {"time_ns_across_ranks_slowest_rank", text(time.slowest_rank)}};
   add_latency(columns, cell.latency);
+  const auto messages = messages_per_second(row, cell, averaging);
+  columns.emplace_back("messages_per_s", messages ? decimal(*messages, 0) : "");
+  add_overlap(columns, cell.overlap);
   return columns;
 }
 

@@ -7,6 +7,20 @@
 namespace hccl_perf {
 namespace {
 
+struct Synonym {
+  const char* name;
+  const char* ours;
+};
+
+// What NumPy, PyTorch, NCCL and MLPerf call the types.
+constexpr Synonym kTypeSynonyms[] = {
+    {"i8", "int8"},        {"char", "int8"},    {"u8", "uint8"},   {"byte", "uint8"},
+    {"i32", "int32"},      {"int", "int32"},    {"u32", "uint32"}, {"i64", "int64"},
+    {"u64", "uint64"},     {"float16", "half"}, {"fp16", "half"},  {"f16", "half"},
+    {"float32", "float"},  {"fp32", "float"},   {"f32", "float"},  {"single", "float"},
+    {"float64", "double"}, {"fp64", "double"},  {"f64", "double"}, {"bf16", "bfloat16"},
+};
+
 template <class Table>
 auto parse_names(const Table& table, const std::string& name, const char* what) {
   std::vector<typename Table::value_type> chosen;
@@ -25,6 +39,9 @@ auto parse_names(const Table& table, const std::string& name, const char* what) 
 }  // namespace
 
 std::vector<DataType> parse_data_types(const std::string& name) {
+  for (const Synonym& synonym : kTypeSynonyms) {
+    if (name == synonym.name) return parse_names(kDataTypes, synonym.ours, "data type");
+  }
   return parse_names(kDataTypes, name, "data type");
 }
 

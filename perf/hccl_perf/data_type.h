@@ -46,7 +46,8 @@ inline constexpr std::array<Reduction, 5> kReductions{{
 // What the table shows for collectives that reduce nothing.
 inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 
-// One by name, or every one for "all". Throw UsageError naming the accepted ones.
+// One by name, or every one for "all". A type has synonyms too, such as float32, fp32 and f32 for
+// "float". Throw UsageError naming the accepted ones.
 [[nodiscard]] std::vector<DataType> parse_data_types(const std::string& name);
 [[nodiscard]] std::vector<Reduction> parse_reductions(const std::string& name);
 

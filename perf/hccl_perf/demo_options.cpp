@@ -85,11 +85,11 @@ void apply_ranks(const CLI::App& app, Options& options, const Written& written) 
     throw UsageError("--node_id needs --nranks N, the number of ranks");
   }
   if (written.node != 0 || here < ranks) {
-    throw UsageError(text("--nranks ", ranks, " --ranks_per_node ", here, " --node_id ",
-                          written.node,
-                          ": several nodes are not started this way; use a launcher, such as "
-                          "mpirun -np ",
-                          ranks, " hccl-perf"));
+    throw UsageError(
+        text("--nranks ", ranks, " --ranks_per_node ", here, " --node_id ", written.node,
+             ": hccl-perf does not start ranks on other machines; use a launcher "
+             "(mpirun -np ",
+             ranks, " hccl-perf), or rehearse the nodes here with -g ", ranks, " --nodes N"));
   }
   options.processes = ranks;
   options.processes_given = true;

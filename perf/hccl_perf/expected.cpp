@@ -4,6 +4,7 @@
 
 #include "element_forms.h"
 #include "input_data.h"
+#include "pairs.h"
 
 #include <algorithm>
 #include <array>
@@ -158,6 +159,17 @@ void fill_expected(const Expectation& expectation, std::uint64_t first, std::siz
     case CollectiveKind::send_receive:
       return fill_input(expectation.type,
                         {static_cast<int>((rank + ranks - 1) % ranks), expectation.run}, first,
+                        count, out);
+    case CollectiveKind::message_rate:
+      if (in_first_half(expectation.rank, expectation.ranks)) {
+        std::memset(out, kPoison, count * expectation.type.size);
+        return;
+      }
+      [[fallthrough]];
+    case CollectiveKind::ping_pong:
+    case CollectiveKind::bidirectional:
+      return fill_input(expectation.type,
+                        {partner_of(expectation.rank, expectation.ranks), expectation.run}, first,
                         count, out);
     case CollectiveKind::broadcast:
       return fill_input(expectation.type, {expectation.root, expectation.run}, first, count, out);

@@ -25,6 +25,11 @@ std::string value_of(const char* path, const std::string& key) {
   return {};
 }
 
+// An entry of /proc/meminfo; 0 if there is none.
+std::uint64_t kilobytes_of(const std::string& key) {
+  return std::strtoull(value_of("/proc/meminfo", key).c_str(), nullptr, 10);
+}
+
 // What the memory controller of this process's cgroup (version 2) leaves, counting cached files as
 // free; the largest number if it limits nothing.
 std::uint64_t cgroup_memory_left() {
@@ -56,14 +61,27 @@ HostFacts host_facts() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) facts.cores = CPU_COUNT(&allowed);
+  facts.memory_bytes = kilobytes_of("MemTotal") * 1024;
+  facts.limits = cgroup_limits();
   return facts;
 }
 
+std::vector<Variable> hccl_variables(const char* const* environment) {
+  std::vector<Variable> found;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string written = *environment;
+    const std::size_t equals = written.find('=');
+    if (!written.starts_with("HCCL_") || equals == std::string::npos) continue;
+    const std::string name = written.substr(0, equals);
+    found.push_back({name, name == "HCCL_SECRET" ? "(set)" : written.substr(equals + 1)});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Variable& one, const Variable& other) { return one.name < other.name; });
+  return found;
+}
+
 std::uint64_t available_memory() {
-  const std::string written = value_of("/proc/meminfo", "MemAvailable");
-  if (written.empty()) return 0;
-  return std::min<std::uint64_t>(std::strtoull(written.c_str(), nullptr, 10) * 1024,
-                                 cgroup_memory_left());
+  return std::min(kilobytes_of("MemAvailable") * 1024, cgroup_memory_left());
 }
 
 }  // namespace hccl_perf

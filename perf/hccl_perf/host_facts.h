@@ -2,8 +2,11 @@
 // Facts about this machine, for the report and for refusing sizes that cannot fit.
 #pragma once
 
+#include "cgroup_limits.h"
+
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace hccl_perf {
 
@@ -12,7 +15,18 @@ struct HostFacts {
   std::string kernel;
   std::string cpu;
   int cores = 0;  // this process may run on
+  std::uint64_t memory_bytes = 0;
+  CgroupLimits limits{};
 };
+
+// A variable of the environment.
+struct Variable {
+  std::string name;
+  std::string value;
+};
+
+// The HCCL_* variables that are set, by name. A secret's value is replaced by "(set)".
+[[nodiscard]] std::vector<Variable> hccl_variables(const char* const* environment);
 
 [[nodiscard]] HostFacts host_facts();
 

@@ -43,6 +43,14 @@ Json traffic_json(const CellResult& cell) {
   return by_rank;
 }
 
+Json overlap_json(const Overlap& overlap) {
+  return {{"iterations", overlap.iterations},
+          {"communication_ns", rounded(overlap.communication)},
+          {"computation_ns", rounded(overlap.computation)},
+          {"overall_ns", rounded(overlap.overall)},
+          {"percent", rounded(overlap.percent)}};
+}
+
 Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
   const Bandwidth rate = bandwidth(row, cell, averaging);
   const AcrossRanks& time = cell.nanoseconds;
@@ -62,6 +70,9 @@ Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
             {"traffic_per_call_by_rank", traffic_json(cell)}};
   for (const double sample : cell.samples(averaging)) json["samples_ns"].push_back(rounded(sample));
   if (cell.latency) json["latency_ns"] = latency_json(*cell.latency);
+  if (const auto messages = messages_per_second(row, cell, averaging))
+    json["messages_per_s"] = rounded(*messages);
+  if (cell.overlap) json["overlap"] = overlap_json(*cell.overlap);
   return json;
 }
 
@@ -84,6 +95,7 @@ Json options_json(const Options& options) {
           {"step_factor", options.step_factor},
           {"processes", options.processes},
           {"threads", options.threads},
+          {"nodes", options.nodes},
           {"iterations", options.iterations},
           {"warmup_iterations", options.warmup},
           {"min_time_s", options.min_time},
@@ -100,28 +112,44 @@ Json options_json(const Options& options) {
 }
 
 Json rank_json(const RankFacts& rank) {
-  return {{"rank", rank.rank},
-          {"pid", rank.pid},
-          {"host", rank.host},
-          {"module_id", rank.module_id},
-          {"device", rank.device}};
+  return {{"rank", rank.rank},           {"pid", rank.pid},
+          {"host", rank.host},           {"node", rank.node[0] == '\0' ? Json() : Json(rank.node)},
+          {"module_id", rank.module_id}, {"device", rank.device}};
+}
+
+Json host_json(const HostFacts& host) {
+  const CgroupLimits& limits = host.limits;
+  return {{"name", host.host},
+          {"kernel", host.kernel},
+          {"cpu", host.cpu},
+          {"cores", host.cores},
+          {"memory_bytes", host.memory_bytes},
+          {"cgroup_cpus", limits.cpus ? Json(*limits.cpus) : Json()},
+          {"cgroup_memory_bytes", limits.memory_bytes ? Json(*limits.memory_bytes) : Json()}};
+}
+
+Json environment_json(const std::vector<Variable>& variables) {
+  Json json = Json::object();
+  for (const Variable& variable : variables) json[variable.name] = variable.value;
+  return json;
 }
 
 }  // namespace
 
 std::string json_text(const Results& results) {
-  const HostFacts& host = results.host;
-  Json json{
-      {"program", "hccl-perf"},
-      {"version", HCCL_PERF_VERSION},
-      {"started", utc_time(results.started)},
-      {"collective", results.options.collective->name},
-      {"ranks", results.ranks.size()},
-      {"hccl_headers", HCCL_VERSION_CODE},
-      {"hccl_library", results.library},
-      {"host",
-       {{"name", host.host}, {"kernel", host.kernel}, {"cpu", host.cpu}, {"cores", host.cores}}},
-      {"options", options_json(results.options)}};
+  Json json{{"program", "hccl-perf"},
+            {"version", HCCL_PERF_VERSION},
+            {"started", utc_time(results.started)},
+            {"collective", results.options.collective->name},
+            {"ranks", results.ranks.size()},
+            {"hccl_headers", HCCL_VERSION_CODE},
+            {"hccl_library", results.library.version},
+            {"library_release", results.library.release},
+            {"library_path", results.library.path},
+            {"argv", results.options.command_line},
+            {"environment", environment_json(results.variables)},
+            {"host", host_json(results.host)},
+            {"options", options_json(results.options)}};
   json["devices"] = Json::array();
   for (const RankFacts& rank : results.ranks) json["devices"].push_back(rank_json(rank));
   json["rows"] = Json::array();

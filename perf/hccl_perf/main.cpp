@@ -46,6 +46,7 @@ std::optional<Baseline> prepare_results(const Options& options, int ranks) {
   if (!options.json_path.empty()) require_writable("--json", options.json_path);
   if (!options.csv_path.empty()) require_writable("--csv", options.csv_path);
   if (!options.plot_path.empty()) require_writable("--plot", options.plot_path);
+  if (!options.raw_path.empty()) require_writable("--raw", options.raw_path);
   if (options.baseline_path.empty()) return std::nullopt;
   Baseline baseline = read_baseline(options.baseline_path);
   require_comparable(baseline, options, ranks);
@@ -93,18 +94,35 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
   return exit_status(outcomes);
 }
 
+// --nodes names the nodes itself. Throws UsageError if the user has named one.
+void require_own_node_names(const Options& options) {
+  const char* name = value_of(&std::getenv, "HCCL_NODE_ID");
+  if (options.nodes == 1 || name == nullptr) return;
+  throw UsageError(text("--nodes ", options.nodes,
+                        " sets HCCL_NODE_ID for each process, but it is "
+                        "already set to '",
+                        name, "'; unset it or leave --nodes out"));
+}
+
 // -g: children of this process.
 int run_here(const Options& options) {
   const int ranks = options.processes * options.threads;
+  require_own_node_names(options);
   require_ranks(options, ranks);
   require_memory(options, ranks, ranks, true);
   const std::optional<Baseline> baseline = prepare_results(options, ranks);
   Board board(ranks, shared_expected_bytes(options));
-  const LaunchPlan plan{options.processes, options.threads, options.timeout};
+  const LaunchPlan plan{options.processes, options.threads, options.timeout, 0, options.nodes};
   return launch(plan, board, [&](const ChildLinks& links) {
-    const int first = links.process * options.threads;
-    const ProcessPlace place{
-        first, ranks, first, true, links.notice, 0, baseline ? &*baseline : nullptr};
+    const int node = node_of_process(links.process, options.processes, options.nodes);
+    const int first_here = first_process_of_node(node, options.processes, options.nodes);
+    const ProcessPlace place{links.process * options.threads,
+                             ranks,
+                             (links.process - first_here) * options.threads,
+                             true,
+                             links.notice,
+                             0,
+                             baseline ? &*baseline : nullptr};
     return run_ranks(options, place, board, exchange_by_pipe(*links.id, options.processes - 1));
   });
 }

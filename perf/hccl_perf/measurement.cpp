@@ -2,6 +2,8 @@
 // The passes over a cell.
 #include "measurement.h"
 
+#include "call_times.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kLatencySeconds = 1.0;  // the latency pass takes about this long at most
 constexpr std::uint64_t kFewestLatencyCalls = 10;
+constexpr std::uint64_t kMostRawCalls = 10'000;  // of a queued pass whose every call is kept
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -61,8 +64,13 @@ void Measurement::complete(const Cell& cell, CellResult& result) {
   result.nanoseconds = result.passes[median_position(result.samples(options_.averaging))];
   if (options_.wants_latency()) {
     announce_(Phase::latency);
-    result.latency = measure_latency(cell, result.nanoseconds.maximum);
+    measure_latency(cell, result);
   }
+  if (options_.overlap) {
+    announce_(Phase::latency);
+    measure_overlap(cell, result);
+  }
+  if (!options_.raw_path.empty()) measure_each_queued_call(cell, result);
 }
 
 void Measurement::warm_up(const Cell& cell) {
@@ -112,7 +120,9 @@ double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
 
 AcrossRanks Measurement::time_iterations(const Cell& cell, std::uint64_t iterations) {
   exchange_.barrier();
-  const double each = run_iterations(cell, iterations) / static_cast<double>(iterations);
+  const double messages =
+      static_cast<double>(iterations) * cell.call.collective->messages_in_turn();
+  const double each = run_iterations(cell, iterations) / messages;
   return across_ranks(exchange_.gather(each));
 }
 
@@ -120,7 +130,10 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   announce_(Phase::timing);
   result.iterations = std::max(options_.iterations, result.iterations);
   AcrossRanks pass = time_iterations(cell, result.iterations);
-  const auto seconds = [&] { return pass.maximum * static_cast<double>(result.iterations) / 1e9; };
+  const double messages = cell.call.collective->messages_in_turn();
+  const auto seconds = [&] {
+    return pass.maximum * messages * static_cast<double>(result.iterations) / 1e9;
+  };
   // Every rank sees the same times, so all decide alike.
   while (seconds() < options_.min_time) {
     result.iterations = iterations_for(options_.min_time, result.iterations, seconds());
@@ -129,10 +142,23 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.passes.push_back(pass);
 }
 
-Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_call) {
-  const double affordable = kLatencySeconds * 1e9 / std::max(nanoseconds_per_call, 1.0);
-  const std::uint64_t most = std::max(kFewestLatencyCalls, static_cast<std::uint64_t>(affordable));
-  const std::uint64_t iterations = std::min(options_.latency_iterations, most);
+// Calls that take about as long as a pass besides the timed one may.
+std::uint64_t Measurement::affordable_calls(const Cell& cell, const CellResult& result) {
+  const double call = result.nanoseconds.maximum * cell.call.collective->messages_in_turn();
+  const double affordable = kLatencySeconds * 1e9 / std::max(call, 1.0);
+  return std::max(kFewestLatencyCalls, static_cast<std::uint64_t>(affordable));
+}
+
+void Measurement::measure_overlap(const Cell& cell, CellResult& result) {
+  const std::uint64_t iterations =
+      std::min(options_.latency_iterations, affordable_calls(cell, result));
+  result.overlap =
+      OverlapMeasurement(session_, exchange_, options_.averaging).measure(cell.call, iterations);
+}
+
+void Measurement::measure_latency(const Cell& cell, CellResult& result) {
+  const std::uint64_t iterations =
+      std::min(options_.latency_iterations, affordable_calls(cell, result));
   std::vector<double> mine;
   mine.reserve(iterations);
   exchange_.barrier();
@@ -140,14 +166,19 @@ Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_ca
     const Clock::time_point start = Clock::now();
     session_.enqueue(cell.call);
     session_.synchronize();
-    mine.push_back(nanoseconds_since(start));
+    mine.push_back(nanoseconds_since(start) / cell.call.collective->messages_in_turn());
   }
-  const std::vector<std::vector<double>> by_rank = exchange_.gather_samples(mine);
+  std::vector<std::vector<double>> by_rank = exchange_.gather_samples(mine);
+  result.latency = summarise_latency(by_rank);
+  if (session_.rank() == 0 && !options_.raw_path.empty()) result.raw.single = std::move(by_rank);
+}
 
+Latency Measurement::summarise_latency(const std::vector<std::vector<double>>& by_rank) const {
+  const std::size_t iterations = by_rank.front().size();
   std::vector<double> combined;
   std::vector<double> means;
   means.reserve(by_rank.size());
-  for (std::uint64_t i = 0; i < iterations; ++i) {
+  for (std::size_t i = 0; i < iterations; ++i) {
     std::vector<double> one;
     one.reserve(by_rank.size());
     for (const auto& samples : by_rank) one.push_back(samples[i]);
@@ -155,6 +186,24 @@ Latency Measurement::measure_latency(const Cell& cell, double nanoseconds_per_ca
   }
   for (const auto& samples : by_rank) means.push_back(percentiles(samples).mean);
   return {iterations, percentiles(combined), across_ranks(means).slowest_rank};
+}
+
+// A pass of its own, since events behind the calls cost time.
+void Measurement::measure_each_queued_call(const Cell& cell, CellResult& result) {
+  const std::uint64_t calls = std::min(options_.iterations, kMostRawCalls);
+  announce_(Phase::timing);
+  CallTimes times(session_, calls);
+  exchange_.barrier();
+  times.mark();
+  for (std::uint64_t i = 0; i < calls; ++i) {
+    session_.enqueue(cell.call);
+    times.mark();
+  }
+  session_.synchronize();
+  std::vector<double> mine = times.nanoseconds();
+  for (double& each : mine) each /= cell.call.collective->messages_in_turn();
+  std::vector<std::vector<double>> by_rank = exchange_.gather_samples(mine);
+  if (session_.rank() == 0) result.raw.queued = std::move(by_rank);
 }
 
 }  // namespace hccl_perf

@@ -5,6 +5,7 @@
 
 #include "board.h"
 #include "options.h"
+#include "overlap.h"
 #include "rank_exchange.h"
 #include "session.h"
 #include "statistics.h"
@@ -26,12 +27,20 @@ struct Latency {
   int slowest_rank = 0;  // by mean latency
 };
 
+// Nanoseconds of every call, by rank. Kept on rank 0 and with --raw alone.
+struct RawTimes {
+  std::vector<std::vector<double>> queued;  // calls queued back to back: from end to end
+  std::vector<std::vector<double>> single;  // those of the latency pass
+};
+
 struct CellResult {
   std::uint64_t iterations = 0;     // of the last timed pass
   std::vector<AcrossRanks> passes;  // nanoseconds per iteration of each timed pass
   AcrossRanks nanoseconds{};        // those of the median pass
   std::vector<Traffic> traffic;     // of the last timed pass, by rank
   std::optional<Latency> latency;
+  std::optional<Overlap> overlap;
+  RawTimes raw;
   std::optional<std::uint64_t>
       wrong;                  // elements on all ranks and checked runs; none if nothing was checked
   std::uint64_t rounded = 0;  // likewise, those that are right but not bit by bit
@@ -62,7 +71,11 @@ class Measurement {
   [[nodiscard]] AcrossRanks time_iterations(const Cell& cell, std::uint64_t iterations);
   void warm_up(const Cell& cell);
   void time_cell(const Cell& cell, CellResult& result);
-  [[nodiscard]] Latency measure_latency(const Cell& cell, double nanoseconds_per_call);
+  void measure_latency(const Cell& cell, CellResult& result);
+  [[nodiscard]] Latency summarise_latency(const std::vector<std::vector<double>>& by_rank) const;
+  void measure_overlap(const Cell& cell, CellResult& result);
+  [[nodiscard]] static std::uint64_t affordable_calls(const Cell& cell, const CellResult& result);
+  void measure_each_queued_call(const Cell& cell, CellResult& result);
 
   const Options& options_;
   Session& session_;

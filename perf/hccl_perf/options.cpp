@@ -20,9 +20,12 @@ constexpr const char* kExamples = R"(Examples:
   hccl-perf all_reduce -g 8 -b 8 -e 64M -f 2       8 processes on this machine, no launcher
   hccl-perf reduce_scatter -g 4 -d all -o all      every type and reduction at 32 MiB
   hccl-perf broadcast -g 8 -r all --json out.json  every root; nanoseconds into a file
+  hccl-perf all_reduce -g 8 --nodes 2              this machine as two nodes of 4 ranks
   hccl-perf all_reduce -g 8 --compare out.json     slower than that earlier run?
-  mpirun -np 4 hccl-perf all_reduce -b 1K -e 1M    one rank per launched process
+  hccl-perf pingpong -g 2 -b 8 -e 1M -f 4          latency and bandwidth of messages
   all_reduce_perf -g 2 -t 4                        the names of nccl-tests; 2 processes x 4 threads
+  mpirun --allow-run-as-root --oversubscribe -np 4 hccl-perf all_reduce -b 1K -e 1M
+                                                   one rank for each process of a launcher
 
 #wrong counts the elements that are not as expected: floating-point sums, averages and products of
 three or more ranks by more than another order of folding may round them, all else by any bit.
@@ -65,15 +68,25 @@ void choose_collective(Options& options, const std::string& argv0, const std::st
 }
 
 void check_ranks(const Options& options) {
-  const int ranks = options.processes * options.threads;
+  if (options.nodes > options.processes) {
+    throw UsageError(text("--nodes ", options.nodes, " with -g ", options.processes,
+                          ": every node needs a process of its own; give -g ", options.nodes,
+                          " or more"));
+  }
+  const int largest_block = (options.processes + options.nodes - 1) / options.nodes;
+  const int ranks = largest_block * options.threads;
   if (ranks > kMostRanksOfNode) {
-    throw UsageError(text("-g ", options.processes, " -t ", options.threads, " makes ", ranks,
-                          " ranks; a communicator has at most ", kMostRanksOfNode, " on a node"));
+    const std::string nodes = options.nodes > 1 ? text(" --nodes ", options.nodes) : "";
+    throw UsageError(text("-g ", options.processes, " -t ", options.threads, nodes, " makes ",
+                          ranks, " ranks on a node; a communicator has at most ", kMostRanksOfNode,
+                          " there"));
   }
 }
 
 void choose_sizes(Options& options, const Written& written) {
   if (options.plan_rank && !written.max_given) options.max_bytes = options.min_bytes;
+  if (!written.min_given && !written.max_given)
+    options.min_bytes = options.max_bytes = options.collective->default_bytes();
   // A bound given alone takes the other along instead of making an empty sweep.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
   if (!written.max_given) options.max_bytes = std::max(options.min_bytes, options.max_bytes);
@@ -125,8 +138,10 @@ void choose_repeats(Options& options, const Written& written) {
 
 // Files that can be written, each under a name of its own.
 void check_results(const Options& options) {
-  const std::vector<NamedReport> files = {
-      {"--json", options.json_path}, {"--csv", options.csv_path}, {"--plot", options.plot_path}};
+  const std::vector<NamedReport> files = {{"--json", options.json_path},
+                                          {"--csv", options.csv_path},
+                                          {"--plot", options.plot_path},
+                                          {"--raw", options.raw_path}};
   require_distinct(files);
   for (const auto& [option, path] : files) {
     if (!path.empty() && options.cycles == 0) {
@@ -148,6 +163,7 @@ void finish(Options& options, const Written& written) {
                                                    : std::vector<DataType>{kDataTypes.front()};
   options.reductions = options.collective->reduces ? parse_reductions(options.reduction_name)
                                                    : std::vector<Reduction>{kNoReduction};
+  if (options.types.size() == 1) options.type_name = options.types.front().name;
   if (!options.collective->reduces) options.reduction_name = kNoReduction.name;
   options.averaging = static_cast<Averaging>(written.averaging);
   options.blocking = static_cast<Blocking>(written.blocking);
@@ -157,8 +173,10 @@ void finish(Options& options, const Written& written) {
   check_results(options);
   if (options.plan_rank && options.wants_results())
     throw UsageError("--plan measures nothing, so there are no results to write or to compare");
-  if (options.plan_rank && options.collective->kind == CollectiveKind::send_receive)
-    throw UsageError("--plan: sendrecv is one step, to the next rank; give a collective");
+  if (options.plan_rank && options.collective->point_to_point()) {
+    throw UsageError(text("--plan: ", options.collective->name,
+                          " is made of messages, which have no plan; give a collective"));
+  }
 }
 
 }  // namespace
@@ -219,6 +237,7 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
   apply_demo_options(app, options, written);
   choose_collective(options, argv[0], written.collective);
   finish(options, written);
+  options.command_line.assign(argv, argv + argc);
   return options;
 }
 

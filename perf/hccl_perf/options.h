@@ -39,6 +39,7 @@ struct Options {
   int processes = 1;              // -g
   bool processes_given = false;
   int threads = 1;  // -t: ranks per process, a thread and a device each
+  int nodes = 1;    // rehearsed on this machine: blocks of processes, as even as they can be
   std::uint64_t iterations = 20;
   std::uint64_t warmup = 1;
   double min_time = 0;  // seconds the first timed pass lasts at least; 0: exactly `iterations`
@@ -53,22 +54,28 @@ struct Options {
   int root = 0;
   bool all_roots = false;
   Averaging averaging = Averaging::average;
+  bool overlap = false;  // measure how much of a call computing hides
   bool latency = false;  // show the latency pass in the table
   std::uint64_t latency_iterations = 100;
   double timeout = 0;  // seconds for the whole run; 0: none
   std::string json_path;
   std::string csv_path;
   std::string plot_path;
+  std::string raw_path;
   std::string baseline_path;      // a JSON file of an earlier run, to compare with
   double compare_threshold = 10;  // percent that a time must change to count
   std::optional<int> plan_rank;   // whose steps to print instead of measuring
   bool plan_json = false;
-  bool standalone = false;  // ignore the launcher's variables
+  bool standalone = false;                // ignore the launcher's variables
+  std::vector<std::string> command_line;  // as given, the program's name first
 
-  [[nodiscard]] bool wants_latency() const { return latency || !json_path.empty(); }
+  [[nodiscard]] bool wants_latency() const {
+    return latency || !(json_path.empty() && raw_path.empty());
+  }
   // What is known only at the end of the run is asked for.
   [[nodiscard]] bool wants_results() const {
-    return !(json_path.empty() && csv_path.empty() && plot_path.empty() && baseline_path.empty());
+    return !(json_path.empty() && csv_path.empty() && plot_path.empty() && raw_path.empty() &&
+             baseline_path.empty());
   }
   [[nodiscard]] bool barrier_between_calls() const {
     return blocking == Blocking::wait_barrier || blocking == Blocking::outer;

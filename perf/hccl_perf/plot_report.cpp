@@ -93,8 +93,8 @@ LineStyle style_of(std::size_t index, bool in_place, bool alone) {
   return {kColours[number % kColours.size()], in_place, number / kColours.size()};
 }
 
-std::string bandwidth_label(double value, double step) {
-  const double digits = step > 0 ? std::max(0.0, -std::floor(std::log10(step) + 1e-9)) : 0.0;
+std::string bandwidth_label(double value, double /*step*/) {
+  const double digits = std::max(0.0, -std::floor(std::log10(value) + 1e-9));
   return decimal(value, static_cast<int>(digits));
 }
 
@@ -128,41 +128,131 @@ std::string subtitle(const Results& results, const Curves& curves, const Parts& 
   return line + separator + "hccl-perf " HCCL_PERF_VERSION;
 }
 
+// Few cases share a pair of panels. Of many, each pair shows those that differ in what `panels`
+// does not name; the others are its context.
+struct Facets {
+  Parts panels{false, false, false};
+  Parts colours;
+};
+
+Facets facets_of(const Curves& curves, const Parts& varies) {
+  constexpr std::size_t kMostTogether = 4;  // cases, where nothing else is drawn
+  constexpr std::size_t kMostColours = 8;
+  Facets facets;
+  facets.colours = varies;
+  std::size_t most = kMostTogether;
+  const auto together = [&] {
+    std::map<std::string, std::size_t> counts;
+    std::size_t largest = 0;
+    for (const auto& [key, curve] : curves)
+      largest = std::max(largest, ++counts[name_of(key, facets.panels)]);
+    return largest;
+  };
+  for (bool Parts::*part : {&Parts::type, &Parts::reduction, &Parts::root}) {
+    if (together() <= most) break;
+    if (!(varies.*part)) continue;
+    facets.panels.*part = true;
+    facets.colours.*part = false;
+    most = kMostColours;
+  }
+  return facets;
+}
+
+class PlotBuilder {
+ public:
+  explicit PlotBuilder(const Results& results)
+      : results_(results),
+        curves_(curves_of(results)),
+        varies_(varying(curves_)),
+        facets_(facets_of(curves_, varies_)),
+        has_in_place_(results.options.collective->can_be_in_place()) {
+    for (const auto& [key, curve] : curves_) {
+      add_unless_known(panel_names_, name_of(key, facets_.panels));
+      add_unless_known(colour_names_, name_of(key, facets_.colours));
+    }
+  }
+
+  [[nodiscard]] Plot build() const {
+    Plot plot;
+    const std::size_t ranks = results_.ranks.size();
+    plot.title =
+        text(results_.options.collective->name, ", ", ranks, ranks == 1 ? " rank" : " ranks");
+    plot.subtitle = subtitle(results_, curves_, varies_);
+    plot.x_title = "size";
+    plot.x_label = size_label;
+    if (panel_names_.size() > 1) plot.columns = 4;
+    if (panel_names_.empty()) add_panels(plot, "");
+    for (const std::string& name : panel_names_) add_panels(plot, name);
+    plot.legend = {colour_legend(), placement_legend()};
+    return plot;
+  }
+
+ private:
+  static void add_unless_known(std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+
+  [[nodiscard]] bool alone() const { return colour_names_.size() <= 1; }
+
+  [[nodiscard]] LineStyle style(const Case& key, bool in_place) const {
+    const auto found =
+        std::find(colour_names_.begin(), colour_names_.end(), name_of(key, facets_.colours));
+    return style_of(static_cast<std::size_t>(found - colour_names_.begin()), in_place, alone());
+  }
+
+  // Bandwidth and time of the cases that `name` is the name of.
+  void add_panels(Plot& plot, const std::string& name) const {
+    const std::string before = name.empty() ? "" : name + ": ";
+    PlotPanel bandwidths{text(before, name.empty() ? "Bus bandwidth (GB/s)" : "bus GB/s"),
+                         true,
+                         bandwidth_label,
+                         {}};
+    PlotPanel times{
+        text(before, name.empty() ? "Time per call" : "time per call"), true, time_label, {}};
+    for (const auto& [key, by_placement] : curves_) {
+      const bool here = name_of(key, facets_.panels) == name;
+      for (const bool in_place : {false, true}) {
+        if (in_place && !has_in_place_) continue;
+        const Curve& curve = by_placement[in_place ? 1 : 0];
+        const LineStyle look = style(key, in_place);
+        (here ? bandwidths.lines : bandwidths.context).push_back({look, points(curve.bandwidth)});
+        (here ? times.lines : times.context).push_back({look, points(curve.nanoseconds)});
+      }
+    }
+    plot.panels.push_back(bandwidths);
+    plot.panels.push_back(times);
+  }
+
+  [[nodiscard]] std::vector<LegendEntry> colour_legend() const {
+    std::vector<LegendEntry> entries;
+    if (alone()) return entries;
+    for (std::size_t i = 0; i < colour_names_.size(); ++i)
+      entries.push_back({style_of(i, false, false), colour_names_[i]});
+    return entries;
+  }
+
+  [[nodiscard]] std::vector<LegendEntry> placement_legend() const {
+    const std::string grey = "#52606d";
+    const auto look = [&](bool in_place) {
+      return alone() ? style_of(0, in_place, true) : LineStyle{grey, in_place, 0};
+    };
+    std::vector<LegendEntry> entries{{look(false), "out of place"}};
+    if (has_in_place_) entries.push_back({look(true), "in place"});
+    if (panel_names_.size() > 1) entries.push_back({context_style(), "other panels"});
+    return entries;
+  }
+
+  const Results& results_;
+  Curves curves_;
+  Parts varies_;
+  Facets facets_;
+  bool has_in_place_;
+  std::vector<std::string> panel_names_;  // in the order of the table
+  std::vector<std::string> colour_names_;
+};
+
 }  // namespace
 
-std::string plot_text(const Results& results) {
-  const Curves curves = curves_of(results);
-  const Parts varies = varying(curves);
-  const bool alone = curves.size() == 1;
-  const bool has_in_place = results.options.collective->can_be_in_place();
-  Plot plot;
-  plot.title = text(results.options.collective->name, ", ", results.ranks.size(),
-                    results.ranks.size() == 1 ? " rank" : " ranks");
-  plot.subtitle = subtitle(results, curves, varies);
-  plot.x_title = "size";
-  plot.x_label = size_label;
-  PlotPanel bandwidths{"Bus bandwidth (GB/s)", false, bandwidth_label, {}};
-  PlotPanel times{"Time per call", true, time_label, {}};
-  std::vector<LegendEntry> cases;
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    const auto& [key, by_placement] = curves[i];
-    for (const bool in_place : {false, true}) {
-      if (in_place && !has_in_place) continue;
-      const Curve& curve = by_placement[in_place ? 1 : 0];
-      const LineStyle style = style_of(i, in_place, alone);
-      bandwidths.lines.push_back({style, points(curve.bandwidth)});
-      times.lines.push_back({style, points(curve.nanoseconds)});
-    }
-    if (!alone) cases.push_back({style_of(i, false, alone), name_of(key, varies)});
-  }
-  const std::string grey = "#52606d";
-  std::vector<LegendEntry> placements{
-      {alone ? style_of(0, false, true) : LineStyle{grey, false, 0}, "out of place"}};
-  if (has_in_place)
-    placements.push_back({alone ? style_of(0, true, true) : LineStyle{grey, true, 0}, "in place"});
-  plot.legend = {cases, placements};
-  plot.panels = {bandwidths, times};
-  return svg_text(plot);
-}
+std::string plot_text(const Results& results) { return svg_text(PlotBuilder(results).build()); }
 
 }  // namespace hccl_perf

@@ -3,6 +3,7 @@
 #include "rank_program.h"
 
 #include "host_facts.h"
+#include "launch_environment.h"
 #include "measurement.h"
 #include "plan.h"
 #include "quantities.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -25,6 +27,8 @@ RankFacts facts_of(const Session& session) {
   facts.pid = getpid();
   facts.module_id = session.module_id();
   std::snprintf(facts.host, sizeof facts.host, "%s", host_facts().host.c_str());
+  const char* node = value_of(&std::getenv, "HCCL_NODE_ID");
+  std::snprintf(facts.node, sizeof facts.node, "%s", node == nullptr ? "" : node);
   std::snprintf(facts.device, sizeof facts.device, "%s", session.device_name().c_str());
   return facts;
 }
@@ -159,6 +163,11 @@ void require_ranks(const Options& options, int ranks) {
     throw UsageError(text(option, ' ', rank, ": there ",
                           ranks == 1 ? "is only rank 0" : text("are only ranks 0 to ", ranks - 1)));
   };
+  if (options.collective->between_pairs() && ranks % 2 != 0) {
+    throw UsageError(text(options.collective->name,
+                          " pairs rank i with rank i + N/2 and needs an even ",
+                          "number of ranks, not ", ranks, "; give -g ", ranks + 1));
+  }
   if (options.collective->has_root) require("-r", options.root);
   if (options.plan_rank) require("--plan", *options.plan_rank);
 }

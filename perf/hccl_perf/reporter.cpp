@@ -7,6 +7,7 @@
 #include "json_report.h"
 #include "plot_report.h"
 #include "quantities.h"
+#include "raw_report.h"
 #include "report_file.h"
 #include "table.h"
 #include "text.h"
@@ -15,18 +16,23 @@
 #include <cstdio>
 #include <cstring>
 
+#include <unistd.h>
+
 namespace hccl_perf {
 
 Reporter::Reporter(const Options& options, const Baseline* baseline,
                    const std::vector<RankFacts>& ranks)
-    : options_(options), baseline_(baseline), results_{options,
-                                                       library_version(),
-                                                       ranks,
-                                                       host_facts(),
-                                                       std::chrono::system_clock::now(),
-                                                       {},
-                                                       {}} {
-  print(table_header(options, results_.library, ranks));
+    : options_(options),
+      baseline_(baseline),
+      results_{options,
+               {library_version(), library_release(), library_path()},
+               ranks,
+               host_facts(),
+               hccl_variables(environ),
+               std::chrono::system_clock::now(),
+               {},
+               {}} {
+  print(table_header(options, results_.library.version, ranks));
 }
 
 void Reporter::announce(Phase phase, std::uint64_t bytes) {
@@ -44,6 +50,7 @@ void Reporter::finish() {
   if (!options_.json_path.empty()) write_report("--json", options_.json_path, json_text(results_));
   if (!options_.csv_path.empty()) write_report("--csv", options_.csv_path, csv_text(results_));
   if (!options_.plot_path.empty()) write_report("--plot", options_.plot_path, plot_text(results_));
+  if (!options_.raw_path.empty()) write_report("--raw", options_.raw_path, raw_text(results_));
   if (baseline_ == nullptr) return;
   const Comparison comparison(*baseline_, results_);
   print(comparison.to_text());

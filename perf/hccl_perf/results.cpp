@@ -2,10 +2,15 @@
 // Times and numbers as text.
 #include "results.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
 namespace hccl_perf {
+
+std::size_t Results::rows_of_cycle() const {
+  return std::max<std::size_t>(options.cases(static_cast<int>(ranks.size())).size(), 1);
+}
 
 std::string utc_time(std::chrono::system_clock::time_point time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);

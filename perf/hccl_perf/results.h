@@ -12,14 +12,25 @@
 
 namespace hccl_perf {
 
+// The library that measured itself.
+struct LibraryFacts {
+  int version = 0;      // of the interface, as hcclGetVersion() says
+  std::string release;  // as synDriverGetVersion() says
+  std::string path;     // of its file
+};
+
 struct Results {
   const Options& options;
-  int library;  // version of the library in use
+  LibraryFacts library;
   std::vector<RankFacts> ranks;
   HostFacts host;
+  std::vector<Variable> variables;  // hccl_variables() of rank 0's process
   std::chrono::system_clock::time_point started;
   std::vector<Row> rows;
   Totals totals;
+
+  // Rows of one cycle of the sweep (-N); at least 1.
+  [[nodiscard]] std::size_t rows_of_cycle() const;
 };
 
 // "out_of_place" and "in_place", as all files of results call them.

@@ -17,6 +17,7 @@ struct RankFacts {
   int pid = 0;
   int module_id = 0;
   char host[64] = {};
+  char node[65] = {};  // HCCL_NODE_ID; empty if that is not set
   char device[32] = {};
 };
 
@@ -47,6 +48,16 @@ struct Bandwidth {
   if (nanoseconds <= 0) return {};
   const double algorithm = static_cast<double>(row.counts.shown_bytes) / nanoseconds;
   return {algorithm, algorithm * row.collective->bus_factor(row.ranks)};
+}
+
+// Messages per second that all senders of message_rate start together; none for anything else.
+[[nodiscard]] inline std::optional<double> messages_per_second(const Row& row,
+                                                               const CellResult& cell,
+                                                               Averaging averaging) {
+  const double nanoseconds = cell.nanoseconds.by(averaging);
+  if (row.collective->kind != CollectiveKind::message_rate || nanoseconds <= 0) return std::nullopt;
+  const int senders = row.ranks / 2;
+  return senders * 1e9 / nanoseconds;
 }
 
 // Sums up a run: what the footer and the exit status say.

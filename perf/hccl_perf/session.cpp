@@ -8,18 +8,20 @@
 #include <array>
 #include <utility>
 
+#include <dlfcn.h>
+
 namespace hccl_perf {
 namespace {
 
-std::string last_message() {
-  const char* message = hcclGetLastErrorMessage();
-  return message == nullptr ? "" : text(": ", message);
+// Returns the last error's text of the API whose call failed; empty if it has none.
+std::string reason(const char* message) {
+  return message == nullptr || *message == '\0' ? "" : text(": ", message);
 }
 
 void check(hcclResult_t result, const char* call) {
   if (result == hcclSuccess) return;
   throw RunError(text(call, " returned ", static_cast<int>(result), " (",
-                      hcclGetErrorString(result), ")", last_message()));
+                      hcclGetErrorString(result), ")", reason(hcclGetLastErrorMessage())));
 }
 
 std::string describe(synStatus status) {
@@ -30,7 +32,7 @@ std::string describe(synStatus status) {
 
 void check(synStatus status, const char* call) {
   if (status == synSuccess) return;
-  throw RunError(text(call, " returned ", describe(status), last_message()));
+  throw RunError(text(call, " returned ", describe(status), reason(synGetLastErrorMessage())));
 }
 
 }  // namespace
@@ -121,6 +123,22 @@ void Session::copy_to_host(std::uint64_t device_address, void* host, std::size_t
         "synMemCopyAsync to the host");
 }
 
+synEventHandle Session::make_event() const {
+  synEventHandle event = nullptr;
+  check(synEventCreate(&event, device_, EVENT_COLLECT_TIME), "synEventCreate");
+  return event;
+}
+
+void Session::record(synEventHandle event) {
+  check(synEventRecord(event, stream_), "synEventRecord");
+}
+
+double Session::nanoseconds_between(synEventHandle start, synEventHandle end) {
+  std::uint64_t nanoseconds = 0;
+  check(synEventElapsedTime(&nanoseconds, start, end), "synEventElapsedTime");
+  return static_cast<double>(nanoseconds);
+}
+
 void Session::finish() {
   check(synStreamDestroy(std::exchange(stream_, nullptr)), "synStreamDestroy");
   check(hcclCommDestroy(std::exchange(communicator_, nullptr)), "hcclCommDestroy");
@@ -137,6 +155,21 @@ int library_version() {
   int version = 0;
   check(hcclGetVersion(&version), "hcclGetVersion");
   return version;
+}
+
+std::string library_release() {
+  std::array<char, 256> release{};
+  check(synDriverGetVersion(release.data(), static_cast<int>(release.size())),
+        "synDriverGetVersion");
+  return release.data();
+}
+
+std::string library_path() {
+  Dl_info info{};
+  return dladdr(reinterpret_cast<const void*>(&hcclGetVersion), &info) != 0 &&
+                 info.dli_fname != nullptr
+             ? info.dli_fname
+             : "";
 }
 
 DeviceBuffer::DeviceBuffer(Session& session, std::uint64_t bytes)

@@ -64,6 +64,11 @@ class Session {
   void copy_to_device(const void* host, std::uint64_t device_address, std::size_t bytes);
   void copy_to_host(std::uint64_t device_address, void* host, std::size_t bytes);
 
+  // Events that take their time, and marks of them in the stream. The caller destroys them.
+  [[nodiscard]] synEventHandle make_event() const;
+  void record(synEventHandle event);
+  [[nodiscard]] static double nanoseconds_between(synEventHandle start, synEventHandle end);
+
   // Gives everything back in the usual order and checks each call; the destructor does it silently.
   void finish();
 
@@ -82,8 +87,11 @@ class Session {
 // Makes a unique id. Throws RunError.
 [[nodiscard]] hcclUniqueId make_unique_id();
 
-// Version of the library in use.
+// Version of the interface that the library in use offers, the release it says it is of, and its
+// file.
 [[nodiscard]] int library_version();
+[[nodiscard]] std::string library_release();
+[[nodiscard]] std::string library_path();
 
 // Device memory of a session.
 class DeviceBuffer {

@@ -2,12 +2,14 @@
 // The table's lines. Widths are those of nccl-tests, since scripts cut columns by them.
 #include "table.h"
 
+#include "quantities.h"
 #include "text.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 namespace hccl_perf {
 namespace {
@@ -29,6 +31,24 @@ std::string device_lines(const std::vector<RankFacts>& ranks) {
                     rank.host, rank.module_id, rank.device);
   }
   return lines;
+}
+
+// The ranks of each named node; nothing where no node has a name.
+std::string node_line(const std::vector<RankFacts>& ranks) {
+  std::vector<std::pair<std::string, std::vector<int>>> nodes;
+  for (const RankFacts& rank : ranks) {
+    if (rank.node[0] == '\0') continue;
+    auto node = std::find_if(nodes.begin(), nodes.end(),
+                             [&](const auto& known) { return known.first == rank.node; });
+    if (node == nodes.end()) node = nodes.insert(node, {rank.node, {}});
+    node->second.push_back(rank.rank);
+  }
+  std::string line;
+  for (const auto& [name, members] : nodes) {
+    line += text(line.empty() ? "# Nodes (HCCL_NODE_ID): " : "; ",
+                 members.size() == 1 ? "rank " : "ranks ", format_ranks(members), " on ", name);
+  }
+  return line.empty() ? line : line + "\n";
 }
 
 // Microseconds with as many digits as fit.
@@ -55,6 +75,27 @@ std::string latency_text(const Latency& latency) {
                 latency.slowest_rank);
 }
 
+// "communication 10.10 computation 10.05 overall 12.20 us: 79.1 % hidden (100 calls)".
+std::string overlap_text(const Overlap& overlap) {
+  return format("communication %.2f computation %.2f overall %.2f us: %.1f %% hidden (%llu calls)",
+                overlap.communication / 1e3, overlap.computation / 1e3, overlap.overall / 1e3,
+                overlap.percent, static_cast<unsigned long long>(overlap.iterations));
+}
+
+// Comment lines below a row about one of its halves.
+std::string notes(const Row& row, const char* placement, const CellResult& cell,
+                  const Options& options) {
+  std::string lines;
+  if (const auto rate = messages_per_second(row, cell, options.averaging))
+    lines += format("#   message rate %.0f messages/s from %d sender%s\n", *rate, row.ranks / 2,
+                    row.ranks == 2 ? "" : "s");
+  if (options.latency && cell.latency)
+    lines += text("#   latency ", placement, ' ', latency_text(*cell.latency), "\n");
+  if (cell.overlap)
+    lines += text("#   overlap ", placement, ' ', overlap_text(*cell.overlap), "\n");
+  return lines;
+}
+
 }  // namespace
 
 std::string table_header(const Options& options, int library, const std::vector<RankFacts>& ranks) {
@@ -69,6 +110,7 @@ std::string table_header(const Options& options, int library, const std::vector<
                 " iters: ", options.iterations, " agg iters: 1 validation: ", options.checks,
                 " graph: 0\n#\n");
   lines += device_lines(ranks);
+  lines += node_line(ranks);
   lines += "#\n";
   lines += format(
       "# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          "
@@ -93,10 +135,8 @@ std::string table_row(const Row& row, const Options& options) {
                        : format("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
   const Traffic how = row.out_of_place.how();
   line += text("  ", how.algorithm, "  ", how.transport, "\n");
-  if (!options.latency) return line;
-  line += text("#   latency out-of-place ", latency_text(*row.out_of_place.latency), "\n");
-  if (row.in_place)
-    line += text("#   latency in-place     ", latency_text(*row.in_place->latency), "\n");
+  line += notes(row, "out-of-place", row.out_of_place, options);
+  if (row.in_place) line += notes(row, "in-place    ", *row.in_place, options);
   return line;
 }
 

@@ -50,12 +50,18 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
       ->type_name("N")
       ->check(range(1, 64))
       ->group(group);
+  app.add_option("--nodes", options.nodes,
+                 "rehearse this many nodes: the processes of -g in as many blocks (1)")
+      ->type_name("N")
+      ->check(range(1, 1024))
+      ->group(group);
   app.add_flag("--standalone", options.standalone, "do not look for a launcher's variables")
       ->group(group);
   app.add_option("-p,--parallel_init", written.parallel_init,
-                 "accepted; ranks always start in parallel")
+                 "accepted: ranks always join in parallel, as with -p 1 of nccl-tests (1)")
+      ->type_name("0|1")
       ->check(range(0, 1))
-      ->group("");
+      ->group(group);
 }
 
 void add_operation_options(CLI::App& app, Options& options, Written& written) {
@@ -121,6 +127,9 @@ void add_check_options(CLI::App& app, Options& options, Written& written) {
   app.add_flag("--latency", options.latency,
                "after each row: latency of call + synchronise, with percentiles")
       ->group(group);
+  app.add_flag("--overlap", options.overlap,
+               "after each row: how much of a call is hidden behind computing on the host")
+      ->group(group);
   app.add_option("-I", written.latency, "1: the same as --latency")->check(range(0, 1))->group("");
   app.add_option("--latency-iters", options.latency_iterations,
                  "calls of the latency pass at most (100)")
@@ -138,6 +147,10 @@ void add_result_options(CLI::App& app, Options& options) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--plot", options.plot_path, "draw bandwidth and time over size as SVG")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--raw", options.raw_path,
+                 "write the time of every call on every rank to this CSV file")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--compare", options.baseline_path,

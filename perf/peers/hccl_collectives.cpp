@@ -42,9 +42,8 @@ void check(hcclResult_t result, const char* call) {
 
 void check(synStatus status, const char* call) {
   if (status != synSuccess) {
-    const char* text = hcclGetLastErrorMessage();
     throw std::runtime_error(std::string(call) + ": status " + std::to_string(status) + ": " +
-                             (text != nullptr ? text : "no text"));
+                             synGetLastErrorMessage());
   }
 }
 

@@ -19,12 +19,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void check(int status, const char* call) {
-  if (status == 0) return;
-  const char* const text = hcclGetLastErrorMessage();
-  std::fprintf(stderr, "hccl_pair: %s: %d: %s\n", call, status, text != nullptr ? text : "no text");
+void check(int code, const char* call, const char* text) {
+  if (code == 0) return;
+  std::fprintf(stderr, "hccl_pair: %s: %d: %s\n", call, code, text != nullptr ? text : "no text");
   std::exit(1);
 }
+
+void check(hcclResult_t result, const char* call) {
+  check(result, call, hcclGetLastErrorMessage());
+}
+
+void check(synStatus status, const char* call) { check(status, call, synGetLastErrorMessage()); }
 
 struct Rank {
   Rank(int number_in, std::size_t bytes) : number(number_in) {

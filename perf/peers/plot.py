@@ -5,6 +5,7 @@
     perf/peers/plot.py RUN.json PLOT.svg    # from what bench.py --json has written"""
 import json
 import math
+import os
 import sys
 from html import escape
 
@@ -124,9 +125,12 @@ def show_header(width):
     return parts
 
 
-def draw(panels):
+def axes_of(panels):
+    return Axes([cell for cells in panels for cell in cells])
+
+
+def draw(panels, axes):
     """The SVG of a list of panels, each a list of cells (measure.Cell) of one collective and number of ranks."""
-    axes = Axes([cell for cells in panels for cell in cells])
     columns = max(2, min(COLUMNS, len(panels)))
     width = columns * PANEL_WIDTH + 8
     height = HEADER + math.ceil(len(panels) / columns) * PANEL_HEIGHT + 6
@@ -140,11 +144,26 @@ def draw(panels):
     return "\n".join(parts + ["</svg>"]) + "\n"
 
 
+def glance(panels):
+    """The first row of panels with the most ranks: enough for the head of a page."""
+    most = max((cells[0].ranks for cells in panels), default=0)
+    return [cells for cells in panels if cells[0].ranks == most][:COLUMNS]
+
+
+def glance_path(path):
+    """Where the picture of the glance is: plot.svg has it in plot-glance.svg."""
+    root, extension = os.path.splitext(path)
+    return f"{root}-glance{extension}"
+
+
 def write_plot(path, sections):
-    """`sections`: (name, cells) pairs, of which those named "queued" are drawn."""
+    """`sections`: (name, cells) pairs, of which those named "queued" are drawn. A second picture, at glance_path(), has a
+    single row."""
     panels = [cells for name, cells in sections if name == "queued" and any(cell.best[1] for cell in cells)]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(draw(panels))
+    axes = axes_of(panels)
+    for target, drawn in ((path, panels), (glance_path(path), glance(panels))):
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(draw(drawn, axes))
 
 
 def main():

@@ -118,6 +118,10 @@ void Supervisor::run_child(int process, pid_t parent,
   const bool all_here = plan_.processes * plan_.threads == board_.ranks();
   if (all_here && value_of(&std::getenv, "HCCL_SOCKET_IFNAME") == nullptr)
     setenv("HCCL_SOCKET_IFNAME", "lo", 1);
+  if (plan_.nodes > 1) {
+    const int node = node_of_process(process, plan_.processes, plan_.nodes);
+    setenv("HCCL_NODE_ID", text("node", node).c_str(), 1);
+  }
   const int status = child({process, notice_.read_end(), &id_});
   std::fflush(stdout);
   std::_Exit(status);

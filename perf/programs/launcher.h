@@ -15,7 +15,19 @@ struct LaunchPlan {
   int threads = 1;     // ranks per process
   double timeout = 0;  // seconds; 0: none
   int first_rank = 0;  // process p has `threads` ranks from first_rank + p * threads on
+  int nodes = 1;       // more than 1: each child gets the HCCL_NODE_ID of its block of processes
 };
+
+// The node of process `process` when `processes` are spread over `nodes` in consecutive blocks
+// whose sizes differ by at most one.
+[[nodiscard]] constexpr int node_of_process(int process, int processes, int nodes) {
+  return static_cast<int>(static_cast<long>(process) * nodes / processes);
+}
+
+// The first process of that block.
+[[nodiscard]] constexpr int first_process_of_node(int node, int processes, int nodes) {
+  return static_cast<int>((static_cast<long>(node) * processes + nodes - 1) / nodes);
+}
 
 // What a child shares with its siblings besides the board.
 struct ChildLinks {

@@ -14,10 +14,9 @@ namespace {
 constexpr double kWidth = 1080;
 constexpr double kMargin = 28;
 constexpr double kPanelTop = 112;
-constexpr double kPanelHeight = 330;
-constexpr double kTickLabels = 58;  // room left of a panel
-constexpr double kGap = 30;         // between panels
-constexpr double kLegendTop = kPanelTop + kPanelHeight + 74;
+constexpr std::size_t kFewColumns = 2;  // of panels; those of more columns are small
+constexpr double kTickLabels = 58;      // room left of a panel
+constexpr double kGap = 30;             // between panels
 constexpr double kLegendLine = 22;
 constexpr double kLegendSample = 34;
 constexpr double kLetter = 7.2;           // about, at 13 px
@@ -28,6 +27,25 @@ constexpr const char* kInk = "#1f2933";
 constexpr const char* kSoftInk = "#52606d";
 constexpr const char* kGrid = "#e4e7eb";
 constexpr const char* kFrame = "#9aa5b1";
+constexpr const char* kContext = "#d3d8de";
+
+// Layout that follows from the number of columns.
+struct PanelLayout {
+  double height;  // of a panel's axes
+  double pitch;   // from row to row
+  int size_ticks;
+  bool titled_x;
+};
+constexpr PanelLayout kLarge{330, 410, 8, true};
+constexpr PanelLayout kSmall{140, 206, 3, false};
+
+const PanelLayout& layout_of(const Plot& plot) {
+  return plot.columns > kFewColumns ? kSmall : kLarge;
+}
+
+std::size_t rows_of(const Plot& plot) {
+  return std::max<std::size_t>(1, (plot.panels.size() + plot.columns - 1) / plot.columns);
+}
 
 std::string px(double value) { return decimal(value, 1); }
 
@@ -110,69 +128,83 @@ struct Scale {
   }
 };
 
+struct Box {
+  double left, top, right, bottom;
+
+  [[nodiscard]] double middle() const { return (left + right) / 2; }
+};
+
 class PanelDrawing {
  public:
-  PanelDrawing(const Plot& plot, const PlotPanel& panel, double left, double right)
+  PanelDrawing(const Plot& plot, const PlotPanel& panel, const Box& box)
       : plot_(plot),
         panel_(panel),
-        left_(left),
-        right_(right),
-        weight_(panel.lines.size() > kManyLines ? 0.65 : 1) {}
+        layout_(layout_of(plot)),
+        box_(box),
+        weight_(panel.lines.size() > kManyLines || !layout_.titled_x ? 0.65 : 1) {}
 
   [[nodiscard]] std::string draw() const {
-    std::string svg = words(left_, kPanelTop - 14, {13, "start", kInk, true}, panel_.title);
+    const double title_at = layout_.titled_x ? box_.left : box_.left - kTickLabels + 8;
+    std::string svg = words(title_at, box_.top - 14, {13, "start", kInk, true}, panel_.title);
     std::vector<double> xs;
     std::vector<double> ys;
-    for (const PlotLine& line : panel_.lines) {
-      for (const PlotPoint& point : line.points) {
-        if (!drawable(point)) continue;
-        xs.push_back(point.x);
-        ys.push_back(point.y);
+    for (const auto* lines : {&panel_.lines, &panel_.context}) {
+      for (const PlotLine& line : *lines) {
+        for (const PlotPoint& point : line.points) {
+          if (!drawable(point)) continue;
+          xs.push_back(point.x);
+          ys.push_back(point.y);
+        }
       }
     }
-    if (xs.empty())
-      return svg + frame() + words(middle(), bottom() / 2 + 60, {13, "middle"}, "no data");
+    if (xs.empty()) {
+      const double centre = (box_.top + box_.bottom) / 2;
+      return svg + frame() + words(box_.middle(), centre, {13, "middle"}, "no data");
+    }
     const auto [x_least, x_most] = std::minmax_element(xs.begin(), xs.end());
     const auto [y_least, y_most] = std::minmax_element(ys.begin(), ys.end());
-    const Ticks x = plot_.counted_x ? linear_ticks(*x_most, 1) : binary_ticks(*x_least, *x_most);
+    const Ticks x = plot_.counted_x ? linear_ticks(*x_most, 1)
+                                    : binary_ticks(*x_least, *x_most, layout_.size_ticks);
     const Ticks y = panel_.logarithmic ? decade_ticks(*y_least, *y_most) : linear_ticks(*y_most);
     constexpr double kInset = 12;  // keeps markers off the frame
-    const Scale across{x.first, x.last, left_ + kInset, right_ - kInset, !plot_.counted_x};
-    const Scale up{y.first, y.last, bottom(), kPanelTop + kInset, panel_.logarithmic};
+    const Scale across{x.first, x.last, box_.left + kInset, box_.right - kInset, !plot_.counted_x};
+    const Scale up{y.first, y.last, box_.bottom, box_.top + kInset, panel_.logarithmic};
     svg += grid(x, y, across, up) + frame();
-    svg += words(middle(), bottom() + 42, {12, "middle"}, plot_.x_title);
-    for (const PlotLine& line : panel_.lines) svg += curve(line, across, up);
+    if (layout_.titled_x)
+      svg += words(box_.middle(), box_.bottom + 42, {12, "middle"}, plot_.x_title);
+    for (const PlotLine& line : panel_.context)
+      svg += curve({context_style(), line.points}, across, up, false);
+    for (const PlotLine& line : panel_.lines)
+      svg += curve(line, across, up, line.points.size() <= kMostMarkers);
     return svg;
   }
 
  private:
-  [[nodiscard]] static double bottom() { return kPanelTop + kPanelHeight; }
-  [[nodiscard]] double middle() const { return (left_ + right_) / 2; }
   [[nodiscard]] bool drawable(const PlotPoint& point) const {
     return point.x > 0 && (point.y > 0 || !panel_.logarithmic);
   }
 
   [[nodiscard]] std::string frame() const {
-    return straight(left_, kPanelTop, left_, bottom(), kFrame) +
-           straight(left_, bottom(), right_, bottom(), kFrame);
+    return straight(box_.left, box_.top, box_.left, box_.bottom, kFrame) +
+           straight(box_.left, box_.bottom, box_.right, box_.bottom, kFrame);
   }
 
   [[nodiscard]] std::string grid(const Ticks& x, const Ticks& y, const Scale& across,
                                  const Scale& up) const {
     std::string svg;
     for (const double at : x.at) {
-      svg += straight(across(at), kPanelTop, across(at), bottom(), kGrid);
-      svg += words(across(at), bottom() + 20, {12, "middle"}, plot_.x_label(at));
+      svg += straight(across(at), box_.top, across(at), box_.bottom, kGrid);
+      svg += words(across(at), box_.bottom + 20, {12, "middle"}, plot_.x_label(at));
     }
     for (const double at : y.at) {
-      svg += straight(left_, up(at), right_, up(at), kGrid);
-      svg += words(left_ - 8, up(at) + 4, {12, "end"}, panel_.y_label(at, y.step));
+      svg += straight(box_.left, up(at), box_.right, up(at), kGrid);
+      svg += words(box_.left - 8, up(at) + 4, {12, "end"}, panel_.y_label(at, y.step));
     }
     return svg;
   }
 
-  [[nodiscard]] std::string curve(const PlotLine& line, const Scale& across,
-                                  const Scale& up) const {
+  [[nodiscard]] std::string curve(const PlotLine& line, const Scale& across, const Scale& up,
+                                  bool marked) const {
     std::string path;
     std::string markers;
     for (const PlotPoint& point : line.points) {
@@ -180,7 +212,7 @@ class PanelDrawing {
       const double x = across(point.x);
       const double y = up(point.y);
       path += text(path.empty() ? "" : " ", px(x), ",", px(y));
-      if (line.points.size() <= kMostMarkers) markers += marker(x, y, line.style, weight_);
+      if (marked) markers += marker(x, y, line.style, weight_);
     }
     return text("<polyline points=\"", path, "\" stroke-linejoin=\"round\"",
                 stroke(line.style, weight_), markers);
@@ -188,8 +220,8 @@ class PanelDrawing {
 
   const Plot& plot_;
   const PlotPanel& panel_;
-  double left_;
-  double right_;
+  const PanelLayout& layout_;
+  Box box_;
   double weight_;  // of lines and markers
 };
 
@@ -206,10 +238,10 @@ class Legend {
     columns_ = static_cast<std::size_t>(std::max(1.0, std::floor(room / width_)));
   }
 
-  [[nodiscard]] double height() const {
+  [[nodiscard]] double bottom() const {
     std::size_t lines = 0;
     for (const auto& group : plot_.legend) lines += lines_of(group);
-    return static_cast<double>(lines) * kLegendLine;
+    return top() + static_cast<double>(lines) * kLegendLine;
   }
 
   [[nodiscard]] std::string draw() const {
@@ -219,7 +251,7 @@ class Legend {
       for (std::size_t i = 0; i < group.size(); ++i) {
         const std::size_t row = line + i / columns_;
         svg += entry(group[i], kMargin + kTickLabels + static_cast<double>(i % columns_) * width_,
-                     kLegendTop + static_cast<double>(row) * kLegendLine);
+                     top() + static_cast<double>(row) * kLegendLine);
       }
       line += lines_of(group);
     }
@@ -227,6 +259,12 @@ class Legend {
   }
 
  private:
+  [[nodiscard]] double top() const {
+    const PanelLayout& layout = layout_of(plot_);
+    return kPanelTop + static_cast<double>(rows_of(plot_)) * layout.pitch -
+           (layout.titled_x ? 6 : 10);
+  }
+
   [[nodiscard]] std::size_t lines_of(const std::vector<LegendEntry>& group) const {
     return (group.size() + columns_ - 1) / columns_;
   }
@@ -242,11 +280,29 @@ class Legend {
   std::size_t columns_ = 1;
 };
 
+// Row by row; all panels are equally wide.
+std::string draw_panels(const Plot& plot) {
+  const PanelLayout& layout = layout_of(plot);
+  const auto columns =
+      static_cast<double>(std::max<std::size_t>(1, std::min(plot.columns, plot.panels.size())));
+  const double width = (kWidth - 2 * kMargin - (columns - 1) * kGap) / columns;
+  std::string svg;
+  for (std::size_t i = 0; i < plot.panels.size(); ++i) {
+    const double left = kMargin + static_cast<double>(i % plot.columns) * (width + kGap);
+    const double top = kPanelTop + static_cast<double>(i / plot.columns) * layout.pitch;
+    const Box box{left + kTickLabels, top, left + width, top + layout.height};
+    svg += PanelDrawing(plot, plot.panels[i], box).draw();
+  }
+  return svg;
+}
+
 }  // namespace
+
+LineStyle context_style() { return {kContext, false, 0}; }
 
 std::string svg_text(const Plot& plot) {
   const Legend legend(plot);
-  const double height = kLegendTop + legend.height() + 6;
+  const double height = legend.bottom() + 6;
   std::string svg = text(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
       "width=\"",
@@ -256,14 +312,7 @@ std::string svg_text(const Plot& plot) {
       "fill=\"#ffffff\"/>\n");
   svg += words(kMargin, 42, {21, "start", kInk, true}, plot.title);
   svg += words(kMargin, 66, {13}, plot.subtitle);
-  const auto panels = static_cast<double>(std::max<std::size_t>(plot.panels.size(), 1));
-  const double each = (kWidth - 2 * kMargin - (panels - 1) * kGap) / panels;
-  double left = kMargin;
-  for (const PlotPanel& panel : plot.panels) {
-    svg += PanelDrawing(plot, panel, left + kTickLabels, left + each).draw();
-    left += each + kGap;
-  }
-  return svg + legend.draw() + "</svg>\n";
+  return svg + draw_panels(plot) + legend.draw() + "</svg>\n";
 }
 
 }  // namespace hccl_perf

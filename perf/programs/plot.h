@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts as SVG: panels side by side over one axis of sizes, logarithmic, or of steps, with a
+// Line charts as SVG: panels in rows over one axis of sizes, logarithmic, or of steps, with a
 // legend below. One self-contained file, with a background of its own.
 #pragma once
 
@@ -31,7 +31,12 @@ struct PlotPanel {
   bool logarithmic = false;                                 // y
   std::string (*y_label)(double y, double step) = nullptr;  // `step`: between ticks, 0 if uneven
   std::vector<PlotLine> lines;
+  std::vector<PlotLine>
+      context{};  // drawn in grey behind them, for comparison; belongs to the axes
 };
+
+// How context lines look.
+[[nodiscard]] LineStyle context_style();
 
 struct LegendEntry {
   LineStyle style;
@@ -43,7 +48,8 @@ struct Plot {
   std::string subtitle;
   std::string x_title;
   std::string (*x_label)(double x) = nullptr;
-  bool counted_x = false;  // x counts something, from 0; else it doubles
+  bool counted_x = false;   // x counts something, from 0; else it doubles
+  std::size_t columns = 2;  // panels in a row; with more than 2 they are small
   std::vector<PlotPanel> panels;
   std::vector<std::vector<LegendEntry>> legend;  // groups, each begins a line
 };
@@ -61,6 +67,7 @@ struct Ticks {
 // From 0, at least `least_step` apart.
 [[nodiscard]] Ticks linear_ticks(double most, double least_step = 0);
 [[nodiscard]] Ticks decade_ticks(double least, double most);  // 1, 10, 100 or 1, 2, 5, 10
-[[nodiscard]] Ticks binary_ticks(double least, double most);  // powers of two; ends as they are
+// At most `count` and one powers of two; the ends are as they are.
+[[nodiscard]] Ticks binary_ticks(double least, double most, int count = 8);
 
 }  // namespace hccl_perf

@@ -67,8 +67,7 @@ Ticks decade_ticks(double least, double most) {
   return ticks;
 }
 
-Ticks binary_ticks(double least, double most) {
-  constexpr int kMost = 8;  // ticks
+Ticks binary_ticks(double least, double most, int count) {
   Ticks ticks;
   ticks.first = least;
   ticks.last = most;
@@ -78,7 +77,7 @@ Ticks binary_ticks(double least, double most) {
   }
   const int lowest = static_cast<int>(std::ceil(std::log2(ticks.first)));
   const int highest = static_cast<int>(std::floor(std::log2(ticks.last)));
-  const int stride = std::max(1, (highest - lowest + kMost - 1) / kMost);
+  const int stride = std::max(1, (highest - lowest + count - 1) / count);
   for (int exponent = lowest; exponent <= highest; exponent += stride)
     ticks.at.push_back(std::exp2(exponent));
   return ticks;

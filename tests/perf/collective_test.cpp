@@ -2,6 +2,8 @@
 // Counts and bandwidth factors, as nccl-tests has them.
 #include "collective.h"
 
+#include "pairs.h"
+
 #include <gtest/gtest.h>
 
 namespace hccl_perf {
@@ -43,6 +45,26 @@ TEST(CollectiveCounts, OfReduceScatterAreTotalInputInPartsOf16Bytes) {
 TEST(CollectiveCounts, OfTooFewBytesAreZero) {
   EXPECT_EQ(counts("all_gather", 8, kFloat, 8).shown_bytes, 0U);
   EXPECT_EQ(counts("all_reduce", 3, kFloat, 8).call, 0U);
+}
+
+TEST(CollectiveCounts, OfMessageRateAreAWindowOfMessages) {
+  const Counts found = counts("message_rate", 8, kBfloat16, 4);
+  EXPECT_EQ(found.call, 4U);
+  EXPECT_EQ(found.send, 4U * 64);
+  EXPECT_EQ(found.receive, 4U * 64);
+  EXPECT_EQ(found.shown_bytes, 8U);
+  EXPECT_EQ(find_collective("message_rate")->messages_in_turn(), 64);
+}
+
+TEST(Pairs, AreARankOfEachHalf) {
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(partner_of(rank, 8), (rank + 4) % 8);
+    EXPECT_EQ(in_first_half(rank, 8), rank < 4);
+  }
+  EXPECT_EQ(find_collective("pingpong")->messages_in_turn(), 2) << "there and back";
+  EXPECT_EQ(find_collective("bidirectional")->messages_in_turn(), 1);
+  EXPECT_DOUBLE_EQ(find_collective("pingpong")->bus_factor(8), 1);
+  EXPECT_DOUBLE_EQ(find_collective("bidirectional")->bus_factor(8), 2) << "both ways";
 }
 
 TEST(BusFactor, FollowsNcclTests) {

@@ -37,6 +37,7 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
   Row row = sample_row("all_reduce", 4096, {2000});
   row.out_of_place.nanoseconds = across_ranks({1000.0, 2000.0, 4000.0, 1000.0});
   row.out_of_place.wrong = 7;
+  row.in_place->overlap = Overlap{50, 10'000, 9'500, 12'000, 75};
   row.in_place->latency = Latency{10, {1, 2, 3, 4, 5, 6}, 2};
   const auto rows =
       parsed(csv_text(sample_results(options, {row, sample_row("all_reduce", 8, {9})})));
@@ -63,6 +64,10 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
   EXPECT_EQ(rows[1].at("placement"), "in_place");
   EXPECT_EQ(rows[1].at("wrong"), "0");
   EXPECT_EQ(rows[1].at("latency_ns_p99"), "5.0");
+  EXPECT_EQ(rows[1].at("overlap_percent"), "75.0");
+  EXPECT_EQ(rows[1].at("overlap_overall_ns"), "12000.0");
+  EXPECT_EQ(first.at("overlap_percent"), "") << "not measured";
+  EXPECT_EQ(first.at("messages_per_s"), "") << "not a test of messages";
   EXPECT_EQ(rows[1].at("latency_ns_slowest_rank"), "2");
   EXPECT_EQ(rows[2].at("size_bytes"), "8");
 }

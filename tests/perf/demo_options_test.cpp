@@ -68,8 +68,8 @@ TEST(DemoOptions, StartRanksOnThisMachineAlone) {
   EXPECT_EQ(parse({"all_reduce", "--nranks", "4"}).processes, 4);
   EXPECT_EQ(parse({"all_reduce", "--ranks_per_node", "4", "--node_id", "0"}).processes, 4);
   EXPECT_EQ(parse({"all_reduce", "--nranks", "4", "--ranks_per_node", "8"}).processes, 4);
-  expect_error({"all_reduce", "--nranks", "16", "--ranks_per_node", "8"}, "several nodes");
-  expect_error({"all_reduce", "--nranks", "8", "--node_id", "1"}, "several nodes");
+  expect_error({"all_reduce", "--nranks", "16", "--ranks_per_node", "8"}, "--nodes N");
+  expect_error({"all_reduce", "--nranks", "8", "--node_id", "1"}, "other machines");
   expect_error({"all_reduce", "--node_id", "0"}, "--nranks");
   expect_error({"all_reduce", "--nranks", "8", "-g", "8"}, "--nranks and --ngpus");
 }

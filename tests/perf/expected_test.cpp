@@ -104,6 +104,34 @@ TEST(Expected, SendRecvIsTheInputOfTheRankBefore) {
     ASSERT_EQ(values[i], input<std::uint8_t>(type, kRanks - 1, i)) << i;
 }
 
+// Of 4 ranks: rank i and rank i + 2.
+Expectation of_pairs(const char* collective, int rank) {
+  const Collective* found = find_collective(collective);
+  const DataType& type = type_of(hcclInt32);
+  return {found, type, kNoReduction, -1, false, rank, 4, kRun, found->counts(256, type, 4)};
+}
+
+TEST(Expected, PairsHaveEachOthersInput) {
+  const DataType& type = type_of(hcclInt32);
+  for (const char* collective : {"pingpong", "bidirectional"}) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto values = expected<std::int32_t>(of_pairs(collective, rank));
+      ASSERT_EQ(values.size(), 64U);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(values[i], input<std::int32_t>(type, (rank + 2) % 4, i)) << i;
+    }
+  }
+}
+
+TEST(Expected, MessageRateReachesTheSecondHalfAlone) {
+  const auto sender = expected<std::uint32_t>(of_pairs("message_rate", 1));
+  ASSERT_EQ(sender.size(), 64U * 64);
+  for (const std::uint32_t word : sender) ASSERT_EQ(word, 0xA5A5A5A5U);  // poison
+  const auto receiver = expected<std::int32_t>(of_pairs("message_rate", 3));
+  for (std::size_t i = 0; i < receiver.size(); ++i)
+    ASSERT_EQ(receiver[i], input<std::int32_t>(type_of(hcclInt32), 1, i)) << i;
+}
+
 TEST(Expected, AllGatherIsEveryInputInRankOrder) {
   const DataType& type = type_of(hcclInt32);
   const Expectation what = expectation("all_gather", type, kNoReduction, 1, 20'000);

@@ -2,6 +2,7 @@
 // Preloaded between hccl-perf and the library, breaks what PERF_TEST_FAULT says: results, so that
 // the check must see it, or a rank.
 //   short | long          every all-reduce leaves its last element out | writes one too many
+//   shifted               every message is of the elements one place further
 //   missing:R             rank R adds next to nothing to an all-reduce that is not in place
 //   rotate                an all-reduce that is not in place folds the last rank's input first
 //   die:R | stall:R       rank R kills itself | stops for ever at its third all-reduce
@@ -75,4 +76,11 @@ extern "C" hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size
     sendbuff = rotated(sendbuff, recvbuff, count, datatype, comm, stream_handle);
   return real<decltype(&hcclAllReduce)>("hcclAllReduce")(sendbuff, recvbuff, count, datatype,
                                                          reduce_op, comm, stream_handle);
+}
+
+extern "C" hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype,
+                                 int peer, hcclComm_t comm, void* stream_handle) {
+  if (std::strcmp(fault(), "shifted") == 0) sendbuff = static_cast<const char*>(sendbuff) + 4;
+  return real<decltype(&hcclSend)>("hcclSend")(sendbuff, count, datatype, peer, comm,
+                                               stream_handle);
 }

@@ -33,6 +33,48 @@ TEST(JsonReport, SaysWhatRanWhereAndWhen) {
   EXPECT_EQ(json["devices"].size(), 4U);
 }
 
+TEST(JsonReport, SaysWhatRanWhereAndHow) {
+  Options options = sample_options("all_reduce");
+  options.command_line = {"hccl-perf", "all_reduce", "-g", "4"};
+  Results results = sample_results(options, {});
+  auto json = nlohmann::json::parse(json_text(results));
+  EXPECT_EQ(json["argv"], options.command_line);
+  EXPECT_EQ(json["environment"], (nlohmann::json{{"HCCL_ALGO", "ring"}}));
+  EXPECT_EQ(json["hccl_library"], 2604);
+  EXPECT_EQ(json["library_release"], "1.0");
+  EXPECT_EQ(json["library_path"], "/lib/libSynapse.so");
+  EXPECT_EQ(json["host"]["memory_bytes"], 8ULL << 30);
+  EXPECT_EQ(json["host"]["cgroup_cpus"], 2.5);
+  EXPECT_EQ(json["host"]["cgroup_memory_bytes"], 4ULL << 30);
+  results.host.limits = {};
+  json = nlohmann::json::parse(json_text(results));
+  EXPECT_TRUE(json["host"]["cgroup_cpus"].is_null());
+  EXPECT_TRUE(json["host"]["cgroup_memory_bytes"].is_null());
+}
+
+TEST(JsonReport, HoldsOverlapAndMessageRate) {
+  const Options options = sample_options("message_rate");
+  Row row = sample_row("message_rate", 8, {500});
+  row.out_of_place.overlap = Overlap{50, 10'000, 9'500, 12'000, 75};
+  const auto cells = nlohmann::json::parse(json_text(sample_results(options, {row})))["rows"][0];
+  EXPECT_EQ(cells["out_of_place"]["messages_per_s"], 4e6) << "2 senders, 500 ns a message";
+  EXPECT_EQ(cells["out_of_place"]["overlap"], (nlohmann::json{{"iterations", 50},
+                                                              {"communication_ns", 10'000.0},
+                                                              {"computation_ns", 9'500.0},
+                                                              {"overall_ns", 12'000.0},
+                                                              {"percent", 75.0}}));
+  EXPECT_FALSE(cells["in_place"].contains("overlap"));
+}
+
+TEST(JsonReport, NamesTheNodesOfRanks) {
+  const Options options = sample_options("all_reduce");
+  Results results = sample_results(options, {});
+  std::strcpy(results.ranks[1].node, "node1");
+  const auto json = nlohmann::json::parse(json_text(results));
+  EXPECT_TRUE(json["devices"][0]["node"].is_null());
+  EXPECT_EQ(json["devices"][1]["node"], "node1");
+}
+
 TEST(JsonReport, HoldsTheRowInNanoseconds) {
   const auto json = sample();
   ASSERT_EQ(json["rows"].size(), 1U);

@@ -4,9 +4,12 @@
 
 #include "peer_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -59,6 +62,35 @@ int launch_with_interface(const char* value) {
 TEST(Launch, LeavesChildrenTheLoopbackInterfaceUnlessTheUserNamedAnother) {
   EXPECT_EQ(launch_with_interface("eth"), 11);
   EXPECT_EQ(launch_with_interface(""), 10) << "empty counts as unset";
+}
+
+TEST(Launch, NamesTheNodesOfARehearsal) {
+  constexpr const char* kNodes[] = {"node0", "node0", "node1"};
+  Board board(3, 0);
+  const int status = launch({3, 1, 0, 0, 2}, board, [&](const ChildLinks& links) {
+    const char* seen = std::getenv("HCCL_NODE_ID");
+    const bool right = seen != nullptr && std::string(seen) == kNodes[links.process];
+    return finish(board, links.process, right ? 0 : 10);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Launch, SpreadsProcessesOverNodesInEvenBlocks) {
+  for (int nodes = 1; nodes <= 7; ++nodes) {
+    for (int processes = nodes; processes <= 20; ++processes) {
+      std::vector<int> sizes(static_cast<std::size_t>(nodes), 0);
+      int previous = 0;
+      for (int process = 0; process < processes; ++process) {
+        const int node = node_of_process(process, processes, nodes);
+        ASSERT_TRUE(node == previous || node == previous + 1) << "blocks are consecutive";
+        const int first = first_process_of_node(node, processes, nodes);
+        EXPECT_EQ(process - first, sizes[static_cast<std::size_t>(node)]++);
+        previous = node;
+      }
+      const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+      EXPECT_LE(*most - *least, 1) << processes << " processes on " << nodes << " nodes";
+    }
+  }
 }
 
 TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {

@@ -73,6 +73,37 @@ TEST(Options, SizesDoubleWhereTheDefaultStepWouldLeaveOutAllButTheFirst) {
   EXPECT_EQ(parse({"all_reduce", "-b", "1M", "-e", "4M"}).sizes().size(), 4U);
 }
 
+TEST(Options, TakeTheUsualNamesOfDataTypes) {
+  const std::pair<std::vector<const char*>, const char*> synonyms[] = {
+      {{"half", "float16", "fp16", "f16"}, "half"},
+      {{"float", "float32", "fp32", "f32", "single"}, "float"},
+      {{"double", "float64", "fp64", "f64"}, "double"},
+      {{"bfloat16", "bf16"}, "bfloat16"},
+      {{"int8", "i8", "char"}, "int8"},
+      {{"uint8", "u8", "byte"}, "uint8"},
+      {{"int32", "i32", "int"}, "int32"},
+      {{"uint32", "u32"}, "uint32"},
+      {{"int64", "i64"}, "int64"},
+      {{"uint64", "u64"}, "uint64"}};
+  for (const auto& [names, ours] : synonyms) {
+    for (const char* name : names) {
+      const Options options = parse({"all_reduce", "-d", name});
+      ASSERT_EQ(options.types.size(), 1U);
+      EXPECT_STREQ(options.types[0].name, ours) << name;
+      EXPECT_EQ(options.type_name, ours);
+    }
+  }
+}
+
+TEST(Options, OfMessagesThatAreSmallDefaultTo8Bytes) {
+  for (const char* name : {"pingpong", "message_rate"}) {
+    EXPECT_EQ(parse({name}).sizes(), std::vector<std::uint64_t>{8});
+    EXPECT_EQ(parse({name, "-b", "1K", "-e", "1K"}).sizes(), std::vector<std::uint64_t>{1024});
+  }
+  EXPECT_EQ(parse({"bidirectional"}).sizes(), std::vector<std::uint64_t>{32U << 20});
+  expect_error({"pingpong", "--plan", "0"}, "pingpong is made of messages");
+}
+
 TEST(Options, CollectivesWithoutReductionShowNone) {
   const Options options = parse({"all_gather", "-o", "max"});
   ASSERT_EQ(options.reductions.size(), 1U);
@@ -84,8 +115,15 @@ TEST(Options, BarrierHasOneRow) {
 }
 
 TEST(Options, AcceptNeutralValuesOfUnsupportedLetters) {
-  EXPECT_NO_THROW(
-      static_cast<void>(parse({"all_reduce", "-R", "0", "-G", "0", "-m", "1", "-p", "1"})));
+  EXPECT_NO_THROW(static_cast<void>(parse({"all_reduce", "-R", "0", "-G", "0", "-m", "1"})));
+}
+
+TEST(Options, InitialiseInParallelAsNcclTestsDoesOnDemand) {
+  for (const char* way : {"0", "1"}) {
+    EXPECT_NO_THROW(static_cast<void>(parse({"all_reduce", "-p", way, "-t", "2"})));
+    EXPECT_NO_THROW(static_cast<void>(parse({"all_reduce", "--parallel_init", way, "-t", "2"})));
+  }
+  expect_error({"all_reduce", "-p", "2"}, "parallel_init");
 }
 
 TEST(Options, TakeTheWaysToBlock) {
@@ -129,6 +167,17 @@ TEST(Options, TakeUnitsInTimeouts) {
     expect_error({"all_reduce", "--timeout", wrong}, "timeout");
 }
 
+TEST(Options, SpreadProcessesOverNodes) {
+  EXPECT_EQ(parse({"all_reduce", "-g", "3"}).nodes, 1);
+  EXPECT_EQ(parse({"all_reduce", "-g", "3", "--nodes", "2"}).nodes, 2);
+  EXPECT_EQ(parse({"all_reduce", "-g", "128", "--nodes", "2"}).processes, 128);
+  expect_error({"all_reduce", "--nodes", "2"}, "--nodes 2 with -g 1");
+  expect_error({"all_reduce", "-g", "4", "-t", "4", "--nodes", "8"}, "give -g 8 or more");
+  expect_error({"all_reduce", "-g", "129", "--nodes", "2"}, "--nodes 2 makes 65 ranks on a node");
+  for (const char* wrong : {"0", "-1", "two", "1.5"})
+    expect_error({"all_reduce", "-g", "4", "--nodes", wrong}, "--nodes");
+}
+
 TEST(Options, NameUnsupportedAndUnknownLetters) {
   expect_error({"all_reduce", "-G", "5"}, "-G");
   expect_error({"all_reduce", "-m", "4"}, "-m");
@@ -154,7 +203,7 @@ TEST(Options, NameWhatIsWrongWithAValue) {
   expect_error({"all_reduce", "-a", "4"}, "average");
   expect_error({"all_reduce", "-b", "1", "-e", "2", "-i", "0"}, "-i 0");
   expect_error({"all_reduce", "-b", "1", "-e", "64M", "-i", "1"}, "-i 1");
-  for (const char* file : {"--json", "--csv", "--plot", "--compare"})
+  for (const char* file : {"--json", "--csv", "--plot", "--raw", "--compare"})
     expect_error({"all_reduce", "-N", "0", file, "x"}, "-N 0");
   expect_error({"all_reduce", "--csv", "x", "--json", "x"}, "both name x");
   expect_error({"all_reduce", "--csv", "./x", "--json", "x"}, "--json and --csv both name x");

@@ -74,6 +74,67 @@ TEST(PlotReport, NamesWhatDiffersBetweenLines) {
     expect_shows(svg, words);
 }
 
+// A sweep for each of `types` and `reductions`.
+std::vector<Row> sweeps(const std::vector<hcclDataType_t>& types,
+                        const std::vector<hcclRedOp_t>& reductions) {
+  std::vector<Row> rows;
+  for (const hcclDataType_t type : types) {
+    for (const hcclRedOp_t reduction : reductions) {
+      for (Row row : sweep("all_reduce")) {
+        row.type = kDataTypes.at(type);
+        row.reduction = kReductions.at(reduction);
+        rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+// How many lines of that colour are drawn thin, as in small panels.
+std::size_t thin_lines(const std::string& svg, const char* colour) {
+  return occurrences(svg, text("stroke=\"", colour, "\" stroke-width=\"1.3\""));
+}
+
+TEST(PlotReport, GivesEachOfManyTypesPanelsOfItsOwn) {
+  const Options options = sample_options("all_reduce");
+  const std::vector<hcclDataType_t> types{hcclInt8, hcclUint8, hcclInt32, hcclUint32, hcclFloat32};
+  const std::string svg = plot_text(sample_results(options, sweeps(types, {hcclSum})));
+  expect_well_formed(svg);
+  EXPECT_EQ(occurrences(svg, "<polyline "), 2U * 5 * 2 * 5) << "each panel shows all lines";
+  EXPECT_EQ(thin_lines(svg, "#0072b2"), 2U * 5) << "and one placement of its own type in blue";
+  EXPECT_EQ(thin_lines(svg, "#d3d8de"), 2U * 5 * 2 * 4) << "and the others' in grey";
+  for (const char* words :
+       {"int8: bus GB/s", "float: time per call", "out of place", "in place", "other panels"})
+    expect_shows(svg, words);
+}
+
+TEST(PlotReport, ColoursReductionsWithinThePanelsOfAType) {
+  const Options options = sample_options("all_reduce");
+  const std::vector<hcclDataType_t> types{hcclInt8, hcclUint8, hcclInt32};
+  const std::string svg = plot_text(sample_results(options, sweeps(types, {hcclSum, hcclMax})));
+  EXPECT_EQ(thin_lines(svg, "#0072b2"), 2U * 3 * 2) << "sum, out of place and in place";
+  EXPECT_EQ(thin_lines(svg, "#d55e00"), 2U * 3 * 2) << "max";
+  for (const char* words : {"int8: bus GB/s", "sum", "max", "out of place", "other panels"})
+    expect_shows(svg, words);
+}
+
+TEST(PlotReport, KeepsFewTypesTogether) {
+  const Options options = sample_options("all_reduce");
+  const std::string svg =
+      plot_text(sample_results(options, sweeps({hcclInt8, hcclInt32}, {hcclSum})));
+  EXPECT_EQ(occurrences(svg, "<polyline "), 2U * 2 * 2);
+  expect_shows(svg, "Bus bandwidth (GB/s)");
+  EXPECT_EQ(svg.find("other panels"), std::string::npos);
+}
+
+TEST(PlotReport, HasDecadesOfBandwidth) {
+  const Options options = sample_options("all_reduce");
+  const std::string svg =
+      plot_text(sample_results(options, {sample_row("all_reduce", 4096, {1e7}),     // 0.0006 GB/s
+                                         sample_row("all_reduce", 8192, {1e3})}));  // 12 GB/s
+  for (const char* words : {"0.001", "0.01", "0.1", "1", "10"}) expect_shows(svg, words);
+}
+
 TEST(PlotReport, LeavesOutInPlaceWhereThereIsNone) {
   const Options options = sample_options("sendrecv");
   std::vector<Row> rows = sweep("sendrecv");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -85,6 +86,32 @@ TEST_F(HcclPerfResults, ArePlottedForEveryRoot) {
     EXPECT_TRUE(svg.ends_with("</svg>\n"));
     for (const char* words : {">root 0<", ">root 1<", ">root 2<", ", 3 ranks<"})
       EXPECT_NE(svg.find(words), std::string::npos) << words;
+  }
+}
+
+TEST_F(HcclPerfResults, HoldEveryCallOnEveryRank) {
+  const Outcome outcome =
+      run_hccl_perf({"all_reduce", "-g", "3", "-b", "1K", "-e", "4K", "-f", "4", "-n", "6",
+                     "--latency-iters", "10", "-N", "2", "--raw", path("raw.csv")});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto written = lines(path("raw.csv"));
+  ASSERT_FALSE(written.empty());
+  EXPECT_EQ(written[0],
+            "collective,ranks,size_bytes,count,type,redop,root,cycle,placement,pass,rank,call,"
+            "time_ns");
+  std::map<std::string, int> calls;
+  for (std::size_t i = 1; i < written.size(); ++i) {
+    const std::size_t time = written[i].rfind(',');
+    const std::size_t call = written[i].rfind(',', time - 1);
+    EXPECT_GT(std::stod(written[i].substr(time + 1)), 0.0) << written[i];
+    const std::string cell = written[i].substr(0, call);
+    EXPECT_EQ(std::stoi(written[i].substr(call + 1)), calls[cell]++) << "calls are numbered";
+  }
+  EXPECT_EQ(calls.size(), 2U * 2 * 2 * 2 * 3) << "cycles, sizes, placements, passes, ranks";
+  for (const char* rank : {"0", "1", "2"}) {
+    const std::string cell = "all_reduce,3,4096,1024,float,sum,-1,1,in_place,";
+    EXPECT_EQ(calls[cell + "queued," + rank], 6);
+    EXPECT_EQ(calls[cell + "single," + rank], 10);
   }
 }
 

@@ -22,7 +22,9 @@ void expect_all_right(const Outcome& outcome, std::size_t rows) {
   EXPECT_EQ(outcome.err, "");
   const auto found = table_rows(outcome.out);
   ASSERT_EQ(found.size(), rows) << outcome.out;
-  const bool in_place = outcome.out.find("sendrecv_perf") == std::string::npos;
+  bool in_place = true;
+  for (const char* name : {"sendrecv_perf", "pingpong", "bidirectional", "message_rate"})
+    in_place = in_place && outcome.out.find(name) == std::string::npos;
   for (const auto& row : found) {
     ASSERT_EQ(row.size(), 15U) << outcome.out;
     EXPECT_EQ(row[8], "0");
@@ -65,6 +67,59 @@ INSTANTIATE_TEST_SUITE_P(HcclPerf, EachCollective,
                                          "reduce", "alltoall", "sendrecv"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
+class EachTestOfPairs : public testing::TestWithParam<const char*> {};
+
+TEST_P(EachTestOfPairs, IsRightForManySizesAndPairs) {
+  for (const char* ranks : {"2", "4"}) {
+    expect_all_right(run_hccl_perf({GetParam(), "-g", ranks, "-b", "8", "-e", "32K", "-f", "8",
+                                    "-n", "3", "--latency"}),
+                     5);
+  }
+}
+
+TEST_P(EachTestOfPairs, IsRightForEveryType) {
+  expect_all_right(run_hccl_perf({GetParam(), "-g", "2", "-b", "1003", "-e", "1003", "-d", "all"}),
+                   kDataTypes.size());
+}
+
+TEST_P(EachTestOfPairs, IsRightBetweenNodes) {
+  const Outcome outcome =
+      run_hccl_perf({GetParam(), "-g", "4", "--nodes", "2", "-b", "8", "-e", "8K", "-f", "32"});
+  expect_all_right(outcome, 3);
+}
+
+TEST_P(EachTestOfPairs, RefusesARankWithoutPartner) {
+  for (const char* ranks : {"1", "3"}) {
+    const Outcome outcome = run_hccl_perf({GetParam(), "-g", ranks});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_NE(outcome.err.find("needs an even number of ranks"), std::string::npos) << outcome.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(HcclPerf, EachTestOfPairs,
+                         testing::Values("pingpong", "bidirectional", "message_rate"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST(HcclPerf, MeasuresOverlap) {
+  const fs::path file =
+      fs::path(testing::TempDir()) / ("hccl-perf-overlap." + std::to_string(getpid()));
+  const Outcome outcome =
+      run_hccl_perf({"all_reduce", "-g", "2", "-b", "64K", "-e", "64K", "--overlap",
+                     "--latency-iters", "20", "--repeats", "1", "--json", file.string()});
+  expect_all_right(outcome, 1);
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  fs::remove(file);
+  for (const char* placement : {"out_of_place", "in_place"}) {
+    const auto& overlap = json["rows"][0][placement]["overlap"];
+    EXPECT_EQ(overlap["iterations"], 20);
+    EXPECT_GT(overlap["communication_ns"].get<double>(), 0.0);
+    EXPECT_GT(overlap["computation_ns"].get<double>(), 0.0);
+    EXPECT_GE(overlap["overall_ns"].get<double>(), 0.0);
+    EXPECT_GE(overlap["percent"].get<double>(), 0.0);
+    EXPECT_LE(overlap["percent"].get<double>(), 100.0);
+  }
+}
+
 TEST(HcclPerf, NamesEveryRankInTheHeader) {
   const Outcome outcome = run_hccl_perf({"all_reduce", "-g", "3", "-b", "8", "-e", "8", "-n", "1"});
   for (const char* rank : {"#  Rank  0 ", "#  Rank  1 ", "#  Rank  2 "}) {
@@ -85,6 +140,16 @@ TEST(HcclPerf, RunsRanksAsThreads) {
                    3);
   expect_all_right(
       run_hccl_perf({"reduce_scatter", "-t", "3", "-b", "64K", "-e", "64K", "-n", "2"}), 1);
+}
+
+TEST(HcclPerf, RehearsesNodes) {
+  const Outcome outcome = run_hccl_perf(
+      {"all_reduce", "-g", "3", "--nodes", "2", "-b", "1K", "-e", "16K", "-f", "4", "-n", "2"});
+  expect_all_right(outcome, 3);
+  EXPECT_NE(outcome.out.find("# Nodes (HCCL_NODE_ID): ranks 0,1 on node0; rank 2 on node1\n"),
+            std::string::npos)
+      << outcome.out;
+  for (const auto& row : table_rows(outcome.out)) EXPECT_EQ(row[14], "shm+tcp") << outcome.out;
 }
 
 TEST(HcclPerf, MeasuresABarrier) {
@@ -132,12 +197,17 @@ TEST(HcclPerf, WritesJson) {
   const fs::path file =
       fs::path(testing::TempDir()) / ("hccl-perf-json." + std::to_string(getpid()));
   const Outcome outcome = run_hccl_perf({"all_gather", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4",
-                                         "-n", "2", "--json", file.string()});
+                                         "-n", "2", "--json", file.string()},
+                                        {"HCCL_TIMEOUT=100", "HCCL_SECRET=whisper"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(std::ifstream(file));
   fs::remove(file);
   EXPECT_EQ(json["collective"], "all_gather");
   EXPECT_EQ(json["ranks"], 2);
+  EXPECT_EQ(json["argv"][1], "all_gather");
+  EXPECT_EQ(json["environment"]["HCCL_TIMEOUT"], "100");
+  EXPECT_EQ(json["environment"]["HCCL_SECRET"], "(set)");
+  EXPECT_NE(json["library_path"].get<std::string>().find("libSynapse.so"), std::string::npos);
   ASSERT_EQ(json["rows"].size(), 2U);
   EXPECT_EQ(json["rows"][1]["size_bytes"], 4096);
   EXPECT_EQ(json["rows"][1]["in_place"]["wrong"], 0);
@@ -161,7 +231,16 @@ TEST(HcclPerf, RefusesBadArgumentsInOneLine) {
   expect_usage_error({"broadcast", "-g", "2", "-r", "2"}, "-r 2");
   expect_usage_error({"all_reduce", "-g", "2", "-t", "40"}, "80 ranks");
   expect_usage_error({"all_reduce", "-g", "2", "-e", "64T", "-f", "2"}, "-e");
+  expect_usage_error({"all_reduce", "-g", "2", "--nodes", "3"}, "--nodes 3");
   expect_usage_error({"all_reduce", "--json", "/nonexistent/out.json"}, "/nonexistent/out.json");
+}
+
+TEST(HcclPerf, RefusesToNameNodesThatTheUserNamed) {
+  const Outcome outcome =
+      run_hccl_perf({"all_reduce", "-g", "2", "--nodes", "2"}, {"HCCL_NODE_ID=mine"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("already set to 'mine'"), std::string::npos) << outcome.err;
 }
 
 TEST(HcclPerf, ShowsHelp) {

@@ -71,10 +71,21 @@ class Page(unittest.TestCase):
 
 class Plot(unittest.TestCase):
     def draw(self, sections):
-        path = Path(tempfile.mkdtemp()) / "plot.svg"
-        self.addCleanup(lambda: (path.unlink(), path.parent.rmdir()))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name) / "plot.svg"
         plot.write_plot(path, sections)
+        self.glance = xml.etree.ElementTree.parse(path.with_name("plot-glance.svg")).getroot()
         return xml.etree.ElementTree.parse(path).getroot()
+
+    def titles(self, svg):
+        return [panel.find(f"{SVG}text").text for panel in svg.findall(f"{SVG}g")]
+
+    def test_a_glance_has_one_row_of_the_most_ranks(self):
+        names = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "reduce")
+        svg = self.draw([("queued", [cell(name, ranks, 1024, [10], [20])]) for name in names for ranks in (8, 2)])
+        self.assertEqual(len(self.titles(svg)), 10)
+        self.assertEqual(self.titles(self.glance), [f"{name}, 8 ranks" for name in names[:4]])
 
     def test_a_panel_for_each_queued_section(self):
         svg = self.draw([("queued", [cell("reduce", 8, 1024, [10], [20]), cell("reduce", 8, 4096, [30], [20], [15])]),

@@ -58,9 +58,10 @@ inline Results sample_results(const Options& options, const std::vector<Row>& ro
   RankFacts rank;
   std::strcpy(rank.host, "somewhere");
   Results results{options,
-                  2604,
+                  {2604, "1.0", "/lib/libSynapse.so"},
                   std::vector<RankFacts>(4, rank),
-                  {"somewhere", "Linux", "Some CPU", 16},
+                  {"somewhere", "Linux", "Some CPU", 16, 8ULL << 30, {2.5, 4ULL << 30}},
+                  {{"HCCL_ALGO", "ring"}},
                   std::chrono::system_clock::from_time_t(1'770'000'000),  // 2026-02-02T02:40:00Z
                   rows,
                   {}};

@@ -75,6 +75,27 @@ TEST(TableRow, ShowsWhatWasNotCheckedOrNotRunAsNotAvailable) {
     EXPECT_EQ(found[static_cast<std::size_t>(column)], "N/A");
 }
 
+TEST(TableRow, AddsOverlapInCommentsOnly) {
+  Row row = all_reduce_row();
+  row.in_place->overlap = Overlap{50, 10'000, 9'500, 12'000, 75};
+  const std::string lines = table_row(row, options());
+  EXPECT_NE(lines.find("\n#   overlap in-place     communication 10.00 computation 9.50 overall "
+                       "12.00 us: 75.0 % hidden (50 calls)\n"),
+            std::string::npos)
+      << lines;
+}
+
+TEST(TableRow, AddsTheMessageRate) {
+  Row row = all_reduce_row();
+  row.collective = find_collective("message_rate");
+  row.in_place.reset();
+  row.out_of_place = cell(500, 0);  // a message on each of 4 senders
+  EXPECT_NE(
+      table_row(row, options()).find("\n#   message rate 8000000 messages/s from 4 senders\n"),
+      std::string::npos)
+      << table_row(row, options());
+}
+
 TEST(TableRow, AddsLatencyInCommentsOnly) {
   Row row = all_reduce_row();
   row.out_of_place.latency = Latency{100, {1000, 2000, 1500, 3000, 4000, 5000}, 6};

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits from the files below /sys/fs/cgroup.
+#include "cgroup_limits.h"
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <vector>
+
+namespace hccl_perf {
+namespace {
+
+// Version 1 writes "no limit" as a number of almost 2^63 bytes.
+constexpr double kNoLimit = 1e18;
+
+struct Group {
+  std::string controllers;  // "memory", "cpu,cpuacct"; empty: version 2, which has all of them
+  std::string path;
+
+  [[nodiscard]] bool has(const std::string& controller) const {
+    return controllers.empty() ||
+           ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
+  }
+};
+
+// Lines such as "4:memory:/user.slice" (version 1) or "0::/user.slice" (version 2).
+std::vector<Group> groups_of_process(const std::string& root) {
+  std::vector<Group> groups;
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    groups.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return groups;
+}
+
+// The first words of a file; empty if it cannot be read.
+std::vector<std::string> words_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> words;
+  for (std::string word; words.size() < 2 && file >> word;) words.push_back(word);
+  return words;
+}
+
+// The number a word is, if it limits anything.
+std::optional<double> limit_in(const std::string& word) {
+  std::istringstream in(word);
+  double value = 0;
+  if (!(in >> value) || value <= 0 || value >= kNoLimit) return std::nullopt;
+  return value;
+}
+
+using Read = std::function<std::optional<double>(const std::string& folder)>;
+
+// The smallest of what `read` finds in the folder of the group and in those above it. A container
+// often sees its own group as the top, whatever /proc says; those above are then all it can read.
+std::optional<double> tightest(const std::string& top, std::string path, const Read& read) {
+  std::optional<double> least;
+  while (true) {
+    const std::optional<double> found = read(top + path);
+    if (found && (!least || *found < *least)) least = found;
+    if (path.empty()) return least;
+    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+  }
+}
+
+std::optional<double> memory_in(const std::string& folder) {
+  for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
+    const auto words = words_of(folder + name);
+    if (!words.empty()) return limit_in(words.front());
+  }
+  return std::nullopt;
+}
+
+std::optional<double> cpus_in(const std::string& folder) {
+  std::vector<std::string> words = words_of(folder + "/cpu.max");  // "200000 100000"
+  if (words.empty()) {
+    for (const char* name : {"/cpu.cfs_quota_us", "/cpu.cfs_period_us"}) {
+      const auto one = words_of(folder + name);
+      words.insert(words.end(), one.begin(), one.end());
+    }
+  }
+  if (words.size() != 2) return std::nullopt;
+  const std::optional<double> quota = limit_in(words[0]);
+  const std::optional<double> period = limit_in(words[1]);
+  if (!quota || !period) return std::nullopt;
+  return *quota / *period;
+}
+
+}  // namespace
+
+CgroupLimits cgroup_limits(const std::string& root) {
+  CgroupLimits limits;
+  const auto take_tightest = [&](const Group& group, const char* controller, const Read& read,
+                                 const std::function<void(double)>& take) {
+    if (!group.has(controller)) return;
+    const std::string top =
+        root + "/sys/fs/cgroup" + (group.controllers.empty() ? "" : "/" + group.controllers);
+    const std::optional<double> found = tightest(top, group.path == "/" ? "" : group.path, read);
+    if (found) take(*found);
+  };
+  for (const Group& group : groups_of_process(root)) {
+    take_tightest(group, "memory", memory_in,
+                  [&](double bytes) { limits.memory_bytes = static_cast<std::uint64_t>(bytes); });
+    take_tightest(group, "cpu", cpus_in, [&](double cpus) { limits.cpus = cpus; });
+  }
+  return limits;
+}
+
+}  // namespace hccl_perf
