@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the ```console blocks of a document and compares what they print with what stands there.
 
-Usage: run_blocks.py <document> <source tree> <prefix of an install tree>
+Usage: run_blocks.py <document> <source tree> <prefix of an install tree> [<build tree>]
 
 All blocks of a document run in one shell, in an empty folder that holds the source tree's examples, with PREFIX set. A
-line that begins with "$ " is a command, one that begins with "> " continues it, the others are its output, stderr
-included. Lines are compared in any order, since ranks print when they please; process ids and this host's name are not
-compared, and a line "..." stands for any lines. A command must succeed. Ports of 127.0.0.1 are replaced by free ones.
+build tree stands there as build/release. A line that begins with "$ " is a command, one that begins with "> " continues
+it, the others are its output, stderr included. Lines are compared in any order, since ranks print when they please;
+process ids and this host's name are not compared, and a line "..." stands for any lines. A command must succeed. Ports
+of 127.0.0.1 are replaced by free ones. Blocks that clone, build or test the project itself (git clone, ./dev, cmake with a preset)
+are not run.
 """
 import os
 import re
@@ -20,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 TIME_LIMIT = 100
+WHOLE_PROJECT = re.compile(r"git clone |\./dev |cmake (--preset|--build --preset) ")
 END = "==== end of command"
 
 
@@ -38,7 +41,7 @@ def commands(document):
             if not found:
                 raise SystemExit(f"line {number}: output without a command")
             found[-1][2].append(line)
-    return found
+    return [(number, command, expected) for number, command, expected in found if not WHOLE_PROJECT.match(command)]
 
 
 def with_free_ports(text):
@@ -57,8 +60,8 @@ def script(all_commands):
 def run(text, folder, prefix):
     """The output of each command, with its exit status."""
     environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH"))}
-    environment.update(PREFIX=str(prefix), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", LC_ALL="C.UTF-8")
+                   if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH", "OMPI_", "PRTE_"))}
+    environment.update(PREFIX=str(prefix), LC_ALL="C.UTF-8")
     shell = subprocess.Popen(["bash", "-c", text], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
@@ -93,12 +96,15 @@ def differences(expected, output):
 
 
 def main():
-    document, source, prefix = (Path(argument).resolve() for argument in sys.argv[1:])
+    document, source, prefix, *build = (Path(argument).resolve() for argument in sys.argv[1:])
     all_commands = commands(document.read_text())
     if not all_commands:
         raise SystemExit(f"{document}: no ```console block")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(source / "examples", Path(folder) / "examples")
+        if build:
+            (Path(folder) / "build").mkdir()
+            (Path(folder) / "build/release").symlink_to(build[0])
         results = run(script(all_commands), folder, prefix)
     wrong = 0
     for index, (number, command, expected) in enumerate(all_commands):

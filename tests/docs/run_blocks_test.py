@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The runner of documents' blocks notices what a document gets wrong."""
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,17 @@ class Blocks(unittest.TestCase):
         result = self.run_page("```console", "$ number=7", "$ printf 'two\\none, pid 12\\n'", "one, pid 99", "two", "```",
                                "```console", "$ echo $number \\", ">   more", "7 more", "$ seq 9", "...", "3", "```",
                                "```text", "$ false", "```")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_nothing_of_the_caller_lets_root_run_mpirun(self):
+        os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+        self.addCleanup(os.environ.pop, "OMPI_ALLOW_RUN_AS_ROOT")
+        result = self.run_page("```console", "$ echo [$OMPI_ALLOW_RUN_AS_ROOT]", "[]", "```")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_what_builds_the_project_is_not_run(self):
+        result = self.run_page("```console", "$ ./dev run", "no such line", "$ git clone nowhere", "$ cmake --preset release",
+                               "$ cmake --build --preset release", "$ echo one", "one", "```")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_other_output(self):

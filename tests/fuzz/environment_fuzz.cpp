@@ -14,25 +14,17 @@ namespace {
 
 using namespace hccl;
 
-constexpr std::array kNames{"HCCL_COMM_ID",
-                            "HCCL_SOCKET_IFNAME",
-                            "HCCL_IB_HCA",
-                            "HCCL_IB_GID_INDEX",
-                            "HCCL_IB_DISABLE",
-                            "HCCL_NODE_ID",
-                            "HCCL_SECRET",
-                            "HCCL_INIT_TIMEOUT",
-                            "HCCL_TIMEOUT",
-                            "HCCL_HANG_REPORT",
-                            "LOG_LEVEL_ALL",
-                            "LOG_LEVEL_HCL",
-                            "HCCL_DEBUG",
-                            "HCCL_DEBUG_FILE",
-                            "HCCL_DEVICE_TYPE",
-                            "HCCL_DEVICE_MEMORY",
-                            "HCCL_DEVICE_COUNT",
-                            "HCCL_STRICT",
-                            "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE"};
+constexpr std::array kNames{"HCCL_COMM_ID",        "HCCL_SOCKET_IFNAME",
+                            "HCCL_IB_HCA",         "HCCL_IB_GID_INDEX",
+                            "HCCL_IB_DISABLE",     "HCCL_NODE_ID",
+                            "HCCL_SECRET",         "HCCL_SECRET_FILE",
+                            "HCCL_REQUIRE_SECRET", "HCCL_INIT_TIMEOUT",
+                            "HCCL_TIMEOUT",        "HCCL_HANG_REPORT",
+                            "LOG_LEVEL_ALL",       "LOG_LEVEL_HCL",
+                            "HCCL_DEBUG",          "HCCL_DEBUG_FILE",
+                            "HCCL_DEVICE_TYPE",    "HCCL_DEVICE_MEMORY",
+                            "HCCL_DEVICE_COUNT",   "HCCL_STRICT",
+                            "HCCL_BLOCKING",       "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE"};
 
 void expect_sane(const Config& config) {
   constexpr std::chrono::hours kMost{24 * 366 * 40};

@@ -113,14 +113,9 @@ const Bytes& fixed_key() {
   return key;
 }
 
-Bytes proved(std::string_view who, std::span<const std::byte> nonce,
+Bytes sealed(bootstrap::FrameSeal& seal, bootstrap::FrameType type,
              std::span<const std::byte> payload) {
-  const std::array<std::span<const std::byte>, 3> parts{
-      std::as_bytes(std::span(who.data(), who.size())), nonce, payload};
-  const Digest proof = hmac(fixed_key(), parts);
-  Bytes message(payload.begin(), payload.end());
-  message.insert(message.end(), proof.begin(), proof.end());
-  return message;
+  return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
 }
 
 }  // namespace hccl::fuzz

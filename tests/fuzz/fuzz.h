@@ -4,13 +4,13 @@
 #pragma once
 
 #include "base/file_descriptor.h"
+#include "bootstrap/frame_seal.h"
 #include "bootstrap/wire.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -57,8 +57,8 @@ bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descri
 
 // A key, a nonce and a process that are the same in each run, so that inputs stay valid.
 [[nodiscard]] const Bytes& fixed_key();
-// The payload and its proof, as a rank or a server that knows the key would say it.
-[[nodiscard]] Bytes proved(std::string_view who, std::span<const std::byte> nonce,
+// A frame with its code, as a rank or a server that knows the key would say it.
+[[nodiscard]] Bytes sealed(bootstrap::FrameSeal& seal, bootstrap::FrameType type,
                            std::span<const std::byte> payload);
 
 }  // namespace hccl::fuzz

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An id server and up to four TCP connections to it. Actions (low nibble; the high one picks the
-// connection): 0 bytes as they are, 1 a frame of type `detail`, 2 an early hello whose proof is
-// made good, cut in two at `detail`, 3 close. Afterwards the server must still answer a rank.
+// connection): 0 bytes as they are, 1 a frame of type `detail`, 2 a hello, cut in two at `detail`,
+// after an opening if there was none, 3 close. Frames after an opening have their codes. Afterwards
+// the server must still answer a rank.
 #include "bootstrap/acceptor.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_channel.h"
@@ -13,7 +14,11 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <optional>
+#include <utility>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace {
@@ -28,6 +33,8 @@ FileDescriptor connect_to(const Address& address) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const linger at_once{1, 0};  // many thousand connections must leave no port in TIME_WAIT
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  const int on = 1;  // the second part of a frame does not wait for the first one's receipt
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const SocketAddress where = to_socket_address(address);
   fuzz::check(connect(socket.get(), where.get(), where.length) == 0, "the server can be reached");
   return socket;
@@ -44,45 +51,79 @@ void await_control_thread() {
   }
 }
 
+// Says an opening and waits for the greeting. Nothing if the connection ends instead.
+std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
+  const Bytes opening = serialize(Opening{});
+  fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));
+  FrameChannel channel(socket.duplicate(), kLargePayload);
+  const Deadline deadline = Deadline::after(kPatience);
+  while (true) {
+    const std::optional<Frame> frame = channel.receive();
+    if (frame && frame->type != FrameType::greeting) return std::nullopt;
+    if (frame) return FrameSeal(FrameSeal::Role::rank, fuzz::fixed_key(), opening, frame->payload);
+    if (channel.closed()) return std::nullopt;
+    fuzz::check(!deadline.expired(), "an opening gets an answer");
+    std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
+    poll_until(wanted, deadline);
+  }
+}
+
 class Play {
  public:
   explicit Play(const Address& server) : server_(server) {}
 
   void act(const fuzz::Step& step) {
-    FileDescriptor& socket = sockets_.at((step.action >> 4) % sockets_.size());
-    if (step.action % 4 == 3) return socket.reset();
-    if (!socket.valid()) socket = connect_to(server_);
-    if (step.action % 4 == 0) return say(socket, step.bytes);
-    if (step.action % 4 == 1) {
-      return say(socket, encode_frame(static_cast<FrameType>(step.detail), step.bytes));
+    Speaker& speaker = speakers_.at((step.action >> 4) % speakers_.size());
+    if (step.action % 4 == 3) {
+      speaker = {};
+      return;
     }
-    const Bytes frame =
-        encode_frame(FrameType::early_hello, fuzz::proved("hccl rank", kNoNonce, step.bytes));
-    const std::size_t cut = std::min<std::size_t>(step.detail, frame.size());
-    say(socket, std::span(frame).first(cut));
-    await_control_thread();
-    say(socket, std::span(frame).subspan(cut));
+    if (!speaker.socket.valid()) speaker.socket = connect_to(server_);
+    if (step.action % 4 == 0) {
+      speaker.spoke = true;
+      return say(speaker.socket, step.bytes);
+    }
+    const bool hello = step.action % 4 == 2;
+    // What was said before an opening makes the server cut the connection off, or wait for more.
+    if (hello && !std::exchange(speaker.spoke, true))
+      speaker.seal = open_connection(speaker.socket);
+    speaker.spoke = true;
+    const FrameType type = hello ? FrameType::hello : static_cast<FrameType>(step.detail);
+    const Bytes frame = speaker.seal ? fuzz::sealed(*speaker.seal, type, step.bytes)
+                                     : encode_frame(type, step.bytes);
+    const std::size_t cut = hello ? std::min<std::size_t>(step.detail, frame.size()) : frame.size();
+    say(speaker.socket, std::span(frame).first(cut));
+    if (hello) await_control_thread();
+    say(speaker.socket, std::span(frame).subspan(cut));
   }
 
  private:
+  struct Speaker {
+    FileDescriptor socket;
+    bool spoke = false;
+    std::optional<FrameSeal> seal;
+  };
+
   static void say(const FileDescriptor& socket, std::span<const std::byte> bytes) {
     if (!bytes.empty()) fuzz::send_bytes(socket.get(), bytes);
   }
 
   Address server_;
-  std::array<FileDescriptor, 4> sockets_;
+  std::array<Speaker, 4> speakers_;
 };
 
 // What a rank hears that comes now: welcome, or why not.
 Frame answer_to_a_rank(const Address& server) {
-  FrameChannel channel(connect_to(server), kLargePayload);
-  const Hello hello{{}, 2, 3, {1, 1, "host", "box"}, {}};
-  channel.send(FrameType::early_hello, serialize(hello, fuzz::fixed_key(), kNoNonce));
+  FileDescriptor socket = connect_to(server);
+  const auto seal = open_connection(socket);
+  fuzz::check(seal.has_value(), "a rank is greeted");
+  FrameChannel channel(std::move(socket), kLargePayload);
+  channel.authenticate(*seal);
+  channel.send(FrameType::hello, serialize(Hello{2, 3, {1, 1, "host", "box"}, {}}));
   const Deadline deadline = Deadline::after(kPatience);
   while (true) {
     std::optional<Frame> frame = channel.receive();
-    if (frame && frame->type != FrameType::greeting) return *std::move(frame);
-    if (frame) continue;
+    if (frame) return *std::move(frame);
     fuzz::check(!channel.closed() && !deadline.expired(), "a rank gets an answer");
     std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
     poll_until(wanted, deadline);
@@ -108,7 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const Frame answer = answer_to_a_rank(id.addresses[0]);
     const auto refusal = parse_failure(answer.payload);
-    fuzz::check(answer.type == FrameType::welcome || (answer.type == FrameType::refusal && refusal),
+    fuzz::check(answer.type == FrameType::welcome || (answer.type == FrameType::failure && refusal),
                 "a rank is welcomed or refused");
     fuzz::accepted = refusal && refusal->text.find("already complete") != std::string::npos;
   }

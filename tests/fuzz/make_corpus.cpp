@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the corpora of the fuzz targets with the library's own encoders. Files named valid-... are
 // accepted by their target, files named invalid-... are not.
-#include "base/sha256.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/unique_id.h"
 #include "corpus.h"
@@ -25,19 +24,12 @@ ProcessIdentity process(int pid, const char* box = "box") { return {pid, 1, "hos
 
 Bytes blob() { return Bytes(40, std::byte{0x11}); }
 
-// Without the proof at the end, which the target adds.
-Bytes without_proof(Bytes message) {
-  message.resize(message.size() - sizeof(Digest));
-  return message;
-}
-
 Bytes hello_payload(int rank, int size, const char* box = "box") {
-  const Hello hello{{}, rank, size, process(100 + rank, box), {}};
-  return without_proof(serialize(hello, fuzz::fixed_key(), kNoNonce));
+  return serialize(Hello{rank, size, process(100 + rank, box), {}});
 }
 
 Table table() {
-  return {Secret{std::byte{3}}, {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}};
+  return {Secret{std::byte{3}}, {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}, {}};
 }
 
 void add_ids(const fs::path& root) {
@@ -73,13 +65,28 @@ void add_texts(const fs::path& root) {
   comm_id.add("invalid-port", std::string("127.0.0.1:65536"));
   comm_id.add("invalid-brackets", std::string("[::1:5555"));
   const Corpus environment(root, "environment");
-  for (const char* assignment :
-       {"HCCL_COMM_ID=[::1]:5555", "HCCL_SOCKET_IFNAME=eth,ib0", "HCCL_IB_HCA=^=mlx5_0:1,rxe0",
-        "HCCL_IB_GID_INDEX=3", "HCCL_IB_DISABLE=1", "HCCL_NODE_ID=a node", "HCCL_SECRET=any text",
-        "HCCL_INIT_TIMEOUT=0.5", "HCCL_TIMEOUT=1000000000.999999999", "HCCL_HANG_REPORT=0",
-        "LOG_LEVEL_ALL=6", "LOG_LEVEL_HCL=0", "HCCL_DEBUG=Trace", "HCCL_DEBUG_FILE=/tmp/%h-%p",
-        "HCCL_DEVICE_TYPE=gaudi3", "HCCL_DEVICE_MEMORY=16TiB", "HCCL_DEVICE_COUNT=64",
-        "HCCL_STRICT=true", "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE=0"}) {
+  for (const char* assignment : {"HCCL_COMM_ID=[::1]:5555",
+                                 "HCCL_SOCKET_IFNAME=eth,ib0",
+                                 "HCCL_IB_HCA=^=mlx5_0:1,rxe0",
+                                 "HCCL_IB_GID_INDEX=3",
+                                 "HCCL_IB_DISABLE=1",
+                                 "HCCL_NODE_ID=a node",
+                                 "HCCL_SECRET=any text",
+                                 "HCCL_SECRET_FILE=/run/secret",
+                                 "HCCL_REQUIRE_SECRET=true",
+                                 "HCCL_INIT_TIMEOUT=0.5",
+                                 "HCCL_TIMEOUT=1000000000.999999999",
+                                 "HCCL_HANG_REPORT=0",
+                                 "LOG_LEVEL_ALL=6",
+                                 "LOG_LEVEL_HCL=0",
+                                 "HCCL_DEBUG=Trace",
+                                 "HCCL_DEBUG_FILE=/tmp/%h-%p",
+                                 "HCCL_DEVICE_TYPE=gaudi3",
+                                 "HCCL_DEVICE_MEMORY=16TiB",
+                                 "HCCL_DEVICE_COUNT=64",
+                                 "HCCL_STRICT=true",
+                                 "HCCL_BLOCKING=0",
+                                 "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE=0"}) {
     const std::string said = assignment;
     environment.add("valid-" + said.substr(0, said.find('=')), said);
   }
@@ -97,10 +104,10 @@ void add_messages(const fs::path& root) {
     input.pop_back();
     corpus.add(name + "-cut", input);
   };
-  const Hello hello{Secret{std::byte{1}}, 3, 8, process(7), SocketName{std::byte{2}}};
-  add("greeting", 0, serialize(Greeting{}));
-  add("hello", 1, serialize(hello, fuzz::fixed_key(), kNoNonce));
-  add("welcome", 2, serialize(Welcome{process(9), -1}, fuzz::fixed_key(), kNoNonce));
+  const Hello hello{3, 8, process(7), SocketName{std::byte{2}}};
+  add("opening", 0, serialize(Opening{}));
+  add("hello", 1, serialize(hello));
+  add("welcome", 2, serialize(Welcome{process(9), -1}));
   add("failure", 3, serialize(Failure{hcclInvalidUsage, "rank 3 is already taken"}));
   add("gave-up", 4, serialize(GaveUp{120}));
   add("table", 5, serialize(table()));
@@ -108,6 +115,7 @@ void add_messages(const fs::path& root) {
   add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
   add("announcements", 8, serialize(std::vector<Bytes>{blob(), {}, blob()}));
   add("waiting", 9, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {0, 3, 4095}}));
+  add("refusal", 11, serialize(Refusal::other_user));
   add("rank", 10, serialize_rank(4095));
 }
 
@@ -152,20 +160,22 @@ void add_rendezvous(const fs::path& root) {
   const Corpus client(root, "rendezvous_client");
   const Welcome welcome{{1, 2, "host", "box"}, -1};
   const std::vector<fuzz::Step> heard{
-      {1, number(FrameType::greeting), serialize(Greeting{})},
-      {2, 0, without_proof(serialize(welcome, fuzz::fixed_key(), kNoNonce))},
+      {1, number(FrameType::greeting), serialize(Opening{})},
+      {1, number(FrameType::welcome), serialize(welcome)},
       {1, number(FrameType::server_rank), serialize_rank(0)},
       {1, number(FrameType::table), serialize(table())},
       {1, number(FrameType::go), serialize(std::vector<Bytes>(2, Bytes(5, std::byte{1})))}};
   client.add("valid-all", heard);
   const Failure failure{hcclInvalidUsage, "rank 1 is already taken"};
-  client.add("refused",
-             std::vector{heard[0], fuzz::Step{1, number(FrameType::refusal), serialize(failure)}});
+  client.add("refused", std::vector{heard[0], fuzz::Step{1, number(FrameType::refusal),
+                                                         serialize(Refusal::other_key)}});
   client.add("failed", std::vector{heard[0], heard[1],
                                    fuzz::Step{1, number(FrameType::failure), serialize(failure)}});
+  client.add("without-codes",
+             std::vector{heard[0], fuzz::Step{2, number(FrameType::welcome), serialize(welcome)}});
   client.add("endless", std::vector{heard[0], heard[1], heard[2], heard[2], heard[2]});
-  client.add("version",
-             std::vector{fuzz::Step{1, number(FrameType::greeting), serialize(Greeting{7, {}})}});
+  client.add("version", std::vector{fuzz::Step{1, number(FrameType::greeting),
+                                               serialize(Opening{7, {}, {}, {}})}});
 }
 
 void add_node(const fs::path& root) {

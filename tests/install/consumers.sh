@@ -58,6 +58,18 @@ way_needed() {
   true
 }
 
+# What the documents say must be on a host where it runs: docs/how-to/build-without-debian.md.
+way_runtime_libraries() {
+  local library
+  for library in $(readelf -d "$prefix/lib/habanalabs/libSynapse.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do
+    case $library in
+      libc.so.* | libm.so.* | libgcc_s.so.* | libstdc++.so.* | libhwy.so.* | ld-linux*) ;;
+      libpthread.so.* | libdl.so.* | librt.so.*) ;;  # parts of the C library until glibc 2.34
+      *) fail "libSynapse.so needs $library, which docs/how-to/build-without-debian.md does not list" ;;
+    esac
+  done
+}
+
 way_one_state() {
   g++ -std=c++11 -Wall -Werror -I "$prefix/include/habanalabs" "$here/one_state.cpp" -o program -ldl
   local name

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps documents true: relative links lead somewhere, the table of variables equals the code's, and the pages that are
-made of the sources are what docs/generate.py would write."""
+"""Keeps documents true: relative links lead somewhere, in the repository and in a site made of docs/, every page is in the
+index, the table of variables equals the code's, and the pages that are made of the sources are what docs/generate.py
+would write."""
 import re
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ def check(root):
     for path in tree.files(root):
         if path.suffix == ".md":
             yield from check_links(root, path)
+    yield from check_index(root)
     yield from check_variables(root)
     for path, _ in generate.stale(root):
         yield path, 1, "is not what docs/generate.py makes of the sources; ./dev format mends it"
@@ -34,14 +36,40 @@ def check_links(root, path):
         document = (path.parent / name).resolve() if name else path
         if not document.exists():
             yield path, line, f"link to {target}, which does not exist"
+        elif is_below(path, root / "docs") and not (is_below(document, root / "docs") and document.is_file()):
+            yield path, line, f"link to {target}, which a site made of docs/ does not have; name the file in backquotes"
         elif anchor and document.suffix == ".md" and anchor not in anchors(document.read_text()):
             yield path, line, f"link to {target}: no such heading"
 
 
 def anchors(text):
-    """The anchors that headings give: lower case, spaces to dashes, punctuation gone."""
-    headings = re.findall(r"^#+\s+(.*)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """The anchors that headings give: lower case, spaces to dashes, punctuation gone. Site generators make one dash of
+    several, unlike GitHub, and both number a heading that stands there twice in ways of their own: such are no anchors."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+\s+(.*)$", text, re.M)]
+    return {anchor for anchor in found if "--" not in anchor and found.count(anchor) == 1}
+
+
+def is_below(path, folder):
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def check_index(root):
+    """docs/README.md, or the README.md of a folder that it links to, names each page below docs/."""
+    start = (root / "docs/README.md").resolve()
+    if not start.exists():
+        return
+    seen, open_pages = {start}, [start]
+    while open_pages:
+        page = open_pages.pop()
+        for target in re.findall(r"\]\(([^)\s#]+\.md)", page.read_text()):
+            linked = (page.parent / target).resolve()
+            if linked.is_file() and linked not in seen and page.name == "README.md":
+                seen.add(linked)
+                open_pages.append(linked)
+    for path in tree.files(root, "docs"):
+        if path.suffix == ".md" and path.resolve() not in seen:
+            yield path, 1, "is in no index: docs/README.md, or the README.md of its folder, must link to it"
 
 
 def check_variables(root):

@@ -98,6 +98,33 @@ class Rules(unittest.TestCase):
         self.write("README.md", "[a](docs/architecture.md#nowhere)\n")
         self.assert_one(check_docs, "no such heading")
 
+    def test_links_that_a_site_does_not_have(self):
+        self.write("examples/a.c", LICENCE)
+        for target in ("../../examples/a.c", "../reference"):
+            self.write("docs/how-to/debug-a-hang.md", f"[a]({target})\n")
+            self.assert_one(check_docs, "a site made of docs/ does not have")
+        self.write("docs/how-to/debug-a-hang.md", "[a](../architecture.md)\n")
+        self.write("README.md", "[a](examples/a.c) [b](docs)\n")
+        self.assertEqual(self.findings(check_docs), [])
+
+    def test_anchors_that_generators_disagree_on(self):
+        self.write("docs/how-to/debug-a-hang.md", "# A & b\n\n# Twice\n\n# Twice\n\n```\n# Comment\n```\n")
+        for anchor in ("a--b", "a-b", "twice", "twice-1", "comment"):
+            self.write("README.md", f"[a](docs/how-to/debug-a-hang.md#{anchor})\n")
+            self.assert_one(check_docs, "no such heading")
+
+    def test_page_that_no_index_names(self):
+        pages = sorted(path.relative_to(self.root / "docs") for path in (self.root / "docs").rglob("*.md"))
+        self.write("docs/README.md", "".join(f"- [a]({page})\n" for page in pages))
+        self.assertEqual(self.findings(check_docs), [])
+        self.write("docs/decisions/0001.md", "# A\n")
+        self.assert_one(check_docs, "is in no index")
+        self.write("docs/architecture.md", TABLE + "[a](decisions/0001.md)\n")
+        self.assert_one(check_docs, "is in no index")
+        self.write("docs/decisions/README.md", "[a](0001.md)\n")
+        self.write("docs/README.md", "[b](decisions/README.md)\n" + (self.root / "docs/README.md").read_text())
+        self.assertEqual(self.findings(check_docs), [])
+
     def test_undocumented_variable_and_wrong_default(self):
         self.write("docs/reference/environment.md", "\n")
         self.assert_one(check_docs, "no row")

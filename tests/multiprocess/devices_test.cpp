@@ -110,6 +110,27 @@ TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
+// Two jobs of a machine both run, although each asks for as many devices as the machine has.
+TEST(MoreDevicesThanCounted, AreHandedOutUnlessAModuleIsNamed) {
+  const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
+  const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");
+  ASSERT_EQ(synInitialize(), synSuccess);
+  std::uint32_t count = 0;
+  EXPECT_EQ(synDeviceGetCount(&count), synSuccess);
+  EXPECT_EQ(count, 2U);
+  for (std::uint32_t module = 0; module < 5; ++module) {
+    synDeviceId device = SYN_INVALID_DEVICE_ID;
+    synDeviceInfoV2 info{};
+    EXPECT_EQ(synDeviceAcquire(&device, nullptr), synSuccess) << "device " << module;
+    EXPECT_EQ(synDeviceGetInfoV2(device, &info), synSuccess);
+    EXPECT_EQ(info.deviceIndex, module);
+  }
+  synDeviceId device = SYN_INVALID_DEVICE_ID;
+  EXPECT_EQ(synDeviceAcquireByModuleId(&device, 5), synNoDeviceFound);
+  EXPECT_EQ(synDeviceAcquireByModuleId(&device, 1), synUnavailable) << "held above";
+  EXPECT_EQ(synDestroy(), synSuccess);
+}
+
 int open_descriptors() {
   const auto all = std::filesystem::directory_iterator("/proc/self/fd");
   return static_cast<int>(std::distance(begin(all), end(all)));

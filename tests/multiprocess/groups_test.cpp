@@ -170,7 +170,8 @@ void wrong_uses(World& world) {
   session.finish();
 }
 
-// The group holds the last reference then, and what it queues may have run before it has queued it.
+// By another thread. The group holds the last reference then, and what it queues may have run
+// before it has queued it.
 void destroyed_in_a_group(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
@@ -187,13 +188,47 @@ void destroyed_in_a_group(World& world) {
     succeed(hcclGroupStart());
     succeed(hcclSend(device_pointer(from.address()), 4096, hcclInt8, 0, alone, stream));
     succeed(hcclRecv(device_pointer(to.address()), 4096, hcclInt8, 0, alone, stream));
-    succeed(hcclCommDestroy(alone));
+    std::thread([&] { succeed(hcclCommDestroy(alone)); }).join();
     succeed(hcclGroupEnd());
     download(stream, to.address(), got);
     succeed(synStreamSynchronize(stream));
     require(got == sent, "what was queued runs");
   }
   session.finish();
+}
+
+// The group has calls of one communicator and none of the other; a collective or a message.
+RankFunction destroyed_in_its_own_group(bool with_collective) {
+  return [=](World& world) {
+    Session session(world);
+    const Group used = session.join_all(0);
+    const Group idle = session.join_all(1);
+    session.forget_communicators();
+    synStreamHandle stream = session.make_stream();
+    std::vector<float> buffer(1'000, 1.0F);
+    succeed(hcclGroupStart());
+    if (with_collective) {
+      succeed(hcclAllReduce(buffer.data(), buffer.data(), buffer.size(), hcclFloat32, hcclSum,
+                            used.handle, stream));
+    } else {
+      succeed(world.rank == 0 ? hcclSend(buffer.data(), 10, hcclFloat32, 1, used.handle, stream)
+                              : hcclRecv(buffer.data(), 10, hcclFloat32, 0, used.handle, stream));
+    }
+    require_equal(hcclCommDestroy(used.handle), hcclInvalidUsage, "destroying what is in use");
+    require(contains(last_hccl_message(), "hcclGroupEnd"), last_hccl_message());
+    succeed(hcclCommDestroy(idle.handle));
+    succeed(hcclGroupEnd());
+    succeed(synStreamSynchronize(stream));
+    const float result = with_collective ? static_cast<float>(world.size) : 1.0F;
+    require(buffer == std::vector<float>(buffer.size(), result), "the group's calls run");
+    succeed(hcclCommDestroy(used.handle));
+    session.finish();
+  };
+}
+
+TEST(Groups, RefuseToLoseTheCommunicatorOfTheirCalls) {
+  EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(true))), "");
+  EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(false))), "");
 }
 
 // What was called on it is refused at the group's end and counts as never called, on both sides.

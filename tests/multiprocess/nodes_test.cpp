@@ -2,6 +2,7 @@
 // Ranks on several rehearsed nodes: every collective, type, reduction and placement by the plan
 // that the planner makes and by each algorithm that can be forced, against the plan's own bits.
 #include "matrix.h"
+#include "scalar_fold.h"
 
 #include <cstdlib>
 #include <ostream>
@@ -102,6 +103,38 @@ TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
     session.finish();
   };
   EXPECT_EQ(failures(run_ranks(6, reduce, options)), "");
+}
+
+// The sum leaves the range of the type, the mean does not.
+TEST(LargeValues, HaveAMeanBetweenNodesAsOnOne) {
+  struct Pair {
+    hcclDataType_t type;
+    std::uint16_t values[2];
+  };
+  const auto average = [](World& world) {
+    setenv("HCCL_NODE_ID", world.rank == 0 ? "a" : "b", 1);
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    for (const Pair& pair :
+         {Pair{hcclFloat16, {0x7BFF, 0x6F64}}, Pair{hcclFloat16, {0xFBFF, 0xFBFF}},
+          Pair{hcclBfloat16, {0x7F7F, 0x7F7F}}}) {
+      for (const std::size_t count : {1U, 1'000'001U}) {
+        std::vector<std::uint16_t> values(count, pair.values[world.rank]);
+        succeed(hcclAllReduce(values.data(), values.data(), count, pair.type, hcclAvg, group.handle,
+                              stream));
+        succeed(synStreamSynchronize(stream));
+        const auto mean = static_cast<std::uint16_t>(fold(
+            pair.type, hcclSum,
+            {scaled(pair.type, pair.values[0], 0.5F), scaled(pair.type, pair.values[1], 0.5F)}));
+        require(values == std::vector<std::uint16_t>(count, mean), join("a mean is ", values[0]));
+      }
+    }
+    session.finish();
+  };
+  RankOptions options;
+  options.comm_id = true;
+  EXPECT_EQ(failures(run_ranks(2, average, options)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, LargeMessage,

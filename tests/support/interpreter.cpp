@@ -180,9 +180,15 @@ void run(std::deque<Program>& programs, hcclDataType_t type, hcclRedOp_t operati
 Words interpret(const std::vector<AllRanks>& channels, hcclDataType_t type, hcclRedOp_t operation,
                 const Words& inputs, std::uint64_t count, std::uint32_t alignment) {
   const auto& shapes = channels.at(0).shapes;
+  const bool averages = operation == hcclAvg && shapes.size() > 1;
   std::deque<Buffers> buffers;
-  for (std::size_t rank = 0; rank < shapes.size(); ++rank)
-    buffers.emplace_back(shapes[rank], inputs.at(rank), count);
+  for (std::size_t rank = 0; rank < shapes.size(); ++rank) {
+    std::vector<std::uint64_t> input = inputs.at(rank);
+    if (averages && is_prescaled(type)) {
+      for (std::uint64_t& word : input) word = scaled(type, word, prescale_of(shapes.size()));
+    }
+    buffers.emplace_back(shapes[rank], input, count);
+  }
   const hcclRedOp_t folded = operation == hcclAvg ? hcclSum : operation;
   for (const AllRanks& channel : channels) {
     std::deque<Program> programs;
@@ -193,9 +199,9 @@ Words interpret(const std::vector<AllRanks>& channels, hcclDataType_t type, hccl
   }
   Words outputs;
   for (const Buffers& of_rank : buffers) outputs.push_back(of_rank.output());
-  if (operation == hcclAvg && shapes.size() > 1) {
+  if (averages) {
     for (auto& output : outputs) {
-      for (std::uint64_t& word : output) word = fold(type, hcclAvg, {word}, shapes.size());
+      for (std::uint64_t& word : output) word = average_of_sum(type, word, shapes.size());
     }
   }
   return outputs;

@@ -17,7 +17,9 @@ std::vector<std::uint64_t> planned_reduction(
   request.collective = operation.collective;
   request.bytes = operation.count * element;
   request.root = has_root(operation.collective) ? operation.root : 0;
-  request.in_place = operation.in_place;
+  // The prescaled input lies in memory of its own.
+  request.in_place =
+      operation.in_place && !(operation.reduction == hcclAvg && is_prescaled(operation.type));
   const planner::Plan plan = planner.plan(request);
   const auto place = [&](int of) { return planner.place_of(request.collective, of); };
   const auto build = [&](const schedule::Shape& own) { return planner.build(plan, own); };

@@ -76,6 +76,14 @@ T average(T sum, std::size_t count) {
   }
 }
 
+// Of an average between nodes: 16-bit floats are scaled down before they are added, and the sum is
+// scaled back when it is divided.
+inline float prescale_of(std::size_t sources) {
+  float scale = 1.0F;
+  while (1.0F / scale < static_cast<float>(sources)) scale /= 2;
+  return scale;
+}
+
 inline float from_bfloat16(std::uint16_t value) {
   return bits<float>(static_cast<std::uint32_t>(value) << 16);
 }
@@ -183,6 +191,23 @@ inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
 inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
                           const std::vector<std::uint64_t>& words) {
   return fold(type, operation, words, words.size());
+}
+
+inline bool is_prescaled(hcclDataType_t type) {
+  return type == hcclFloat16 || type == hcclBfloat16;
+}
+
+// One factor, one rounding: of a 16-bit float.
+inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float factor) {
+  const auto narrow = static_cast<std::uint16_t>(word);
+  return type == hcclFloat16 ? to_half(canonical(from_half(narrow) * factor))
+                             : to_bfloat16(canonical(from_bfloat16(narrow) * factor));
+}
+
+// Of a complete sum, prescaled where averages are.
+inline std::uint64_t average_of_sum(hcclDataType_t type, std::uint64_t sum, std::size_t sources) {
+  if (!is_prescaled(type)) return fold(type, hcclAvg, {sum}, sources);
+  return scaled(type, sum, 1.0F / static_cast<float>(sources) / prescale_of(sources));
 }
 
 }  // namespace hccl::test

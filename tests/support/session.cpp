@@ -75,7 +75,13 @@ DeviceMemory::DeviceMemory(synDeviceId device, std::size_t bytes) : device_(devi
   require(address_ != 0, "a device address is not null");
 }
 
-DeviceMemory::~DeviceMemory() { static_cast<void>(synDeviceFree(device_, address_, 0)); }
+// A session that has finished has released the device, and the memory with it.
+DeviceMemory::~DeviceMemory() {
+  std::uint64_t free = 0;
+  std::uint64_t total = 0;
+  if (synDeviceGetMemoryInfo(device_, &free, &total) == synSuccess)
+    static_cast<void>(synDeviceFree(device_, address_, 0));
+}
 
 void upload(synStreamHandle stream, const std::vector<std::byte>& from, std::uint64_t to) {
   succeed(synMemCopyAsync(stream, host_address(from.data()), from.size(), to, HOST_TO_DRAM));

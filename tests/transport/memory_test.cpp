@@ -150,5 +150,36 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
   });
 }
 
+// The kernel copies: what it cannot reach is the caller's mistake, and the connection is as it was.
+TEST(TcpMemory, ThatIsProtectedDoesNotLoseThePeer) {
+  const auto exchange = [](World& world) {
+    constexpr std::size_t kSize = 4096;
+    Member member(world, {"tcp", "tcp"});
+    const auto endpoint = member.open(1 - world.rank);
+    connect(*endpoint);
+    void* const nowhere = mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const std::span<std::byte> bad(static_cast<std::byte*>(nowhere), kSize);
+    WaitSet wait_set;
+    std::vector<std::byte> bytes = pattern(kSize, 3);
+    const auto expect_refused = [](const std::function<void()>& call) {
+      try {
+        for (;;) call();  // bytes may still be on their way
+      } catch (const Error& error) {
+        require_equal(error.code(), hcclInvalidArgument, error.what());
+      }
+    };
+    if (world.rank == 0) {
+      expect_refused([&] { static_cast<void>(endpoint->try_send(bad)); });
+      send_all(*endpoint, bytes, wait_set);
+    } else {
+      expect_refused([&] { static_cast<void>(endpoint->try_receive_into(bad)); });
+      receive_all(*endpoint, bytes, wait_set);
+      check_pattern(bytes, 3, 0);
+    }
+    world.board->barrier(0, 2);
+  };
+  EXPECT_EQ(failures(run_ranks(2, exchange)), "");
+}
+
 }  // namespace
 }  // namespace hccl::test

@@ -159,6 +159,27 @@ TEST(Interpreter, DirectAlgorithmsFoldInRankOrder) {
   }
 }
 
+// Whatever the order of the folds: the largest inputs are the worst, for rounding keeps the order.
+TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective != Collective::all_reduce) continue;
+    for (std::int32_t ranks = 2; ranks <= 17; ++ranks) {
+      schedule::Shape shape;
+      shape.collective = Collective::all_reduce;
+      shape.rank_count = ranks;
+      const test::AllRanks all = test::build_all(shape, algorithm.build);
+      for (const hcclDataType_t type : {hcclFloat16, hcclBfloat16}) {
+        const std::uint64_t infinity = type == hcclFloat16 ? 0x7C00 : 0x7F80;
+        const Words inputs(static_cast<std::size_t>(ranks),
+                           std::vector<std::uint64_t>(40, infinity - 1));
+        for (const auto& output : test::interpret({all}, type, hcclAvg, inputs, 40, 1)) {
+          for (const std::uint64_t mean : output) EXPECT_LT(mean, infinity) << algorithm.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(Interpreter, AllRanksOfAnAllReduceHaveTheSameBits) {
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != Collective::all_reduce) continue;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/syn_error.h"
+#include "captured_stderr.h"
 
 #include <array>
 #include <csignal>
@@ -26,61 +27,80 @@ std::string hccl_text() { return last_hccl_error.text(); }
 std::string syn_text() { return last_syn_error.text(); }
 
 TEST(Guard, ReturnsWhatTheBodyReturnsOrSuccess) {
-  EXPECT_EQ(guard([] {}), hcclSuccess);
-  EXPECT_EQ(guard([] { return hcclBusy; }), hcclBusy);
+  EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
+  EXPECT_EQ(guard(__func__, [] { return hcclBusy; }), hcclBusy);
   EXPECT_EQ(hccl_text(), "");
 }
 
 TEST(Guard, GivesAnErrorsCodeAndText) {
-  EXPECT_EQ(guard([] { throw Error(hcclPortDown, "port 3 is down"); }), hcclPortDown);
+  EXPECT_EQ(guard(__func__, [] { throw Error(hcclPortDown, "port 3 is down"); }), hcclPortDown);
   EXPECT_EQ(hccl_text(), "port 3 is down");
 }
 
+TEST(Guard, SaysOnStderrWhichCallFailedAndWhy) {
+  test::CapturedStderr captured;
+  (void)guard("hcclAnything", [] { throw Error(hcclPortDown, "port 4 is down"); });
+  EXPECT_NE(captured.next_write().find("hcclAnything failed: hcclPortDown (16): port 4 is down"),
+            std::string::npos);
+  (void)syn_guard("synAnything", [] { throw SynError(synTimeout, "gone"); });
+  EXPECT_NE(captured.next_write().find("synAnything failed: synTimeout (42): gone"),
+            std::string::npos);
+}
+
+TEST(Guard, IsSilentAboutAnswersProbesAndForwarders) {
+  test::CapturedStderr captured;
+  (void)syn_guard("synQuery", [] { return synBusy; });
+  (void)syn_guard(probe("synIsThere"), [] { throw SynError(synInvalidArgument, "no"); });
+  (void)guard(forwarder("hcclOuter"), [] { throw Error(hcclInvalidArgument, "said already"); });
+  EXPECT_EQ(captured.next_write(), "");
+}
+
 TEST(Guard, ClearsTheLastErrorOfItsApiAlone) {
-  (void)guard([] { throw Error(hcclPortDown, "hccl"); });
-  (void)syn_guard([] { throw SynError(synTimeout, "syn"); });
+  (void)guard(__func__, [] { throw Error(hcclPortDown, "hccl"); });
+  (void)syn_guard(__func__, [] { throw SynError(synTimeout, "syn"); });
   EXPECT_EQ(hccl_text(), "hccl");
-  EXPECT_EQ(guard([] {}), hcclSuccess);
+  EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
   EXPECT_EQ(hccl_text(), "");
   EXPECT_EQ(syn_text(), "syn");
   EXPECT_EQ(last_syn_error.status(), synTimeout);
-  EXPECT_EQ(syn_guard([] {}), synSuccess);
+  EXPECT_EQ(syn_guard(__func__, [] {}), synSuccess);
   EXPECT_EQ(syn_text(), "");
   EXPECT_EQ(last_syn_error.status(), synSuccess);
 }
 
 TEST(Guard, TurnsForeignExceptionsIntoTheNearestCode) {
-  EXPECT_EQ(guard([] { throw std::bad_alloc(); }), hcclOutOfMemory);
+  EXPECT_EQ(guard(__func__, [] { throw std::bad_alloc(); }), hcclOutOfMemory);
   EXPECT_NE(hccl_text(), "");
-  EXPECT_EQ(guard([] { throw std::runtime_error("odd"); }), hcclInternalError);
+  EXPECT_EQ(guard(__func__, [] { throw std::runtime_error("odd"); }), hcclInternalError);
   EXPECT_EQ(hccl_text(), "odd");
-  EXPECT_EQ(guard([] { throw std::system_error(std::make_error_code(std::errc::io_error)); }),
-            hcclSystemError);
+  EXPECT_EQ(
+      guard(__func__, [] { throw std::system_error(std::make_error_code(std::errc::io_error)); }),
+      hcclSystemError);
   EXPECT_NE(hccl_text(), "");
-  EXPECT_EQ(guard([] { throw 42; }), hcclInternalError);
+  EXPECT_EQ(guard(__func__, [] { throw 42; }), hcclInternalError);
   EXPECT_NE(hccl_text(), "");
 }
 
 TEST(Guard, CutsATextThatIsTooLong) {
   const std::string text(5 * LastError::kCapacity, 'x');
-  EXPECT_EQ(guard([&] { throw Error(hcclSystemError, text); }), hcclSystemError);
+  EXPECT_EQ(guard(__func__, [&] { throw Error(hcclSystemError, text); }), hcclSystemError);
   EXPECT_EQ(hccl_text(), text.substr(0, LastError::kCapacity - 1));
 }
 
 TEST(SynGuard, GivesExactStatusesAndKeepsReturnedOnes) {
-  EXPECT_EQ(syn_guard([] { throw SynError(synMappingNotFound, "no such mapping"); }),
+  EXPECT_EQ(syn_guard(__func__, [] { throw SynError(synMappingNotFound, "no such mapping"); }),
             synMappingNotFound);
   EXPECT_EQ(last_syn_error.status(), synMappingNotFound);
   EXPECT_EQ(syn_text(), "no such mapping");
-  EXPECT_EQ(syn_guard([] { return synBusy; }), synBusy);
+  EXPECT_EQ(syn_guard(__func__, [] { return synBusy; }), synBusy);
   EXPECT_EQ(last_syn_error.status(), synBusy);
   EXPECT_EQ(syn_text(), "");
 }
 
 TEST(SynGuard, TurnsOtherExceptionsIntoTheNearestStatus) {
-  EXPECT_EQ(syn_guard([] { throw std::bad_alloc(); }), synOutOfHostMemory);
-  EXPECT_EQ(syn_guard([] { throw std::runtime_error("odd"); }), synFail);
-  EXPECT_EQ(syn_guard([] { throw 42; }), synFail);
+  EXPECT_EQ(syn_guard(__func__, [] { throw std::bad_alloc(); }), synOutOfHostMemory);
+  EXPECT_EQ(syn_guard(__func__, [] { throw std::runtime_error("odd"); }), synFail);
+  EXPECT_EQ(syn_guard(__func__, [] { throw 42; }), synFail);
   EXPECT_NE(syn_text(), "");
 }
 
@@ -108,7 +128,8 @@ TEST(SynGuard, MapsEveryResultToTheNearestStatus) {
       {hcclPortDown, synFailHccl},
   };
   for (const Row& row : kRows) {
-    EXPECT_EQ(syn_guard([&] { throw Error(row.result, "text"); }), row.status) << row.result;
+    EXPECT_EQ(syn_guard(__func__, [&] { throw Error(row.result, "text"); }), row.status)
+        << row.result;
     EXPECT_EQ(syn_text(), "text");
   }
 }
@@ -132,7 +153,7 @@ TEST(SynError, IsAnErrorWithTheResultOfItsStatus) {
   for (int code = synSuccess; code <= synFailTpcKernels; ++code) {
     const auto status = static_cast<synStatus>(code);
     const auto known = expected.find(status);
-    EXPECT_EQ(guard([=] { throw SynError(status, "text"); }),
+    EXPECT_EQ(guard(__func__, [=] { throw SynError(status, "text"); }),
               known == expected.end() ? hcclInternalError : known->second)
         << code;
   }
@@ -147,9 +168,9 @@ struct Answers {
 Answers ask_in_forked_child() {
   bool ran = false;
   Answers answers{};
-  answers.result = guard([&] { ran = true; });
+  answers.result = guard(__func__, [&] { ran = true; });
   answers.as_expected[0] = !ran;
-  answers.status = syn_guard([&] { ran = true; });
+  answers.status = syn_guard(__func__, [&] { ran = true; });
   answers.as_expected[1] = !ran;
   answers.as_expected[2] = !hccl_text().empty();
   answers.as_expected[3] = !syn_text().empty();
@@ -177,7 +198,7 @@ TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
   EXPECT_EQ(answers.result, hcclInvalidUsage);
   EXPECT_EQ(answers.status, synFail);
   for (const bool as_expected : answers.as_expected) EXPECT_TRUE(as_expected);
-  EXPECT_EQ(guard([] {}), hcclSuccess);
+  EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
 }
 
 }  // namespace

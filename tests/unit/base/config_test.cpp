@@ -4,11 +4,17 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "scoped_environment.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <ostream>
 
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace hccl {
 namespace {
@@ -38,27 +44,18 @@ Config with(const std::string& name, const std::string& value) {
 class Environment : public testing::Test {
  protected:
   Environment() {
-    for (const char* name : {"HCCL_COMM_ID",
-                             "HCCL_SOCKET_IFNAME",
-                             "HCCL_IB_HCA",
-                             "HCCL_IB_GID_INDEX",
-                             "HCCL_IB_DISABLE",
-                             "HCCL_NODE_ID",
-                             "HCCL_SECRET",
-                             "HCCL_INIT_TIMEOUT",
-                             "HCCL_TIMEOUT",
-                             "HCCL_STRICT",
-                             "HCCL_HANG_REPORT",
-                             "LOG_LEVEL_ALL",
-                             "LOG_LEVEL_HCL",
-                             "HCCL_DEBUG",
-                             "HCCL_DEBUG_FILE",
-                             "HCCL_DEVICE_TYPE",
-                             "HCCL_DEVICE_MEMORY",
-                             "HCCL_DEVICE_COUNT",
-                             "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE",
-                             "HCCL_GAUDI_DIRECT",
-                             "HCCL_PEER_DIRECT"}) {
+    for (const char* name : {"HCCL_COMM_ID",        "HCCL_SOCKET_IFNAME",
+                             "HCCL_IB_HCA",         "HCCL_IB_GID_INDEX",
+                             "HCCL_IB_DISABLE",     "HCCL_NODE_ID",
+                             "HCCL_SECRET",         "HCCL_SECRET_FILE",
+                             "HCCL_REQUIRE_SECRET", "HCCL_INIT_TIMEOUT",
+                             "HCCL_TIMEOUT",        "HCCL_STRICT",
+                             "HCCL_BLOCKING",       "HCCL_HANG_REPORT",
+                             "LOG_LEVEL_ALL",       "LOG_LEVEL_HCL",
+                             "HCCL_DEBUG",          "HCCL_DEBUG_FILE",
+                             "HCCL_DEVICE_TYPE",    "HCCL_DEVICE_MEMORY",
+                             "HCCL_DEVICE_COUNT",   "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE",
+                             "HCCL_GAUDI_DIRECT",   "HCCL_PEER_DIRECT"}) {
       clean_.remove(name);
     }
   }
@@ -74,6 +71,7 @@ TEST_F(Environment, UnsetMeansTheDefaults) {
   EXPECT_EQ(config.hang_report, milliseconds(30'000));
   EXPECT_EQ(config.log_level, LogLevel::warning);
   EXPECT_FALSE(config.log_version);
+  EXPECT_FALSE(config.blocking);
   EXPECT_EQ(config.device_type, EmulatedDevice::gaudi2);
   EXPECT_EQ(config.device_memory, 0U);
   EXPECT_EQ(config.device_count, 8);
@@ -112,6 +110,26 @@ TEST_F(Environment, TheMoreSpecificLogLevelWins) {
   EXPECT_TRUE(parse_environment().log_version);
   environment.set("HCCL_DEBUG", "VERSION");
   EXPECT_EQ(parse_environment().log_level, LogLevel::warning);
+  environment.set("HCCL_DEBUG", "debug");
+  EXPECT_EQ(parse_environment().log_level, LogLevel::debug);
+  environment.set("HCCL_DEBUG", "TRACE");
+  EXPECT_EQ(parse_environment().log_level, LogLevel::trace);
+}
+
+TEST_F(Environment, NoneSilencesTheLogAndTheVersion) {
+  const Config config = with("HCCL_DEBUG", "None");
+  EXPECT_EQ(config.log_level, LogLevel::off);
+  EXPECT_FALSE(config.log_version);
+}
+
+TEST_F(Environment, TheLogObeysItsVariablesThoughAnotherIsNotValid) {
+  ScopedEnvironment environment("HCCL_DEBUG", "NONE");
+  environment.set("HCCL_TIMEOUT", "soon");
+  load_log_settings();
+  EXPECT_FALSE(log_enabled(LogLevel::critical));
+  environment.remove("HCCL_DEBUG");
+  load_log_settings();
+  EXPECT_TRUE(log_enabled(LogLevel::warning));
 }
 
 TEST_F(Environment, AddressesAreAHostAndAPort) {
@@ -173,11 +191,11 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"HCCL_IB_GID_INDEX", "256"}, Malformed{"HCCL_IB_GID_INDEX", "three"},
         Malformed{"HCCL_NODE_ID", "a\nb"}, Malformed{"LOG_LEVEL_ALL", "7"},
         Malformed{"LOG_LEVEL_HCL", "-1"}, Malformed{"LOG_LEVEL_HCL", "info"},
-        Malformed{"HCCL_DEBUG", "LOUD"}, Malformed{"HCCL_DEBUG", "3"},
-        Malformed{"HCCL_DEVICE_TYPE", "gaudi"}, Malformed{"HCCL_DEVICE_MEMORY", "lots"},
-        Malformed{"HCCL_DEVICE_MEMORY", "0"}, Malformed{"HCCL_DEVICE_MEMORY", "1.5G"},
-        Malformed{"HCCL_DEVICE_MEMORY", "1GG"}, Malformed{"HCCL_DEVICE_MEMORY", "1P"},
-        Malformed{"HCCL_DEVICE_MEMORY", "17T"},
+        Malformed{"HCCL_BLOCKING", "sometimes"}, Malformed{"HCCL_DEBUG", "LOUD"},
+        Malformed{"HCCL_DEBUG", "3"}, Malformed{"HCCL_DEVICE_TYPE", "gaudi"},
+        Malformed{"HCCL_DEVICE_MEMORY", "lots"}, Malformed{"HCCL_DEVICE_MEMORY", "0"},
+        Malformed{"HCCL_DEVICE_MEMORY", "1.5G"}, Malformed{"HCCL_DEVICE_MEMORY", "1GG"},
+        Malformed{"HCCL_DEVICE_MEMORY", "1P"}, Malformed{"HCCL_DEVICE_MEMORY", "17T"},
         Malformed{"HCCL_DEVICE_MEMORY", "18446744073709551615T"},
         Malformed{"HCCL_DEVICE_COUNT", "0"}, Malformed{"HCCL_DEVICE_COUNT", "65"},
         Malformed{"HCCL_DEVICE_COUNT", "eight"},
@@ -240,6 +258,36 @@ TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
   EXPECT_EQ(unknown.find("HCCL_RANK"), std::string::npos);
   EXPECT_EQ(unknown.find("HCCL_OVER_TCP"), std::string::npos);
   EXPECT_EQ(unknown.find("OTHER"), std::string::npos);
+}
+
+TEST_F(Environment, UnknownNamesAreQuoted) {
+  const ScopedEnvironment environment("HCCL_\nhccl ERROR: forged", "1");
+  EXPECT_NE(unknown_variables().find("\"HCCL_?hccl ERROR: forged\""), std::string::npos);
+}
+
+// A program with more rights than whoever started it trusts no variable. The test starts itself as
+// one, which checks.
+TEST(SecureProgram, TrustsNoVariable) {
+  if (getauxval(AT_SECURE) != 0) {
+    EXPECT_EQ(parse_environment().operation_timeout, Config{}.operation_timeout);
+    EXPECT_EQ(unknown_variables(), "");
+    return;
+  }
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path copy = text(self.string(), "-setgid-", getpid());
+  std::filesystem::copy_file(self, copy);
+  constexpr gid_t kNobody = 65534;
+  ASSERT_EQ(chown(copy.c_str(), 0, kNobody), 0);
+  ASSERT_EQ(chmod(copy.c_str(), S_ISGID | S_IRWXU | S_IRGRP | S_IXGRP), 0);
+  const ScopedEnvironment known("HCCL_TIMEOUT", "7");
+  const ScopedEnvironment unknown("HCCL_TIMEOUTS", "1");
+  const std::string command = text(copy.string(), " --gtest_filter=SecureProgram.*");
+  testing::internal::CaptureStdout();
+  const int status = std::system(command.c_str());
+  const std::string output = testing::internal::GetCapturedStdout();
+  std::filesystem::remove(copy);
+  EXPECT_EQ(status, 0) << output;
 }
 
 }  // namespace

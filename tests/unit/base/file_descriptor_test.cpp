@@ -57,6 +57,32 @@ TEST(FileDescriptor, DuplicatesAreIndependentAndCloseOnExec) {
   EXPECT_THROW(static_cast<void>(FileDescriptor().duplicate()), Error);
 }
 
+TEST(FileDescriptor, ClosedStandardStreamsStayClosed) {
+  EXPECT_TRUE(holds_in_child([] {
+    close(STDIN_FILENO);
+    close(STDERR_FILENO);
+    const FileDescriptor first = open_null();
+    const FileDescriptor second = first.duplicate();
+    const bool above = first.get() > STDERR_FILENO && second.get() > STDERR_FILENO;
+    const bool close_on_exec = (fcntl(first.get(), F_GETFD) & FD_CLOEXEC) != 0;
+    return above && close_on_exec && !is_open(STDIN_FILENO) && !is_open(STDERR_FILENO);
+  }));
+}
+
+TEST(FileDescriptor, PlaceholdersKeepOthersAboveTheStandardStreams) {
+  EXPECT_TRUE(holds_in_child([] {
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    int others = -1;
+    {
+      const StandardStreamPlaceholders placeholders;
+      if (write(STDERR_FILENO, "x", 1) >= 0) return false;
+      others = open("/dev/null", O_RDWR | O_CLOEXEC);
+    }
+    return others > STDERR_FILENO && !is_open(STDOUT_FILENO) && !is_open(STDERR_FILENO);
+  }));
+}
+
 TEST(FileDescriptor, AForkedChildHoldsNone) {
   const FileDescriptor ours = open_null();
   const int others = open("/dev/null", O_RDWR | O_CLOEXEC);

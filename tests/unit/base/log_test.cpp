@@ -4,43 +4,26 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "captured_stderr.h"
 
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl {
 namespace {
 
-// Replaces stderr by a datagram socket: each write(2) arrives as one datagram.
-class CapturedStderr {
- public:
-  CapturedStderr() : saved_(dup(STDERR_FILENO)) {
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends_.data()), 0);
-    dup2(ends_[1], STDERR_FILENO);
-  }
-  ~CapturedStderr() {
-    dup2(saved_, STDERR_FILENO);
-    for (const int fd : {saved_, ends_[0], ends_[1]}) close(fd);
-  }
-  CapturedStderr(const CapturedStderr&) = delete;
-  CapturedStderr& operator=(const CapturedStderr&) = delete;
-
-  // What the next single write held; empty if there was none.
-  std::string next_write() {
-    std::array<char, 8192> buffer{};
-    const ssize_t length = recv(ends_[0], buffer.data(), buffer.size(), MSG_DONTWAIT);
-    return length > 0 ? std::string(buffer.data(), static_cast<std::size_t>(length)) : "";
-  }
-
- private:
-  std::array<int, 2> ends_{};
-  int saved_;
-};
+using test::CapturedStderr;
 
 Config at_level(LogLevel level) {
   Config config;
@@ -63,8 +46,8 @@ TEST(Log, OffSilencesEverything) {
 }
 
 TEST(Log, ALineIsOneWrite) {
-  configure_log(at_level(LogLevel::info));
   CapturedStderr captured;
+  configure_log(at_level(LogLevel::info));
   log(LogLevel::info, "comm", "rank ", 3, " of ", 8);
   log(LogLevel::debug, "comm", "not shown");
   const std::string expected =
@@ -75,8 +58,8 @@ TEST(Log, ALineIsOneWrite) {
 }
 
 TEST(Log, ALongLineIsStillOneWrite) {
-  configure_log(Config{});
   CapturedStderr captured;
+  configure_log(Config{});
   const std::string message(5000, 'x');
   log(LogLevel::error, "node", message);
   const std::string line = captured.next_write();
@@ -84,9 +67,17 @@ TEST(Log, ALongLineIsStillOneWrite) {
   EXPECT_TRUE(line.starts_with("hccl ERROR "));
 }
 
-TEST(Log, ErrnoSurvives) {
-  configure_log(Config{});
+TEST(Log, OffSilencesLinesThatNoLevelGuards) {
+  configure_log(at_level(LogLevel::off));
   CapturedStderr captured;
+  log_line(LogLevel::error, "node", "text");
+  EXPECT_EQ(captured.next_write(), "");
+  configure_log(Config{});
+}
+
+TEST(Log, ErrnoSurvives) {
+  CapturedStderr captured;
+  configure_log(Config{});
   errno = EDOM;
   log_line(LogLevel::error, "node", "text");
   EXPECT_EQ(errno, EDOM);
@@ -123,6 +114,97 @@ TEST(Log, AFileThatCannotBeOpenedIsRefusedByName) {
     EXPECT_EQ(error.code(), hcclInvalidArgument);
     EXPECT_EQ(std::string(error.what()).find("HCCL_DEBUG_FILE"), 0U) << error.what();
   }
+}
+
+// The text of the refusal; empty if the path is taken.
+std::string refusal_of(const std::filesystem::path& path) {
+  Config config;
+  config.log_file = path.string();
+  try {
+    configure_log(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  configure_log(Config{});
+  return {};
+}
+
+TEST(Log, OnlyARegularFileIsWritten) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / text("hccl-log-kinds-", getpid());
+  fs::create_directory(folder);
+  std::ofstream(folder / "other") << "kept";
+  fs::create_symlink(folder / "other", folder / "link");
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_NE(refusal_of(folder / "link").find("is a symbolic link; set it to"), std::string::npos);
+  EXPECT_NE(refusal_of(folder / "fifo").find("is not a regular file"), std::string::npos);
+  const int reader = open((folder / "fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_NE(refusal_of(folder / "fifo").find("is not a regular file"), std::string::npos);
+  close(reader);
+  EXPECT_NE(refusal_of(folder).find("is not a regular file"), std::string::npos);
+  EXPECT_NE(refusal_of("/dev/null").find("is not a regular file"), std::string::npos);
+  EXPECT_EQ(refusal_of(folder / "made"), "");
+  EXPECT_EQ(fs::status(folder / "made").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  fs::remove_all(folder);
+}
+
+// Runs in a child, since a signal ends it if the log is wrong; returns its exit status, or less
+// than zero if a signal did.
+template <class Body>
+int status_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(Log, AReaderThatHasGoneEndsNothing) {
+  const int status = status_of_child([] {
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) return 1;
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    configure_log(Config{});
+    log(LogLevel::error, "node", "nobody reads this");
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGPIPE) == 0 ? 0 : 2;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Log, AFileAtItsLimitEndsNothing) {
+  const int status = status_of_child([] {
+    std::FILE* const file = std::tmpfile();
+    if (file == nullptr) return 1;
+    dup2(fileno(file), STDERR_FILENO);
+    configure_log(Config{});
+    const rlimit nothing{0, 0};
+    if (setrlimit(RLIMIT_FSIZE, &nothing) != 0) return 2;
+    log(LogLevel::error, "node", "there is no room for this");
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+// Whether a line reaches a socket that the program has under the number of stderr, which it closed
+// before or after the log was configured.
+int line_reaches_socket(bool closed_before) {
+  std::array<int, 2> ends{};
+  if (closed_before) close(STDERR_FILENO);
+  configure_log(Config{});
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) return 1;
+  if (ends[0] != STDERR_FILENO) dup2(ends[0], STDERR_FILENO);
+  log(LogLevel::error, "node", "not for this socket");
+  char byte = 0;
+  return recv(ends[1], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN ? 0 : 2;
+}
+
+TEST(Log, ASocketOfTheProgramIsNotWritten) {
+  EXPECT_EQ(status_of_child([] { return line_reaches_socket(true); }), 0);
+  EXPECT_EQ(status_of_child([] { return line_reaches_socket(false); }), 0);
 }
 
 }  // namespace

@@ -102,7 +102,26 @@ TEST(InterfaceChoice, NoMatchSaysWhatThereIs) {
                  "HCCL_SOCKET_IFNAME=\"ib,en\" matches no interface with a usable address; name "
                  "one of: eth0 (192.0.2.1)");
   }
-  EXPECT_THROW(static_cast<void>(choose_interface({}, "")), Error);
+}
+
+std::string refusal(const std::vector<Interface>& interfaces, const std::string& prefixes) {
+  try {
+    static_cast<void>(choose_interface(interfaces, prefixes));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// A new network namespace begins so. hccl-perf asks for "lo" by itself, which the user never set.
+TEST(InterfaceChoice, LoopbackThatIsDownIsWhatIsWrong) {
+  constexpr const char* kDown =
+      "the loopback interface is down, as it is in a new network namespace; bring it up: "
+      "ip link set lo up";
+  EXPECT_EQ(refusal({}, ""), kDown);
+  EXPECT_EQ(refusal({}, "lo"), kDown);
+  EXPECT_EQ(refusal({interface("eth0", "192.0.2.1")}, "lo"), kDown);
+  EXPECT_NE(refusal({interface("eth0", "192.0.2.1")}, "ib"), kDown);
 }
 
 TEST(Address, OfThisMachineIsKnownAsSuch) {
@@ -110,6 +129,14 @@ TEST(Address, OfThisMachineIsKnownAsSuch) {
     EXPECT_TRUE(is_of_this_machine(interface.address)) << interface.address.to_text();
   EXPECT_TRUE(is_of_this_machine(parse_comm_id("127.9.8.7:1").at(0)));
   EXPECT_FALSE(is_of_this_machine(parse_comm_id("203.0.113.7:1").at(0)));
+}
+
+TEST(Connection, IsNamedByItsInterfaceAndBothAddresses) {
+  const Address local = parse_comm_id("127.0.0.1:1").at(0);
+  const Address remote = parse_comm_id("127.0.0.1:2").at(0);
+  EXPECT_EQ(connection_text(local, remote), "lo 127.0.0.1:1 to 127.0.0.1:2");
+  const Address foreign = parse_comm_id("203.0.113.7:3").at(0);
+  EXPECT_EQ(connection_text(foreign, remote), "203.0.113.7:3 to 127.0.0.1:2");
 }
 
 TEST(InterfaceChoice, ThisMachineHasOne) {

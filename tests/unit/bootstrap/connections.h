@@ -4,7 +4,9 @@
 #pragma once
 
 #include "base/address.h"
+#include "base/secret.h"
 #include "bootstrap/frame_channel.h"
+#include "bootstrap/messages.h"
 #include "bootstrap/poll.h"
 #include "joining_ranks.h"
 
@@ -48,6 +50,21 @@ inline std::optional<Frame> read_until(FrameChannel& channel, FrameType type) {
   }
   ADD_FAILURE() << "the other side neither answered nor closed";
   return std::nullopt;
+}
+
+// A rank's part of the handshake, up to its hello: the codes follow. False if nobody greets.
+inline bool open_as_rank(FrameChannel& channel, std::span<const std::byte> key) {
+  const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
+  channel.send(FrameType::opening, opening);
+  const auto greeting = read_until(channel, FrameType::greeting);
+  if (!greeting) return false;
+  channel.authenticate(FrameSeal(FrameSeal::Role::rank, key, opening, greeting->payload));
+  return true;
+}
+
+// A frame with its code.
+inline Bytes sealed_frame(FrameSeal& seal, FrameType type, const Bytes& payload) {
+  return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
 }
 
 // Waits until the other side has closed; false if it never does.

@@ -6,7 +6,7 @@
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
-#include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
 #include "joining_ranks.h"
 #include "processes.h"
 
@@ -49,7 +49,7 @@ class Death : public testing::TestWithParam<Child> {
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));
-      const Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+      const Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
       const FileDescriptor listener = listen_on_node(hello.node_socket);
       RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
       client.join([] { return std::string(); });
@@ -64,7 +64,7 @@ class Death : public testing::TestWithParam<Child> {
   // Joins, says so, and waits for the others.
   static void wait_for_others(Board& board, int rank, int size, Report& report) {
     const UniqueId id = decode(shared_id(board, false));
-    const Hello hello{random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+    const Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
     const FileDescriptor listener = listen_on_node(hello.node_socket);
     RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
     client.join([] { return std::string(); });

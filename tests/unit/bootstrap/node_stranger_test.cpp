@@ -5,7 +5,7 @@
 #include "base/secret.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/node_exchange.h"
-#include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
 #include "connections.h"
 #include "scoped_environment.h"
 
@@ -95,9 +95,7 @@ class NodeStranger : public testing::Test {
   [[nodiscard]] const Secret& secret() const { return table_.secret; }
 
  private:
-  static Hello hello(int rank) {
-    return {random_secret(), rank, 2, ProcessIdentity::mine(), random_secret()};
-  }
+  static Hello hello(int rank) { return {rank, 2, ProcessIdentity::mine(), random_secret()}; }
 
   hccl::test::ScopedEnvironment environment_;
   hcclUniqueId id_{};

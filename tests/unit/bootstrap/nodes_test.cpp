@@ -85,7 +85,7 @@ class SeveralNodes : public testing::Test {
         }});
     static_cast<void>(wait_until([&] { return orders_[rank] != 0; }));
     if (orders_[rank] == raise_fault) {
-      link->raise(hcclInvalidUsage, "a wrong sum");
+      link->raise(hcclInvalidUsage, [] { return std::string("a wrong sum"); });
       static_cast<void>(wait_until([&] { return orders_[rank] == leave; }));
     }
     link.reset();

@@ -234,26 +234,78 @@ TEST(JoinProcesses, OneRankNeedsOnlyTheVariable) {
   expect_joined(processes, 1);
 }
 
-TEST(JoinProcesses, LongWaitingIsReportedOnceWithTheMissing) {
-  Processes processes;
-  const std::string log = text(testing::TempDir(), "hccl-hang-report-", getpid());
-  Environment environment = with_port(free_port());
-  environment["HCCL_HANG_REPORT"] = "0.1";
-  environment["HCCL_DEBUG_FILE"] = log;
-  for (const int rank : {0, 2}) start_rank(processes, rank, 4, environment);
-  const auto contents = [&] {
-    std::ifstream file(log);
+// A rank's log, which it writes to a file of its own.
+class LogFile {
+ public:
+  LogFile() {
+    static int made = 0;
+    path_ = text(testing::TempDir(), "hccl-missing-", getpid(), "-", made++);
+  }
+  ~LogFile() { unlink(path_.c_str()); }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  [[nodiscard]] Environment with(Environment environment) const {
+    environment["HCCL_DEBUG_FILE"] = path_;
+    return environment;
+  }
+  [[nodiscard]] std::string contents() const {
+    std::ifstream file(path_);
     std::ostringstream all;
     if (file) all << file.rdbuf();
     return all.str();
-  };
-  EXPECT_TRUE(wait_until([&] { return contents().find("still waiting") != std::string::npos; }));
+  }
+  [[nodiscard]] bool comes_to_say(const std::string& part) const {
+    return wait_until([&] { return contents().find(part) != std::string::npos; });
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(JoinProcesses, LongWaitingIsReportedOnceWithTheMissing) {
+  Processes processes;
+  const LogFile log;
+  Environment environment = log.with(with_port(free_port()));
+  environment["HCCL_HANG_REPORT"] = "0.1";
+  for (const int rank : {0, 2}) start_rank(processes, rank, 4, environment);
+  EXPECT_TRUE(log.comes_to_say("still waiting"));
   for (const int rank : {1, 3}) start_rank(processes, rank, 4, environment);
   expect_joined(processes, 4);
-  const std::string said = contents();
+  const std::string said = log.contents();
   EXPECT_NE(said.find("ranks 1,3 have not joined (of 4)"), std::string::npos) << said;
   EXPECT_EQ(said.find("still waiting"), said.rfind("still waiting")) << said;
-  unlink(log.c_str());
+}
+
+TEST(JoinProcesses, EachNodeIsToldOfTheMissingSoonWithDefaultTimes) {
+  Processes processes;
+  const LogFile here;
+  const LogFile there;
+  const int port = free_port();
+  start_rank(processes, 0, 3, here.with(with_port(port)));
+  Environment other = there.with(with_port(port));
+  other["HCCL_NODE_ID"] = "another";
+  start_rank(processes, 1, 3, other);
+  for (const LogFile* log : {&here, &there})
+    EXPECT_TRUE(log->comes_to_say("rank 2 has not joined (of 3)")) << log->contents();
+  start_rank(processes, 2, 3, with_port(port));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(processes.finished(rank)) << "rank " << rank;
+    EXPECT_EQ(processes.report(rank).code, hcclSuccess) << processes.text(rank);
+  }
+}
+
+TEST(JoinProcesses, ARankThatFindsNoServerSaysWhere) {
+  Processes processes;
+  const LogFile log;
+  const int port = free_port();
+  Environment environment = log.with(with_port(port));
+  environment["HCCL_HANG_REPORT"] = "0.1";
+  start_rank(processes, 1, 2, environment);
+  EXPECT_TRUE(log.comes_to_say(text("rank 1 has found no server at 127.0.0.1:", port, " for ")))
+      << log.contents();
+  start_rank(processes, 0, 2, with_port(port));
+  expect_joined(processes, 2);
 }
 
 TEST(JoinProcesses, AForkedChildIsRefused) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -68,6 +69,24 @@ TEST(ProcessWatch, TellsOnceFromTheControlThread) {
   EXPECT_TRUE(on_control_thread);
   EXPECT_TRUE(has_exited(sleeper.process()));
   EXPECT_FALSE(ControlThread::instance().is_current());
+}
+
+// Ending the watch waits for its callback, which is no more in progress.
+TEST(ProcessWatch, WhoseCallbackFailedCanBeEnded) {
+  Sleeper sleeper;
+  std::atomic<int> told{0};
+  {
+    const ProcessWatch watch(sleeper.process().duplicate(), [&] {
+      ++told;
+      throw std::bad_alloc();
+    });
+    sleeper.kill();
+    EXPECT_TRUE(becomes(told, 1));
+  }
+  Sleeper another;  // the thread goes on
+  another.kill();
+  const ProcessWatch watch(another.process().duplicate(), [&] { ++told; });
+  EXPECT_TRUE(becomes(told, 2));
 }
 
 TEST(ProcessWatch, OfADeadProcessTellsAtOnce) {

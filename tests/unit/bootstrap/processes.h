@@ -95,7 +95,8 @@ class Processes {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
       close(leash_[1]);
-      for (const char* name : {"HCCL_COMM_ID", "HCCL_SECRET", "HCCL_NODE_ID"}) unsetenv(name);
+      for (const char* name : {"HCCL_COMM_ID", "HCCL_SECRET", "HCCL_SECRET_FILE", "HCCL_NODE_ID"})
+        unsetenv(name);
       setenv("HCCL_SOCKET_IFNAME", "lo", 1);
       for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
       body(report);
@@ -136,6 +137,16 @@ class Processes {
   int leash_[2] = {-1, -1};
   std::map<int, pid_t> pids_;
 };
+
+constexpr uid_t kOtherUser = 65534;
+
+// In a child of a test that root runs: the rest of it belongs to another user.
+inline void become_another_user() {
+  const bool changed = setresgid(kOtherUser, kOtherUser, kOtherUser) == 0 &&
+                       setresuid(kOtherUser, kOtherUser, kOtherUser) == 0;
+  if (!changed) _exit(1);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // which a change of user clears
+}
 
 inline void write_report(Report& report, int code, const std::string& text) {
   report.code = code;

@@ -8,7 +8,7 @@ namespace hccl::bootstrap {
 namespace {
 
 Hello hello(int rank, int size, const std::string& box = "box") {
-  return {{}, rank, size, {1000 + rank, 1, "host-a", box}, {}};
+  return {rank, size, {1000 + rank, 1, "host-a", box}, {}};
 }
 
 void admit_all(Rendezvous& rendezvous, int size) {

@@ -4,12 +4,15 @@
 #include "base/secret.h"
 #include "bootstrap/acceptor.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/control_thread.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
 #include "connections.h"
 #include "scoped_environment.h"
 
+#include <future>
 #include <random>
 #include <thread>
 
@@ -32,20 +35,26 @@ class Stranger : public testing::Test {
   }
 
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
-    return {random_secret(), rank, size, ProcessIdentity::mine(), random_secret()};
+    return {rank, size, ProcessIdentity::mine(), random_secret()};
   }
-  [[nodiscard]] Bytes bytes_of(const Hello& hello, std::span<const std::byte> key) const {
-    return encode_frame(FrameType::early_hello, serialize(hello, key, kNoNonce));
+  // All that a rank says until it is let in, as if it knew the greeting beforehand.
+  [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
+    const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
+    FrameSeal seal(FrameSeal::Role::rank, key(), opening, opening);
+    Bytes said = encode_frame(FrameType::opening, opening);
+    const Bytes second = sealed_frame(seal, FrameType::hello, serialize(hello));
+    said.insert(said.end(), second.begin(), second.end());
+    return said;
   }
   [[nodiscard]] Bytes key() const { return proof_key(server_); }
 
-  // What the server answers to the hello: the refusal's code, or 0 for a welcome.
-  [[nodiscard]] std::optional<Failure> refusal_of(const Bytes& said) const {
+  // What the server answers to the hello of a rank with this key.
+  [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
+                                               FrameType type) const {
     FrameChannel channel(connect_to_server(server_), kLargePayload);
-    const FileDescriptor direct(dup(channel.fd()));
-    send_all(direct, said);
-    const auto frame = read_until(channel, FrameType::refusal);
-    return frame ? parse_failure(frame->payload) : std::nullopt;
+    EXPECT_TRUE(open_as_rank(channel, key));
+    channel.send(FrameType::hello, serialize(hello));
+    return read_until(channel, type);
   }
 
   void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id_, size)); }
@@ -75,7 +84,7 @@ TEST_F(Stranger, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
   std::vector<FileDescriptor> silent;
   silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_server(server()));
-  const Bytes hello = bytes_of(valid_hello(1, 3), key());
+  const Bytes hello = bytes_of(valid_hello(1, 3));
   for (std::size_t i = 0; i < 20; ++i) {
     send_all(silent[silent.size() - 1 - i], std::span(hello).first(3 + i * 6));
   }
@@ -85,27 +94,39 @@ TEST_F(Stranger, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
 TEST_F(Stranger, WithoutTheSecretIsRefused) {
   const Bytes other(16, std::byte{7});
   for (const Bytes& wrong : {other, Bytes{}}) {
-    const auto refusal = refusal_of(bytes_of(valid_hello(1, 3), wrong));
+    const auto refusal = answer_to(valid_hello(1, 3), wrong, FrameType::refusal);
     ASSERT_TRUE(refusal);
-    EXPECT_EQ(refusal->code, hcclInvalidArgument);
+    EXPECT_EQ(parse_refusal(refusal->payload), Refusal::other_key);
   }
+  expect_job_goes_on();
+}
+
+TEST_F(Stranger, OfAnotherVersionIsToldSo) {
+  FrameChannel channel(connect_to_server(server()), kLargePayload);
+  channel.send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
+  const auto refusal = read_until(channel, FrameType::refusal);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(parse_refusal(refusal->payload), Refusal::other_version);
   expect_job_goes_on();
 }
 
 TEST_F(Stranger, WithAnImpossibleRankOrSizeIsRefused) {
   for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
            {-1, 3}, {1, 0}, {1, -5}, {0, kMostRanks + 1}, {kMostRanks, 3}, {1 << 30, 1 << 30}}) {
-    EXPECT_FALSE(refusal_of(bytes_of(valid_hello(rank, size), key()))) << rank << " of " << size;
+    EXPECT_FALSE(answer_to(valid_hello(rank, size), key(), FrameType::failure))
+        << rank << " of " << size;
   }
-  const auto refusal = refusal_of(bytes_of(valid_hello(7, 3), key()));
+  const auto refusal = answer_to(valid_hello(7, 3), key(), FrameType::failure);
   ASSERT_TRUE(refusal);
-  EXPECT_NE(refusal->text.find("rank 7 is not below the size 3"), std::string::npos);
+  const auto why = parse_failure(refusal->payload);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->text.find("rank 7 is not below the size 3"), std::string::npos);
   expect_job_goes_on();
 }
 
 TEST_F(Stranger, WithMutilatedHellosIsRefused) {
   std::mt19937 random(20260103);
-  const Bytes valid = bytes_of(valid_hello(1, 3), key());
+  const Bytes valid = bytes_of(valid_hello(1, 3));
   std::vector<FileDescriptor> open;
   for (int i = 0; i < 400; ++i) {
     Bytes bytes = valid;
@@ -120,43 +141,97 @@ TEST_F(Stranger, WithMutilatedHellosIsRefused) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, CannotRepeatARecordedHelloFromElsewhere) {
-  // The early hello of the same machine is enough; one more, with the nonce, changes nothing.
-  const Hello hello = valid_hello(2, 3);
+// What a rank says once is worth nothing the second time, in this run and in the next one, where
+// the key may be the same.
+TEST_F(Stranger, CannotRepeatARecordedHello) {
+  const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   FrameChannel channel(connect_to_server(server()), kLargePayload);
-  channel.send(FrameType::early_hello, serialize(hello, key(), kNoNonce));
+  channel.send(FrameType::opening, opening);
   const auto greeting = read_until(channel, FrameType::greeting);
   ASSERT_TRUE(greeting);
-  const auto parsed = parse_greeting(greeting->payload);
-  ASSERT_TRUE(parsed);
-  channel.send(FrameType::hello, serialize(hello, key(), parsed->nonce));
-  const auto welcome = read_until(channel, FrameType::welcome);
-  ASSERT_TRUE(welcome);
-  EXPECT_TRUE(welcome_proves(welcome->payload, key(), hello.nonce));
-  EXPECT_FALSE(welcome_proves(welcome->payload, Bytes(16), hello.nonce));
-  // A joined rank that breaks the protocol ends the rendezvous by name.
-  channel.send(FrameType::table, {});
-  const auto failure = read_until(channel, FrameType::failure);
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(parse_failure(failure->payload)->text.find("rank 2 (pid "), 0U);
+  FrameSeal seal(FrameSeal::Role::rank, key(), opening, greeting->payload);
+  const Bytes hello = sealed_frame(seal, FrameType::hello, serialize(valid_hello(2, 3)));
+  const FileDescriptor direct(dup(channel.fd()));
+  send_all(direct, hello);
+  EXPECT_TRUE(read_until(channel, FrameType::welcome));
+  Address loopback{.bytes = {127, 0, 0, 1}};
+  FileDescriptor listener = listen_on(loopback);
+  UniqueId next = server();
+  next.addresses = {local_address(listener.get())};
+  const auto next_run = std::make_shared<IdServer>(next, std::move(listener), key());
+  next_run->start();
+  for (const UniqueId& run : {server(), next}) {
+    FrameChannel replay(connect_to_server(run), kLargePayload);
+    replay.send(FrameType::opening, opening);
+    const FileDescriptor socket(dup(replay.fd()));
+    send_all(socket, hello);
+    const auto refusal = read_until(replay, FrameType::refusal);
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(parse_refusal(refusal->payload), Refusal::other_key);
+  }
+  next_run->stop();
 }
 
-// Without a secret a rank of this machine is known by its user, which nobody knows once it has
-// gone.
+// A rank that breaks the protocol, or whose frames are changed on the way, ends the rendezvous by
+// name.
+TEST_F(Stranger, BetweenARankAndTheServerIsNoticed) {
+  for (const bool forged : {false, true}) {
+    const UniqueId run = decode(create_unique_id());
+    FrameChannel channel(connect_to_server(run), kLargePayload);
+    ASSERT_TRUE(open_as_rank(channel, proof_key(run)));
+    channel.send(FrameType::hello, serialize(valid_hello(2, 3)));
+    ASSERT_TRUE(read_until(channel, FrameType::welcome));
+    FrameChannel other(connect_to_server(run), kLargePayload);
+    ASSERT_TRUE(open_as_rank(other, proof_key(run)));
+    other.send(FrameType::hello, serialize(valid_hello(1, 3)));
+    ASSERT_TRUE(read_until(other, FrameType::welcome));
+    if (forged) {
+      const FileDescriptor direct(dup(channel.fd()));
+      send_all(direct, encode_frame(FrameType::ready, Bytes(60)));
+    } else {
+      channel.send(FrameType::table, {});
+    }
+    const auto frame = read_until(other, FrameType::failure);
+    ASSERT_TRUE(frame);
+    const auto failure = parse_failure(frame->payload);
+    EXPECT_EQ(failure->text.find("rank 2 (pid "), 0U);
+    const bool named = failure->text.find(kForgedFrame) != std::string::npos;
+    EXPECT_EQ(named, forged) << failure->text;
+    retire_unique_id(encode(run));
+  }
+}
+
+// Where the port is HCCL_COMM_ID's, a rank of this machine is known by its user, whom nobody knows
+// once the rank has gone.
 TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
   Address address = server().addresses.at(0);
   address.port = 0;
   FileDescriptor listener = listen_on(address);
   ASSERT_TRUE(listener.valid());
   UniqueId open = server();
+  open.kind = UniqueId::Kind::fixed_address;
   open.addresses = {local_address(listener.get())};
   const auto trusting = std::make_shared<IdServer>(open, std::move(listener), Bytes{});
-  const Bytes hello = bytes_of(valid_hello(1, 3), Bytes{});
-  for (int i = 0; i < 30; ++i) send_all(connect_to_server(open), hello);
-  trusting->start();  // all of them have gone
+  trusting->start();
+  for (int i = 0; i < 3; ++i) {
+    FrameChannel channel(connect_to_server(open), kLargePayload);
+    ASSERT_TRUE(open_as_rank(channel, {}));
+    // The server looks at the hello when its sender has gone.
+    std::promise<void> begun;
+    std::promise<void> gone;
+    ControlThread::instance().post([&] {
+      begun.set_value();
+      gone.get_future().wait();
+    });
+    begun.get_future().wait();
+    channel.send(FrameType::hello, serialize(valid_hello(1, 3)));
+    channel = FrameChannel(FileDescriptor(), 0);
+    gone.set_value();
+  }
   // Its place is still free, and nothing has failed.
   FrameChannel channel(connect_to_server(open), kLargePayload);
-  channel.send(FrameType::early_hello, serialize(valid_hello(1, 3), Bytes{}, kNoNonce));
+  ASSERT_TRUE(open_as_rank(channel, {}));
+  channel.send(FrameType::hello, serialize(valid_hello(1, 3)));
   EXPECT_TRUE(read_until(channel, FrameType::welcome));
   trusting->stop();
 }
@@ -168,24 +243,50 @@ TEST_F(Stranger, AsATalkativeServerIsRefused) {
   const FileDescriptor far(ends[1]);
   const Hello hello = valid_hello(1, 3);
   RendezvousClient client(server(), key(), hello, Deadline::after(std::chrono::seconds(20)));
-  const auto say = [&](FrameType type, const Bytes& payload) {
-    send_all(far, encode_frame(type, payload));
-  };
-  say(FrameType::greeting, serialize(Greeting{}));
+  const Secret nonce = random_secret();
+  const Bytes greeting = serialize(Opening{});
+  send_all(far, encode_frame(FrameType::greeting, greeting));
   std::thread talker([&] {
+    FrameSeal seal(FrameSeal::Role::server, key(),
+                   serialize(Opening{kProtocolVersion, nonce, {}, {}}), greeting);
     const Welcome welcome{ProcessIdentity::mine(), -1};
-    say(FrameType::welcome, serialize(welcome, key(), hello.nonce));
-    const Bytes frame = encode_frame(FrameType::server_rank, serialize_rank(0));
-    while (send(far.get(), frame.data(), frame.size(), MSG_NOSIGNAL) > 0) {
+    send_all(far, sealed_frame(seal, FrameType::welcome, serialize(welcome)));
+    while (true) {
+      const Bytes frame = sealed_frame(seal, FrameType::server_rank, serialize_rank(0));
+      if (send(far.get(), frame.data(), frame.size(), MSG_NOSIGNAL) <= 0) break;
     }
   });
   const auto join = [&] {
-    EXPECT_TRUE(client.join_over(FileDescriptor(ends[0])));
+    EXPECT_TRUE(client.join_over(FileDescriptor(ends[0]), nonce));
     static_cast<void>(client.wait_for_table());
   };
   EXPECT_THROW(join(), Error);
   shutdown(far.get(), SHUT_RDWR);
   talker.join();
+}
+
+// A server that nobody has authenticated may say anything: it is quoted, on one line.
+TEST_F(Stranger, AsAServerWithoutAKeyIsQuoted) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const FileDescriptor far(ends[1]);
+  RendezvousClient client(server(), {}, valid_hello(1, 3), Deadline::after(kPatience));
+  const Secret nonce = random_secret();
+  const Bytes greeting = serialize(Opening{});
+  send_all(far, encode_frame(FrameType::greeting, greeting));
+  FrameSeal seal(FrameSeal::Role::server, {}, serialize(Opening{kProtocolVersion, nonce, {}, {}}),
+                 greeting);
+  const Failure lie{hcclSystemError, "all is well\n\x1b[2J\xc2\x9b" + std::string(1000, '#')};
+  send_all(far, sealed_frame(seal, FrameType::failure, serialize(lie)));
+  try {
+    static_cast<void>(client.join_over(FileDescriptor(ends[0]), nonce));
+    FAIL() << "it joined";
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    const std::size_t at = said.find("which has proved nothing, says \"all is well??[2J??###");
+    EXPECT_NE(at, std::string::npos) << said;
+    EXPECT_LT(said.size(), 400U);
+  }
 }
 
 TEST_F(Stranger, AfterCompletionIsToldSo) {
@@ -214,7 +315,7 @@ TEST_F(Stranger, HasLittleTimeForItsHello) {
   const auto quick =
       std::make_shared<IdServer>(own, std::move(listener), key(), std::chrono::milliseconds(100));
   quick->start();
-  const Bytes hello = bytes_of(valid_hello(1, 3), key());
+  const Bytes hello = bytes_of(valid_hello(1, 3));
   std::vector<FileDescriptor> strangers;
   for (const std::size_t said :
        {std::size_t{0}, std::size_t{1}, std::size_t{12}, hello.size() - 1}) {

@@ -50,6 +50,48 @@ TEST(WaitingRanks, MayWaitForEachOther) {
       "ranks that wait for each other (rank 0 in reduce for rank 1; rank 1 in send for rank 0)");
 }
 
+Waiting message(const std::string& call, int awaited, const std::string& blocks) {
+  Waiting waiting{"", call, "", {awaited}};
+  waiting.blocks = blocks;
+  return waiting;
+}
+
+Waiting collective(const std::string& place, const std::string& blocks) {
+  Waiting waiting{place, "barrier()", "dissemination", {1}};
+  waiting.blocks = blocks;
+  return waiting;
+}
+
+TEST(WaitingRanks, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
+  const std::string place = "op 1 of stream 0";
+  WaitingRanks ranks;
+  ranks.add(0, collective(place, place));
+  ranks.add(1, message("send(8, float) to rank 0", 0, place));
+  ranks.add(2, collective(place, place));
+  ranks.add(2, collective(place, place));  // a rank asks, and then answers itself
+  EXPECT_EQ(
+      ranks.deadlock(),
+      "rank 1 send(8, float) to rank 0 but ranks 0,2 barrier(); every rank must make the same "
+      "calls in the same order");
+  EXPECT_EQ(ranks.mismatch(), "");
+}
+
+TEST(WaitingRanks, WhoseProgramsCanStillCallAreNoDeadlock) {
+  const std::string place = "op 1 of stream 0";
+  WaitingRanks sender_goes_on;
+  sender_goes_on.add(0, collective(place, place));
+  sender_goes_on.add(1, message("send", 0, ""));
+  EXPECT_EQ(sender_goes_on.deadlock(), "");
+  WaitingRanks receiver_goes_on;
+  receiver_goes_on.add(0, collective(place, ""));
+  receiver_goes_on.add(1, message("send", 0, place));
+  EXPECT_EQ(receiver_goes_on.deadlock(), "");
+  WaitingRanks on_another_stream;
+  on_another_stream.add(0, collective("op 1 of stream 1", "op 1 of stream 1"));
+  on_another_stream.add(1, message("send", 0, place));
+  EXPECT_EQ(on_another_stream.deadlock(), "");
+}
+
 TEST(WaitingRanks, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
   WaitingRanks ranks;
   ranks.add(0, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {1}});

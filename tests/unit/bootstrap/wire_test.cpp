@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames, messages, proofs and the hash below them; whatever is malformed gives nothing.
+// Frames, messages, codes and the hash below them; whatever is malformed gives nothing.
 #include "bootstrap/wire.h"
 
 #include "base/secret.h"
 #include "base/sha256.h"
+#include "bootstrap/frame_seal.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/rank_list.h"
 
@@ -114,12 +115,18 @@ TEST(WireReader, NeverReadsPastTheEnd) {
 const ProcessIdentity kProcess{4242, 77, "host a", "uid 0 node b"};
 
 TEST(Messages, SurviveTheWire) {
-  const Secret nonce = random_secret();
-  const Bytes key(16, std::byte{9});
-  const Hello hello{random_secret(), 3, 8, kProcess, random_secret()};
-  const auto parsed = parse_hello(serialize(hello, key, nonce));
+  const Address here{.v6 = true, .bytes = {0xfe, 0x80, 1}, .scope = 3, .port = 7};
+  const Opening opening{kProtocolVersion, random_secret(), here, {}};
+  const auto opened = parse_opening(serialize(opening));
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->nonce, opening.nonce);
+  EXPECT_EQ(opened->here, here);
+  EXPECT_EQ(opened->there, Address{});
+  const auto refusal = parse_refusal(serialize(Refusal::other_user));
+  EXPECT_EQ(refusal, Refusal::other_user);
+  const Hello hello{3, 8, kProcess, random_secret()};
+  const auto parsed = parse_hello(serialize(hello));
   ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->nonce, hello.nonce);
   EXPECT_EQ(parsed->rank, 3);
   EXPECT_EQ(parsed->size, 8);
   EXPECT_EQ(parsed->process, kProcess);
@@ -131,7 +138,7 @@ TEST(Messages, SurviveTheWire) {
   const Table table{random_secret(), {{kProcess, random_secret()}, {kProcess, random_secret()}}};
   const auto same = parse_table(serialize(table));
   ASSERT_TRUE(same);
-  EXPECT_EQ(same->secret, table.secret);
+  EXPECT_EQ(same->salt, table.salt);
   ASSERT_EQ(same->ranks.size(), 2U);
   EXPECT_EQ(same->ranks[1].node_socket, table.ranks[1].node_socket);
   const auto entry = parse_entry(serialize(EntryMessage{5, true, false, Bytes(100)}));
@@ -140,26 +147,103 @@ TEST(Messages, SurviveTheWire) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-TEST(Messages, ProofsDependOnKeyNonceAndContent) {
-  const Secret nonce = random_secret();
-  const Bytes key(16, std::byte{9});
-  const Hello hello{random_secret(), 3, 8, kProcess, random_secret()};
-  const Bytes bytes = serialize(hello, key, nonce);
-  EXPECT_TRUE(hello_proves(bytes, key, nonce));
-  EXPECT_FALSE(hello_proves(bytes, Bytes(16), nonce));
-  EXPECT_FALSE(hello_proves(bytes, key, random_secret()));
-  EXPECT_FALSE(welcome_proves(bytes, key, nonce));  // a hello is no welcome
-  Bytes changed = bytes;
-  changed[17] ^= std::byte{1};
-  EXPECT_FALSE(hello_proves(changed, key, nonce));
-  EXPECT_FALSE(hello_proves(std::span(bytes).first(10), key, nonce));
+// Of another version nothing but that is read.
+TEST(Messages, AnOpeningOfAnotherVersionTellsIt) {
+  Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
+  later.resize(later.size() + 40);
+  const auto parsed = parse_opening(later);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->version, kProtocolVersion + 1);
+  later[0] = std::byte{kProtocolVersion};
+  EXPECT_FALSE(parse_opening(later));
+}
+
+class Seals : public testing::Test {
+ protected:
+  using Role = FrameSeal::Role;
+
+  [[nodiscard]] FrameSeal seal_of(Role role) const { return {role, key_, opening_, greeting_}; }
+  // As it arrives.
+  static Frame frame(FrameSeal& from, FrameType type, const Bytes& payload) {
+    const Digest code = from.next_code(type, sha256(payload));
+    Frame frame{type, payload, {}};
+    frame.payload.insert(frame.payload.end(), code.begin(), code.end());
+    return frame;
+  }
+  static Frame copy_of(const Frame& frame) { return {frame.type, frame.payload, {}}; }
+
+  Bytes key_ = Bytes(16, std::byte{9});
+  Bytes opening_ = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
+  Bytes greeting_ = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
+  const Bytes payload_ = Bytes(30, std::byte{1});
+};
+
+TEST_F(Seals, OpenWhatTheOtherEndSealed) {
+  FrameSeal rank = seal_of(Role::rank);
+  FrameSeal server = seal_of(Role::server);
+  for (int i = 0; i < 3; ++i) {
+    Frame there = frame(rank, FrameType::hello, payload_);
+    EXPECT_TRUE(server.open(there));
+    EXPECT_EQ(there.payload, payload_);
+    Frame back = frame(server, FrameType::welcome, {});
+    EXPECT_TRUE(rank.open(back));
+    EXPECT_TRUE(back.payload.empty());
+  }
+}
+
+TEST_F(Seals, DependOnKeyBothNoncesAndDirection) {
+  FrameSeal rank = seal_of(Role::rank);
+  const Frame sent = frame(rank, FrameType::hello, payload_);
+  const auto opens = [&](Role role) {
+    Frame copy = copy_of(sent);
+    return seal_of(role).open(copy);
+  };
+  EXPECT_TRUE(opens(Role::server));
+  EXPECT_FALSE(opens(Role::rank));  // sent back to where it came from
+  for (Bytes* part : {&key_, &opening_, &greeting_}) {
+    (*part)[5] ^= std::byte{1};
+    EXPECT_FALSE(opens(Role::server));
+    (*part)[5] ^= std::byte{1};
+  }
+}
+
+TEST_F(Seals, DependOnTypeContentAndOrder) {
+  FrameSeal rank = seal_of(Role::rank);
+  const Frame first = frame(rank, FrameType::ready, payload_);
+  const Frame second = frame(rank, FrameType::ready, payload_);
+  const auto opens = [&](Frame given) { return seal_of(Role::server).open(given); };
+  EXPECT_TRUE(opens(copy_of(first)));
+  EXPECT_FALSE(opens(copy_of(second)));  // out of turn
+  Frame other_type = copy_of(first);
+  other_type.type = FrameType::leaving;
+  EXPECT_FALSE(opens(std::move(other_type)));
+  for (std::size_t i = 0; i < first.payload.size(); ++i) {
+    Frame changed = copy_of(first);
+    changed.payload[i] ^= std::byte{1};
+    EXPECT_FALSE(opens(std::move(changed))) << i;
+  }
+  EXPECT_FALSE(opens(Frame{FrameType::ready, Bytes(31), {}}));
+  FrameSeal server = seal_of(Role::server);
+  Frame again = copy_of(first);
+  Frame replayed = copy_of(first);
+  EXPECT_TRUE(server.open(again));
+  EXPECT_FALSE(server.open(replayed));
+}
+
+TEST_F(Seals, TheCommunicatorsSecretNeedsTheKey) {
+  const Secret salt = random_secret();
+  const Secret secret = communicator_secret(key_, salt);
+  EXPECT_EQ(secret, communicator_secret(key_, salt));
+  EXPECT_NE(secret, salt);
+  EXPECT_NE(secret, communicator_secret(Bytes(16), salt));
+  EXPECT_NE(secret, communicator_secret(key_, random_secret()));
 }
 
 TEST(Messages, OutOfRangeFieldsGiveNothing) {
   const auto with = [](int rank, int size, int pid) {
-    Hello hello{{}, rank, size, kProcess, {}};
+    Hello hello{rank, size, kProcess, {}};
     hello.process.pid = pid;
-    return parse_hello(serialize(hello, {}, {})).has_value();
+    return parse_hello(serialize(hello)).has_value();
   };
   EXPECT_TRUE(with(0, 1, 1));
   EXPECT_FALSE(with(-1, 4, 1));
@@ -179,10 +263,10 @@ TEST(Messages, MutilatedBytesNeverCrash) {
   std::mt19937 random(20260105);
   Table table;
   for (int i = 0; i < 5; ++i) table.ranks.push_back({kProcess, random_secret()});
-  const Hello hello{random_secret(), 3, 8, kProcess, random_secret()};
-  const std::vector<Bytes> samples{serialize(hello, {}, {}),
+  const Hello hello{3, 8, kProcess, random_secret()};
+  const std::vector<Bytes> samples{serialize(hello),
                                    serialize(table),
-                                   serialize(Welcome{kProcess, 2}, {}, {}),
+                                   serialize(Welcome{kProcess, 2}),
                                    serialize(Failure{hcclSystemError, "why"}),
                                    serialize(EntryMessage{1, true, true, Bytes(30)}),
                                    serialize(ContributionMessage{{}, 1, true, Bytes(30)})};
@@ -192,7 +276,8 @@ TEST(Messages, MutilatedBytesNeverCrash) {
       bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     }
     if (round % 2 == 0) bytes.resize(random() % bytes.size());
-    static_cast<void>(parse_greeting(bytes));
+    static_cast<void>(parse_opening(bytes));
+    static_cast<void>(parse_refusal(bytes));
     static_cast<void>(parse_hello(bytes));
     static_cast<void>(parse_welcome(bytes));
     static_cast<void>(parse_failure(bytes));

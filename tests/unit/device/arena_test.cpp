@@ -4,11 +4,16 @@
 
 #include "base/syn_error.h"
 #include "device/copy.h"
+#include "system_calls.h"
 
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace hccl::device {
 namespace {
@@ -114,6 +119,28 @@ TEST(Arena, AResultFollowsAMove) {
   EXPECT_EQ(read, std::vector<std::byte>(size, std::byte{7}));
   arena.release(address, [] { return true; });
   EXPECT_EQ(arena.view()->content(before.file_offset, size), Content::hole);
+}
+
+// Ends the process with 0 if an allocation keeps its data when the kernel does not tell holes from
+// data.
+[[noreturn]] void move_without_seeking() {
+  test::refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, EINVAL);
+  Arena arena(base_address(0), 16 * kMiB);
+  const std::uint64_t size = 3 * kMiB;
+  const DeviceAddress address = arena.allocate(size);
+  const std::vector<std::byte> data(size / 2, std::byte{7});
+  copy_to_device(arena, address + kMiB, data.data(), data.size());
+  const MemoryRange range = arena.resolve(address, size, "memory");
+  const bool is_data = arena.view()->content(range.file_offset + kMiB, 10) == Content::data &&
+                       !arena.view()->is_hole(range.file_offset + kMiB, 10);
+  arena.move_to_fresh_pages(range);
+  std::vector<std::byte> read(data.size());
+  copy_to_host(arena, read.data(), address + kMiB, read.size());
+  std::_Exit(is_data && read == data ? 0 : 1);
+}
+
+TEST(ArenaDeathTest, DataIsKeptWhereTheKernelDoesNotFindHoles) {
+  EXPECT_EXIT(move_without_seeking(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ArenaView, SpansAcrossWindowsAreContiguous) {

@@ -171,64 +171,6 @@ TEST_F(Streams, ManyProducersAndWaiters) {
   EXPECT_EQ(sum, 8'000u);
 }
 
-// Two streams that wait for each other again and again: what failed once is told once.
-TEST_F(Streams, AFailureComesOverToAWaitingStreamOnce) {
-  const auto first = device_.create_stream();
-  const auto second = device_.create_stream();
-  const auto work = [](Stream& stream, Outcome outcome) {
-    stream.enqueue([outcome] { return outcome; });
-  };
-  const auto wait = [](Stream& waiting, Stream& other) {
-    waiting.enqueue([capture = other.capture(), own = waiting.progress()] {
-      Stream::wait_for(capture);
-      return own->take_over_failure(*capture.progress, capture.ticket);
-    });
-  };
-  for (const Outcome outcome : {Outcome::success, Outcome::failed, Outcome::success,
-                                Outcome::collective_failed, Outcome::success, Outcome::success}) {
-    work(*second, outcome);
-    wait(*first, *second);
-    EXPECT_EQ(first->synchronize(), outcome);
-    wait(*second, *first);
-  }
-  EXPECT_NE(second->synchronize(), Outcome::success);
-  wait(*first, *second);
-  EXPECT_EQ(first->synchronize(), Outcome::success);
-  EXPECT_EQ(second->synchronize(), Outcome::success);
-}
-
-TEST_F(Streams, AFailureThatWasReportedDoesNotComeOver) {
-  const auto first = device_.create_stream();
-  const auto second = device_.create_stream();
-  first->enqueue([] { return Outcome::failed; });
-  const Capture capture = first->capture();
-  EXPECT_EQ(first->synchronize(), Outcome::failed);
-  second->enqueue(
-      [&] { return second->progress()->take_over_failure(*capture.progress, capture.ticket); });
-  EXPECT_EQ(second->synchronize(), Outcome::success);
-}
-
-TEST_F(Streams, AFailureIsReportedOnceAndToWhomItConcerns) {
-  const auto stream = device_.create_stream();
-  const auto work = [&](Outcome outcome) { stream->enqueue([outcome] { return outcome; }); };
-  work(Outcome::success);
-  Event before(false), after(false);
-  before.record(*stream);
-  work(Outcome::collective_failed);
-  after.record(*stream);
-  EXPECT_EQ(before.synchronize(), Outcome::success);
-  Outcome outcome{};
-  stream->run_until(stream->pushed());
-  ASSERT_TRUE(stream->query(&outcome));
-  EXPECT_EQ(outcome, Outcome::collective_failed);
-  ASSERT_TRUE(after.query(&outcome));
-  EXPECT_EQ(outcome, Outcome::collective_failed);
-  EXPECT_EQ(stream->synchronize(), Outcome::collective_failed);
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
-  work(Outcome::success);
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
-}
-
 TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
   const auto first = device_.create_stream();
   const auto second = device_.create_stream();

@@ -22,6 +22,15 @@ TEST(CallHeader, TravelsAsItsBytes) {
   EXPECT_EQ(CallHeader::from(header.bytes()), header);
 }
 
+TEST(CallHeader, IdentifiesACallAndItsPartWhateverItAsksFor) {
+  CallHeader asking = all_reduce();
+  asking.confirm = 1;
+  EXPECT_TRUE(all_reduce().is_same_call(asking));
+  CallHeader agreement = all_reduce();
+  agreement.phase = CallHeader::Phase::agreement;
+  EXPECT_FALSE(all_reduce().is_same_call(agreement));
+}
+
 TEST(CallHeader, NamesBothCallsOfAMismatch) {
   CallHeader theirs = all_reduce();
   theirs.collective = static_cast<std::uint8_t>(Collective::broadcast);

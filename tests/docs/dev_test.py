@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What ./dev says about skipped tests, and on a system whose packages it does not know."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+DEV = Path(__file__).resolve().parents[2] / "dev"
+ROCE = "RoCE: no RDMA device here; ./dev test --rxe runs them"
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def skips(self, *outputs):
+        """The line on a run in which one test passed and those with these outputs were skipped."""
+        cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
+        report = self.folder / "tests.xml"
+        report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")
+        shell = ["bash", "-c", f"source {DEV}; say_what_was_skipped {report}"]
+        return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.strip()
+
+    def test_nothing_skipped(self):
+        self.assertEqual(self.skips(), "skipped: 0")
+
+    def test_one_reason(self):
+        self.assertEqual(self.skips("needs rdma: no device\n", "x\nneeds rdma hosts: none\n"), f"skipped: 2 ({ROCE})")
+
+    def test_several_reasons(self):
+        self.assertEqual(self.skips("needs rdma: a", "needs rdma: b", "needs mpirun", "why"),
+                         f"skipped: 4 (2 {ROCE}; 1 needs mpirun; 1 no reason given)")
+
+    def test_a_system_without_debians_packages_is_named(self):
+        tools = self.folder / "bin"
+        tools.mkdir()
+        for name in ("bash", "dirname", "env"):
+            (tools / name).symlink_to(shutil.which(name))
+        (self.folder / "os-release").write_text('NAME=Other\nPRETTY_NAME="Other Linux 7"\n')
+        environment = os.environ | {"PATH": str(tools), "OS_RELEASE": str(self.folder / "os-release")}
+        for command in ("run", "test", "lint"):
+            refused = subprocess.run([DEV, command], capture_output=True, text=True, env=environment, check=False)
+            self.assertEqual(refused.returncode, 1)
+            self.assertEqual(refused.stdout, "")
+            self.assertIn("this is Other Linux 7, and ./dev installs packages of Debian 12", refused.stderr)
+            self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+        page = refused.stderr.split()[-1]
+        self.assertTrue((DEV.parent / page).exists(), f"{page} is where the message sends its reader")
+
+
+if __name__ == "__main__":
+    unittest.main()

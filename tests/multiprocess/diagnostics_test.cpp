@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// What HCCL_EXPLAIN and HCCL_DEBUG say of the calls of a program, and HCCL_BLOCKING, with which a
+// call returns the failure of its own work.
+#include "session.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr std::size_t kSmall = 2;     // floats: 8 B
+constexpr std::size_t kLarge = 4096;  // 16 KiB
+
+RankOptions with(const char* name, const char* value) {
+  RankOptions options;
+  options.environment = {{name, value}};
+  options.capture_stderr = true;
+  return options;
+}
+
+int code(hcclResult_t result) { return static_cast<int>(result); }
+int code(synStatus status) { return static_cast<int>(status); }
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t address,
+                std::size_t count) {
+  void* const data = device_pointer(address);
+  succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
+}
+
+// Small and large all-reduces, one on host memory, and a message.
+void calls_of_all_kinds(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), kLarge * sizeof(float));
+  std::vector<float> host(kLarge);
+  for (int round = 0; round < 3; ++round) {
+    all_reduce(group, stream, memory.address(), kSmall);
+    all_reduce(group, stream, memory.address(), kLarge);
+    all_reduce(group, stream, host_address(host.data()), kLarge);
+  }
+  void* const data = device_pointer(memory.address());
+  if (group.rank == 0) succeed(hcclSend(data, kSmall, hcclFloat32, 1, group.handle, stream));
+  if (group.rank == 1) succeed(hcclRecv(data, kSmall, hcclFloat32, 0, group.handle, stream));
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
+  const auto outcomes = run_ranks(kRanks, calls_of_all_kinds, with("HCCL_EXPLAIN", "1"));
+  EXPECT_EQ(failures(outcomes), "");
+  const std::string& said = outcomes[0].stderr_text;
+  for (const char* line :
+       {"all_reduce of 8 to 15 B in device memory: eager, because ",
+        "all_reduce of 16384 to 32767 B in device memory: cooperative, because ",
+        "all_reduce of 16384 to 32767 B in host memory: host staging, then cooperative, because ",
+        "point_to_point of 8 to 15 B in device memory: mailbox, because "})
+    EXPECT_EQ(count_of(said, line), 1U) << line << "\n" << said;
+  EXPECT_EQ(count_of(outcomes[1].stderr_text, "explain:"), 0U) << outcomes[1].stderr_text;
+}
+
+TEST(Explain, NamesTheAlgorithmAndWhoChoseIt) {
+  RankOptions options = with("HCCL_EXPLAIN", "1");
+  options.environment.emplace_back("HCCL_TRANSPORT", "shm");
+  const auto planned = run_ranks(kRanks, calls_of_all_kinds, options);
+  EXPECT_EQ(failures(planned), "");
+  EXPECT_TRUE(
+      contains(planned[0].stderr_text,
+               "schedule one_shot over shm, 1 channel, because the table has it up to 16384 B"))
+      << planned[0].stderr_text;
+  options.environment.emplace_back("HCCL_ALGO", "ring");
+  const auto forced = run_ranks(kRanks, calls_of_all_kinds, options);
+  EXPECT_TRUE(contains(forced[0].stderr_text,
+                       "schedule ring over shm, 1 channel, because HCCL_ALGO=ring forces it"))
+      << forced[0].stderr_text;
+}
+
+TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
+  const auto outcomes = run_ranks(kRanks, calls_of_all_kinds, with("HCCL_DEBUG", "DEBUG"));
+  EXPECT_EQ(failures(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) {
+    EXPECT_TRUE(contains(outcome.stderr_text, "plan: ")) << outcome.stderr_text;
+    EXPECT_FALSE(contains(outcome.stderr_text, "TRACE")) << outcome.stderr_text;
+  }
+}
+
+TEST(Trace, HasALineWhenEachOperationIsQueuedStartedAndEnded) {
+  const auto outcomes = run_ranks(kRanks, calls_of_all_kinds, with("HCCL_DEBUG", "TRACE"));
+  EXPECT_EQ(failures(outcomes), "");
+  const std::string& said = outcomes[1].stderr_text;
+  EXPECT_EQ(count_of(said, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 3U) << said;
+  EXPECT_EQ(count_of(said, "rank 1: started all_reduce(2, float, sum), work "), 3U) << said;
+  EXPECT_EQ(count_of(said, "rank 1: ended all_reduce(2, float, sum), work "), 3U) << said;
+  EXPECT_EQ(count_of(said, "rank 1: ended all_reduce(4096, float, sum), work "), 6U) << said;
+  EXPECT_EQ(count_of(said, "rank 1: ended recv(2, float) from rank 0, work "), 1U) << said;
+}
+
+// A copy that fails on the stream's turn, because the host address is not mapped.
+void copies_to_nowhere(World& world) {
+  Session session(world);
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 64);
+  const synStatus returned = synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST);
+  world.report(join(code(returned), ' ', synGetLastErrorMessage()));
+  world.report(join(code(synStreamSynchronize(stream)), ' ', synGetLastErrorMessage()));
+  session.finish();
+}
+
+TEST(Blocking, AFailingCopyReturnsItsFailureFromTheCallItself) {
+  const auto queued = run_ranks(1, copies_to_nowhere);
+  EXPECT_EQ(failures(queued), "");
+  EXPECT_EQ(queued[0].reports[0], "0 ");
+  EXPECT_EQ(
+      queued[0].reports[1].find("26 a copy or memset that this stream ran or waited for failed"),
+      0U);
+  const auto waited = run_ranks(1, copies_to_nowhere, with("HCCL_BLOCKING", "1"));
+  EXPECT_EQ(failures(waited), "");
+  EXPECT_EQ(
+      waited[0].reports[0].find("26 a copy or memset that this stream ran or waited for failed"),
+      0U)
+      << waited[0].reports[0];
+  EXPECT_EQ(waited[0].reports[1], "0 ") << "a failure is reported once";
+}
+
+// Each rank passes its own count.
+void all_reduces_that_differ(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), kLarge * sizeof(float));
+  void* const data = device_pointer(memory.address());
+  const std::size_t count = kSmall + static_cast<std::size_t>(group.rank);
+  const hcclResult_t returned =
+      hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream);
+  world.report(join(code(returned), ' ', returned == hcclSuccess ? "" : last_hccl_message()));
+}
+
+TEST(Blocking, AMismatchReturnsFromTheCallThatMadeIt) {
+  const auto outcomes = run_ranks(kRanks, all_reduces_that_differ, with("HCCL_BLOCKING", "1"));
+  EXPECT_EQ(failures(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) {
+    ASSERT_EQ(outcome.reports.size(), 1U);
+    EXPECT_EQ(outcome.reports[0].find("8 op 0 of stream 0: rank 1 all_reduce(3, float, sum)"), 0U)
+        << outcome.reports[0];
+  }
+}
+
+// Both ranks send before they receive: sends of a group that waited one by one would never end.
+void exchanges_in_a_group(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 2 * kLarge * sizeof(float));
+  void* const from = device_pointer(memory.address());
+  void* const to = device_pointer(memory.address() + kLarge * sizeof(float));
+  const int peer = 1 - group.rank;
+  succeed(hcclGroupStart());
+  succeed(hcclSend(from, kLarge, hcclFloat32, peer, group.handle, stream));
+  succeed(hcclRecv(to, kLarge, hcclFloat32, peer, group.handle, stream));
+  require(synStreamQuery(stream) == synSuccess, "nothing is queued before the group's end");
+  succeed(hcclGroupEnd());
+  require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
+  session.finish();
+}
+
+TEST(Blocking, AGroupWaitsAtItsEnd) {
+  EXPECT_EQ(failures(run_ranks(kRanks, exchanges_in_a_group, with("HCCL_BLOCKING", "1"))), "");
+}
+
+void fails(World& world) {
+  Session session(world);
+  const synStatus unknown = synStreamSynchronize(nullptr);
+  require_equal(code(unknown), code(synInvalidArgument), "status");
+  session.finish();
+}
+
+TEST(None, SilencesFailedCalls) {
+  const auto loud = run_ranks(1, fails, with("HCCL_DEBUG", "WARN"));
+  EXPECT_TRUE(
+      contains(loud[0].stderr_text, "synStreamSynchronize failed: synInvalidArgument (1): "))
+      << loud[0].stderr_text;
+  for (const auto& [name, value] : {std::pair{"HCCL_DEBUG", "NONE"}, {"LOG_LEVEL_HCL", "6"}}) {
+    const auto outcomes = run_ranks(1, fails, with(name, value));
+    EXPECT_EQ(failures(outcomes), "");
+    EXPECT_EQ(outcomes[0].stderr_text, "");
+  }
+}
+
+}  // namespace
+}  // namespace hccl::test

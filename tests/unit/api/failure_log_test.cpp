@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines about failed calls: each said once, repetitions counted, floods cut off.
+#include "api/failure_log.h"
+
+#include "base/log.h"
+#include "captured_stderr.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace hccl::api {
+namespace {
+
+using test::CapturedStderr;
+
+constexpr const char* kFunction = "hcclAllReduce";
+constexpr const char* kOther = "hcclBroadcast";
+const FailureLog::TimePoint kStart = FailureLog::TimePoint() + std::chrono::hours(1);
+
+FailedCall failure(const char* function = kFunction, std::string_view text = "count is odd") {
+  return {function, "hcclInvalidArgument", 7, text};
+}
+
+// Without what every line begins with.
+std::string message(const std::string& line) {
+  const std::size_t at = line.find(" api: ");
+  return at == std::string::npos ? line : line.substr(at + 6);
+}
+
+struct FailureLogTest : testing::Test {
+  FailureLogTest() { configure_log(Config{}); }
+  CapturedStderr captured;
+  FailureLog log;
+};
+
+TEST_F(FailureLogTest, ALineNamesFunctionCodeAndText) {
+  log.note(failure(), kStart);
+  const std::string line = captured.next_write();
+  EXPECT_EQ(line.find("hccl WARN "), 0U) << line;
+  EXPECT_EQ(message(line), "hcclAllReduce failed: hcclInvalidArgument (7): count is odd\n");
+}
+
+TEST_F(FailureLogTest, AFailureIsSaidOnceAndItsRepetitionsAreCounted) {
+  for (int call = 0; call < 42; ++call) log.note(failure(), kStart);
+  EXPECT_NE(captured.next_write(), "");
+  EXPECT_EQ(captured.next_write(), "");
+  log.flush();
+  EXPECT_EQ(message(captured.next_write()),
+            "hcclAllReduce failed: hcclInvalidArgument, repeated 41 times\n");
+  log.flush();
+  EXPECT_EQ(captured.next_write(), "") << "what was said is not counted again";
+}
+
+TEST_F(FailureLogTest, AfterThePeriodItIsSaidAgainWithTheNumberOfRepetitions) {
+  for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
+  static_cast<void>(captured.next_write());
+  log.note(failure(), kStart + FailureLog::kPeriod);
+  EXPECT_EQ(message(captured.next_write()),
+            "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time: count is odd\n");
+}
+
+TEST_F(FailureLogTest, FailuresThatDifferAreSaidEach) {
+  FailedCall other_code = failure();
+  other_code.code = 8;
+  for (const FailedCall& call :
+       {failure(), failure(kOther), failure(kFunction, "count is even"), other_code}) {
+    log.note(call, kStart);
+    EXPECT_NE(captured.next_write(), "") << call.function << call.code << call.text;
+  }
+}
+
+TEST_F(FailureLogTest, AFloodIsCutOffAndCounted) {
+  int lines = 0;
+  for (int call = 0; call < FailureLog::kMostLines + 5; ++call) {
+    log.note(failure(kFunction, std::to_string(call)), kStart);
+    lines += captured.next_write().empty() ? 0 : 1;
+  }
+  EXPECT_EQ(lines, FailureLog::kMostLines);
+  log.note(failure(kFunction, "last"), kStart + FailureLog::kPeriod);
+  EXPECT_EQ(message(captured.next_write()),
+            "5 more failed calls are not shown; look at the first ones\n");
+  EXPECT_NE(captured.next_write().find("last"), std::string::npos);
+}
+
+TEST_F(FailureLogTest, ManyFailuresEvictTheOldestAndSayItsRepetitions) {
+  for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
+  static_cast<void>(captured.next_write());
+  bool said = false;
+  for (int call = 0; call < 1000; ++call) {
+    log.note(failure(kOther, std::to_string(call)), kStart + call * FailureLog::kPeriod);
+    for (std::string line = captured.next_write(); !line.empty(); line = captured.next_write())
+      said = said || line.find("hcclAllReduce failed: hcclInvalidArgument, repeated 1 time") !=
+                         std::string::npos;
+  }
+  EXPECT_TRUE(said);
+}
+
+TEST_F(FailureLogTest, WhatIsSaidOnceIsNeverSaidAgain) {
+  FailedCall call = failure();
+  call.once = true;
+  log.note(call, kStart);
+  EXPECT_NE(captured.next_write(), "");
+  log.note(call, kStart + 10 * FailureLog::kPeriod);
+  log.flush();
+  EXPECT_EQ(captured.next_write(), "");
+}
+
+TEST_F(FailureLogTest, ADeferredFailureIsForgivenOrSaidBeforeTheNextAndAtTheEnd) {
+  log.note_deferred(failure(kOther, "module 0 is held"), kStart);
+  log.forgive();
+  log.flush();
+  EXPECT_EQ(captured.next_write(), "");
+  log.note_deferred(failure(kOther, "module 0 is held"), kStart);
+  log.note_deferred(failure(kOther, "module 1 is held"), kStart);
+  EXPECT_EQ(captured.next_write(), "") << "it tries another";
+  log.note(failure(), kStart);
+  EXPECT_NE(captured.next_write().find("module 1 is held"), std::string::npos);
+  EXPECT_NE(captured.next_write().find("count is odd"), std::string::npos);
+  log.note_deferred(failure(kOther, "module 2 is held"), kStart);
+  log.flush();
+  EXPECT_NE(captured.next_write().find("module 2 is held"), std::string::npos);
+}
+
+TEST_F(FailureLogTest, ADeferredFailureIsSaidWhenItComesAgain) {
+  for (int attempt = 0; attempt < 3; ++attempt)
+    log.note_deferred(failure(kOther, "module 0 is held"), kStart);
+  EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos);
+}
+
+TEST_F(FailureLogTest, NoneAndHigherLevelsSilenceIt) {
+  Config config;
+  config.log_level = LogLevel::off;
+  configure_log(config);
+  log.note(failure(), kStart);
+  config.log_level = LogLevel::error;
+  configure_log(config);
+  log.note(failure(), kStart);
+  configure_log(Config{});
+  FailedCall expected = failure();
+  expected.level = LogLevel::info;  // of a probe
+  log.note(expected, kStart);
+  EXPECT_EQ(captured.next_write(), "");
+}
+
+}  // namespace
+}  // namespace hccl::api

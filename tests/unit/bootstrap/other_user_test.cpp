@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another user of the machine finds the port of HCCL_COMM_ID and serves it, or joins through it.
+// The honest ranks refuse that user by name, with a secret and without.
+#include "base/secret.h"
+#include "bootstrap/acceptor.h"
+#include "bootstrap/rendezvous_client.h"
+#include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
+#include "joining_ranks.h"
+#include "processes.h"
+
+namespace hccl::bootstrap::test {
+namespace {
+
+// The parameter is HCCL_SECRET, which the other user knows.
+class OtherUser : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> environment() const {
+    return {{"HCCL_COMM_ID", text("127.0.0.1:", port_)}, {"HCCL_SECRET", GetParam()}};
+  }
+  [[nodiscard]] int port() const { return port_; }
+
+  // Serves the port, and takes part as rank 1, which is on a node of its own.
+  [[nodiscard]] static std::shared_ptr<IdServer> serve_any_user(int port, Report& report) {
+    UniqueId any_user;  // a server of this kind does not ask whose process it serves
+    any_user.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port)}};
+    FileDescriptor listener = listen_on(any_user.addresses[0]);
+    if (!listener.valid()) _exit(1);
+    UniqueId fixed = any_user;
+    fixed.kind = UniqueId::Kind::fixed_address;
+    auto server = std::make_shared<IdServer>(any_user, std::move(listener), proof_key(fixed));
+    server->start();
+    report.stage = 1;
+    return server;
+  }
+
+ private:
+  const int port_ = free_port();
+};
+
+INSTANTIATE_TEST_SUITE_P(Secret, OtherUser, testing::Values("", "known to the other user, too"),
+                         [](const auto& secret) {
+                           return std::string(*secret.param == '\0' ? "None" : "Known");
+                         });
+
+TEST_P(OtherUser, WhoHoldsThePortFirstIsNotBelieved) {
+  Processes processes;
+  processes.start(1, environment(), [&](Report& report) {
+    become_another_user();
+    const auto server = serve_any_user(port(), report);
+    static_cast<void>(try_join(resolve_unique_id(hcclUniqueId{}), 2, 1));
+    server->stop();
+  });
+  ASSERT_TRUE(wait_until([&] { return processes.report(1).stage == 1; }));
+  processes.start(0, environment(), [](Report& report) {
+    const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 2, 0);
+    write_report(report, ending.code, ending.text);
+  });
+  ASSERT_TRUE(processes.finished(0));
+  EXPECT_EQ(processes.report(0).code, hcclSocketError);
+  EXPECT_EQ(processes.text(0), text("rank 0 runs as user 0, but the server at 127.0.0.1:", port(),
+                                    " belongs to user 65534, who can take port ", port(),
+                                    " first; choose another port in HCCL_COMM_ID"));
+}
+
+TEST_P(OtherUser, WhoClaimsARankIsRefusedAndTheJobGoesOn) {
+  Processes processes;
+  const auto join_as = [](int rank) {
+    return [rank](Report& report) {
+      if (rank == 0) report.stage = 1;
+      const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 2, rank);
+      write_report(report, ending.code, ending.text);
+    };
+  };
+  processes.start(0, environment(), join_as(0));
+  // The other user's own check of the server would end this as well: it goes without.
+  processes.start(2, environment(), [&](Report& report) {
+    become_another_user();
+    UniqueId id;
+    id.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port())}};
+    UniqueId fixed = id;
+    fixed.kind = UniqueId::Kind::fixed_address;
+    const Hello hello{1, 2, ProcessIdentity::mine(), random_secret()};
+    RendezvousClient client(id, proof_key(fixed), hello, Deadline::after(kPatience));
+    report_error(report, [&] { client.join([] { return std::string(); }); });
+  });
+  ASSERT_TRUE(processes.finished(2));
+  EXPECT_EQ(processes.report(2).code, hcclInvalidArgument);
+  EXPECT_NE(processes.text(2).find("does not belong to user 65534 as rank 1 does"),
+            std::string::npos)
+      << processes.text(2);
+  processes.start(1, environment(), join_as(1));
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(processes.finished(rank));
+    EXPECT_EQ(processes.report(rank).code, hcclSuccess) << processes.text(rank);
+  }
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test

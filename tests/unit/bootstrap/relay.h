@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody between a rank and the server: passes on what they say, and changes one frame.
+#pragma once
+
+#include "bootstrap/acceptor.h"
+#include "bootstrap/unique_id.h"
+#include "connections.h"
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include <poll.h>
+
+namespace hccl::bootstrap::test {
+
+class Relay {
+ public:
+  // Between ranks that are given id() and the server of `id`. Changes a byte of the first frame of
+  // type `change` of each connection, whichever way it goes.
+  Relay(UniqueId id, std::optional<FrameType> change)
+      : server_(id.addresses.at(0)), id_(std::move(id)), change_(change) {
+    listener_ = listen_on(Address{.bytes = {127, 0, 0, 1}});
+    id_.addresses = {local_address(listener_.get())};
+    thread_ = std::thread([this] { accept_connections(); });
+  }
+  ~Relay() {
+    stopping_ = true;
+    thread_.join();
+  }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  [[nodiscard]] const UniqueId& id() const { return id_; }
+
+ private:
+  void accept_connections() {
+    std::vector<std::thread> connections;
+    while (!stopping_) {
+      pollfd wanted{listener_.get(), POLLIN, 0};
+      if (poll(&wanted, 1, 5) != 1) continue;
+      FileDescriptor rank(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      connections.emplace_back([this, rank = std::move(rank)] { pass_on(rank); });
+    }
+    for (std::thread& connection : connections) connection.join();
+  }
+
+  void pass_on(const FileDescriptor& rank) {
+    const FileDescriptor server = connect_to(server_);
+    const std::array<const FileDescriptor*, 2> ends{&rank, &server};
+    std::array<Bytes, 2> heard;
+    std::optional<FrameType> change = change_;
+    while (!stopping_) {
+      std::array<pollfd, 2> wanted{pollfd{rank.get(), POLLIN, 0}, pollfd{server.get(), POLLIN, 0}};
+      poll(wanted.data(), wanted.size(), 5);
+      for (const std::size_t from : {0U, 1U}) {
+        if (wanted[from].revents == 0) continue;
+        std::array<std::byte, 65536> bytes;
+        const ssize_t count = recv(ends[from]->get(), bytes.data(), bytes.size(), 0);
+        if (count <= 0) return;
+        heard[from].insert(heard[from].end(), bytes.begin(), bytes.begin() + count);
+        pass_frames(heard[from], *ends[1 - from], change);
+      }
+    }
+  }
+
+  static void pass_frames(Bytes& heard, const FileDescriptor& to,
+                          std::optional<FrameType>& change) {
+    while (heard.size() >= kFrameHeaderSize) {
+      const auto header = parse_header(std::span(heard).first<kFrameHeaderSize>(), kLargePayload);
+      const std::size_t size = kFrameHeaderSize + header->length;
+      if (heard.size() < size) return;
+      if (change == header->type) {
+        heard[kFrameHeaderSize + 4] ^= std::byte{1};
+        change.reset();
+      }
+      send_all(to, std::span(heard).first(size));
+      heard.erase(heard.begin(), heard.begin() + static_cast<std::ptrdiff_t>(size));
+    }
+  }
+
+  Address server_;
+  UniqueId id_;
+  std::optional<FrameType> change_;
+  FileDescriptor listener_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace hccl::bootstrap::test

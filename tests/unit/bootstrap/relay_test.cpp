@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody between a rank and the server changes what they say: nobody joins on a changed word.
+#include "relay.h"
+
+#include "base/config.h"
+#include "scoped_environment.h"
+
+namespace hccl::bootstrap::test {
+namespace {
+
+class Relayed : public testing::Test {
+ public:
+  ~Relayed() override { retire_unique_id(id_); }
+
+ protected:
+  Relayed() {
+    environment_.set("HCCL_SOCKET_IFNAME", "lo");
+    environment_.remove("HCCL_COMM_ID");
+    load_config();
+    id_ = create_unique_id();
+  }
+
+  // Rank 0 reaches the server itself, rank 1 through the relay.
+  std::vector<Ending> join_through(const Relay& relay) {
+    std::vector<Ending> endings(2);
+    std::thread other([&] { endings[1] = try_join(encode(relay.id()), 2, 1); });
+    endings[0] = try_join(id_, 2, 0);
+    other.join();
+    return endings;
+  }
+
+  [[nodiscard]] const hcclUniqueId& id() const { return id_; }
+
+ private:
+  hccl::test::ScopedEnvironment environment_;
+  hcclUniqueId id_{};
+};
+
+TEST_F(Relayed, WordsThatArriveUnchangedAreTheRanksOwn) {
+  const Relay relay(decode(id()), std::nullopt);
+  expect_all_joined(join_through(relay));
+}
+
+class ChangedFrame : public Relayed, public testing::WithParamInterface<FrameType> {};
+
+class ChangedBeforeItJoins : public ChangedFrame {};
+
+TEST_P(ChangedBeforeItJoins, LetsNobodyIn) {
+  const Relay relay(decode(id()), GetParam());
+  const Ending ending = try_join(encode(relay.id()), 2, 1);
+  const bool by_server = GetParam() == FrameType::welcome;
+  EXPECT_EQ(ending.code, by_server ? hcclSocketError : hcclInvalidArgument);
+  const std::string said = by_server ? "does not know the secret of this communicator"
+                                     : "belongs to another server than the one that now listens";
+  EXPECT_NE(ending.text.find(said), std::string::npos) << ending.text;
+  // A rank that only the server has let in is one that has left.
+  if (!by_server) expect_all_joined(join_as_threads(id(), 2));
+}
+
+class ChangedAfterwards : public ChangedFrame {};
+
+TEST_P(ChangedAfterwards, EndsTheRendezvousByName) {
+  const Relay relay(decode(id()), GetParam());
+  const std::vector<Ending> endings = join_through(relay);
+  EXPECT_EQ(endings[1].code, hcclSocketError) << endings[1].text;
+  EXPECT_NE(endings[1].text.find(kForgedFrame), std::string::npos) << endings[1].text;
+  EXPECT_NE(endings[0].code, hcclSuccess);
+  EXPECT_EQ(endings[0].text.find("rank 1 (pid "), 0U) << endings[0].text;
+}
+
+std::string name_of(const testing::TestParamInfo<FrameType>& type) {
+  switch (type.param) {
+    case FrameType::opening:
+      return "Opening";
+    case FrameType::greeting:
+      return "Greeting";
+    case FrameType::hello:
+      return "Hello";
+    case FrameType::welcome:
+      return "Welcome";
+    case FrameType::table:
+      return "Table";
+    default:
+      return "Ready";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, ChangedBeforeItJoins,
+                         testing::Values(FrameType::opening, FrameType::greeting, FrameType::hello,
+                                         FrameType::welcome),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Frames, ChangedAfterwards,
+                         testing::Values(FrameType::table, FrameType::ready), name_of);
+
+}  // namespace
+}  // namespace hccl::bootstrap::test

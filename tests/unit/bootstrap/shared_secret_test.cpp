@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the secret of HCCL_COMM_ID comes from, and what is said about a bad one and about none.
+// Nothing is connected to anything.
+#include "bootstrap/shared_secret.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "bootstrap/comm_id.h"
+#include "processes.h"
+#include "scoped_environment.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+UniqueId fixed_id(const char* address) {
+  UniqueId id;
+  id.kind = UniqueId::Kind::fixed_address;
+  id.addresses = parse_comm_id(address);
+  return id;
+}
+
+constexpr const char* kLoopback = "127.0.0.1:5555";
+constexpr const char* kElsewhere = "203.0.113.7:5555";  // of no machine (RFC 5737)
+
+class SharedSecret : public testing::Test {
+ public:
+  ~SharedSecret() override { std::filesystem::remove_all(folder_); }
+
+ protected:
+  SharedSecret() {
+    for (const char* name : {"HCCL_SECRET", "HCCL_SECRET_FILE", "HCCL_REQUIRE_SECRET"})
+      environment_.remove(name);
+    std::filesystem::create_directory(folder_);
+  }
+
+  [[nodiscard]] std::string path(const char* name) const { return folder_ + "/" + name; }
+  [[nodiscard]] std::string file_with(const std::string& content, int mode = 0600) const {
+    const std::string result = path("secret");
+    std::ofstream(result) << content;
+    EXPECT_EQ(chmod(result.c_str(), static_cast<mode_t>(mode)), 0);
+    return result;
+  }
+  void set(const char* name, const std::string& value) { environment_.set(name, value.c_str()); }
+
+  // The key, or the text of the refusal.
+  static std::string key(const char* address = kLoopback) {
+    load_config();
+    try {
+      std::string found;
+      for (const std::byte byte : proof_key(fixed_id(address))) found += static_cast<char>(byte);
+      return found;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), hcclInvalidArgument);
+      return error.what();
+    }
+  }
+  std::string refusal(const std::string& file) {
+    set("HCCL_SECRET_FILE", file);
+    return key();
+  }
+
+ private:
+  hccl::test::ScopedEnvironment environment_;
+  const std::string folder_ = text(testing::TempDir(), "hccl-secret-", getpid());
+};
+
+TEST_F(SharedSecret, IsTheFilesContentWithoutItsNewline) {
+  set("HCCL_SECRET_FILE", file_with("a secret of the file\n"));
+  EXPECT_EQ(key(), "a secret of the file");
+  set("HCCL_SECRET_FILE", file_with(std::string(4096, 's'), 0400));
+  EXPECT_EQ(key(), std::string(4096, 's'));
+}
+
+TEST_F(SharedSecret, AFileThatIsNotFitIsRefusedWithItsMend) {
+  const auto says = [&](const std::string& file, const std::string& what) {
+    EXPECT_EQ(refusal(file), text("HCCL_SECRET_FILE=\"", file, "\" ", what));
+  };
+  says(path("absent"), text("cannot be read: No such file or directory; name a file that user ",
+                            geteuid(), " may read"));
+  says(path(""), "is no regular file; name one that holds the secret");
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  says(path("fifo"), "is no regular file; name one that holds the secret");
+  says(file_with("secret", 0640), "is open to other users; chmod it to 600");
+  says(file_with("secret", 0604), "is open to other users; chmod it to 600");
+  says(file_with("\n"), "is empty; write the secret into it");
+  says(file_with(std::string(4097, 's')),
+       "is larger than 4096 bytes; name a file that holds nothing but the secret");
+}
+
+TEST_F(SharedSecret, AFileOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string file = file_with("secret");
+  ASSERT_EQ(chown(file.c_str(), kOtherUser, kOtherUser), 0);
+  EXPECT_EQ(refusal(file), text("HCCL_SECRET_FILE=\"", file, "\" belongs to user 65534, who can ",
+                                "change it; chown it to user 0"));
+}
+
+TEST_F(SharedSecret, ComesFromOnePlace) {
+  set("HCCL_SECRET_FILE", file_with("a secret of the file"));
+  set("HCCL_SECRET", "another");
+  EXPECT_EQ(key(), "HCCL_SECRET and HCCL_SECRET_FILE are both set; unset HCCL_SECRET");
+}
+
+TEST_F(SharedSecret, IsRequiredWhereOtherMachinesCanReachTheAddress) {
+  set("HCCL_REQUIRE_SECRET", "1");
+  EXPECT_EQ(key(kElsewhere),
+            "HCCL_REQUIRE_SECRET=1, but the ranks that meet at 203.0.113.7:5555 share no secret; "
+            "set HCCL_SECRET_FILE to a copy of one file on every rank");
+  EXPECT_NE(key("0.0.0.0:5555"), "");
+  EXPECT_EQ(key(kLoopback), "");
+  set("HCCL_SECRET", "0123456789abcdef");
+  EXPECT_EQ(key(kElsewhere), "0123456789abcdef");
+}
+
+// What the keys of this address, asked for twice in a process of its own, say on the log.
+std::string warnings(const char* address, const std::map<std::string, std::string>& environment) {
+  const std::string log = text(testing::TempDir(), "hccl-secret-log-", getpid());
+  Processes processes;
+  auto with_log = environment;
+  with_log["HCCL_DEBUG_FILE"] = log;
+  processes.start(0, with_log, [&](Report&) {
+    load_config();
+    static_cast<void>(proof_key(fixed_id(address)));
+    static_cast<void>(proof_key(fixed_id(address)));
+  });
+  EXPECT_TRUE(processes.finished(0));
+  std::ifstream file(log);
+  std::ostringstream said;
+  if (file) said << file.rdbuf();
+  std::filesystem::remove(log);
+  return said.str();
+}
+
+std::size_t count_of(const std::string& said, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = said.find(part); at != std::string::npos; at = said.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(WarningsOfSecrets, ComeOnceInAProcess) {
+  const std::string none = warnings(kElsewhere, {});
+  EXPECT_EQ(count_of(none,
+                     "HCCL_COMM_ID is 203.0.113.7:5555, on another machine, and the ranks "
+                     "share no secret"),
+            1U)
+      << none;
+  const std::string brief = warnings(kLoopback, {{"HCCL_SECRET", "0123456789abcde"}});
+  EXPECT_EQ(count_of(brief, "the secret of HCCL_COMM_ID has 15 bytes, which can be guessed"), 1U)
+      << brief;
+  EXPECT_EQ(warnings(kLoopback, {}), "");
+  EXPECT_EQ(warnings(kElsewhere, {{"HCCL_SECRET", "0123456789abcdef"}}), "");
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another user holds the names of modules, which anybody can compute: the modules can be claimed
+// all the same, by one process at a time, or the error names that user.
+#include "device/module_lock.h"
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "device/module_registry.h"
+#include "device/runtime.h"
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::device {
+namespace {
+
+constexpr uid_t kSquatter = 65534;
+constexpr uid_t kUser = 61234;  // has no folder anywhere yet
+
+void become(uid_t user) {
+  if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) _exit(1);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+// A process that does something and then stays until it is killed.
+class Helper {
+ public:
+  explicit Helper(const std::function<void()>& body) {
+    std::array<int, 2> ready{};
+    EXPECT_EQ(pipe(ready.data()), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      body();
+      if (write(ready[1], "", 1) == 1) pause();
+      _exit(1);
+    }
+    close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+  }
+  ~Helper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+// As kUser, in a process of its own.
+std::string result_of(const std::function<std::string()>& body) {
+  std::array<int, 2> said{};
+  EXPECT_EQ(pipe(said.data()), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    become(kUser);
+    std::string result;
+    try {
+      result = body();
+    } catch (const Error& error) {
+      result = error.what();
+    }
+    _exit(write(said[1], result.data(), result.size()) < 0 ? 1 : 0);
+  }
+  close(said[1]);
+  std::string result;
+  std::array<char, 1000> part{};
+  for (ssize_t count = 0; (count = read(said[0], part.data(), part.size())) > 0;)
+    result.append(part.data(), static_cast<std::size_t>(count));
+  close(said[0]);
+  waitpid(pid, nullptr, 0);
+  return result;
+}
+
+// What kUser's claims are called, as anybody can find out.
+std::string name_of(std::uint32_t id) {
+  std::string box = box_identity();
+  box.replace(0, box.find(' ', 4), text("uid ", kUser));
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char letter : box) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  }
+  return text("hccl-module-", std::hex, hash, "-", std::dec, id);
+}
+
+// By the squatter, who does not even listen.
+void hold(std::uint32_t id) {
+  const std::string name = name_of(id);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  become(kSquatter);
+  const int own = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  void* const generic = &address;
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(own, static_cast<sockaddr*>(generic), length) != 0) _exit(1);
+}
+
+std::string claim(std::uint32_t id) {
+  if (claim_module(id)) return "by name";
+  return claim_module_by_lock(id) ? "by lock" : "held";
+}
+
+const std::vector<std::string> kFolders{text("/dev/shm/hccl-", kUser), text("/tmp/hccl-", kUser)};
+
+class HeldNames : public testing::Test {
+ public:
+  ~HeldNames() override { remove_folders(); }
+
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root";
+    remove_folders();
+  }
+
+  // Another's than what other tests of the machine claim.
+  const std::uint32_t module_ = static_cast<std::uint32_t>(2'000'000 + getpid());
+
+ private:
+  void remove_folders() const {
+    for (const std::string& folder : kFolders) {
+      unlink((folder + '/' + name_of(module_)).c_str());
+      rmdir(folder.c_str());
+    }
+  }
+};
+
+TEST_F(HeldNames, AreClaimedByLockByOneProcessAtATime) {
+  EXPECT_EQ(result_of([&] { return claim(module_); }), "by name");
+  const Helper squatter([&] { hold(module_); });
+  EXPECT_EQ(result_of([&] { return claim(module_); }), "by lock");
+  {
+    const Helper holder([&] {
+      become(kUser);
+      static auto held = claim_module_by_lock(module_);
+      if (!held) _exit(1);
+    });
+    EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
+  }
+  // Killed, and its file is still there.
+  EXPECT_EQ(result_of([&] { return claim(module_); }), "by lock");
+}
+
+TEST_F(HeldNames, AreNotFreeWhenTheOtherUserGoes) {
+  auto squatter = std::make_unique<Helper>([&] { hold(module_); });
+  const Helper holder([&] {
+    become(kUser);
+    static auto held = claim_module_by_lock(module_);
+    if (!held) _exit(1);
+  });
+  squatter.reset();
+  EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
+}
+
+TEST_F(HeldNames, OfProcessesOfTheSameUserAreHeld) {
+  const Helper holder([&] {
+    become(kUser);
+    static auto held = claim_module(module_);
+    if (!held) _exit(1);
+  });
+  EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
+}
+
+TEST_F(HeldNames, KeepNobodyFromADevice) {
+  const std::uint32_t module = 5;
+  const Helper squatter([module] { hold(module); });
+  EXPECT_EQ(result_of([module] {
+              Runtime::instance().initialize();
+              return text("module ", Runtime::instance().acquire(module)->module());
+            }),
+            "module 5");
+  for (const std::string& folder : kFolders) unlink((folder + '/' + name_of(module)).c_str());
+}
+
+TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
+  const Helper squatter([&] {
+    hold(module_);
+    for (const std::string& folder : kFolders) {
+      if (mkdir(folder.c_str(), 0777) != 0) _exit(1);
+    }
+  });
+  const std::string said = result_of([&] { return claim(module_); });
+  EXPECT_EQ(said, text("user 65534 holds the name of module ", module_,
+                       " of this box, and user 61234 has no folder of its own to claim it in "
+                       "(/run/user/61234/hccl: No such file or directory, /dev/shm/hccl-61234: "
+                       "belongs to user 65534, /tmp/hccl-61234: belongs to user 65534); set "
+                       "HCCL_NODE_ID to a name that others cannot guess, the same for all ranks of "
+                       "this machine"));
+}
+
+}  // namespace
+}  // namespace hccl::device
