@@ -13,7 +13,7 @@ enum { kCount = 100000 };
 
 static void expect_syn(synStatus status, const char* what) {
   if (status == synSuccess) return;
-  fprintf(stderr, "%s failed with status %d\n", what, (int)status);
+  fprintf(stderr, "%s failed: %s: %s\n", what, synGetErrorString(status), synGetLastErrorMessage());
   exit(1);
 }
 

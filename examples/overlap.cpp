@@ -18,7 +18,8 @@ const std::size_t kCount = 1 << 16;  // elements of a part
 const std::uint64_t kBytes = kCount * sizeof(float);
 
 void expect(synStatus status, const char* what) {
-  if (status != synSuccess) throw std::runtime_error(std::string(what) + " failed");
+  if (status == synSuccess) return;
+  throw std::runtime_error(std::string(what) + " failed: " + synGetLastErrorMessage());
 }
 
 void expect(hcclResult_t result, const char* what) {

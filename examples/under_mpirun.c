@@ -6,13 +6,15 @@
 
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { kCount = 1 << 20 };
 
 // Ends all ranks, as mpirun does when one of them calls MPI_Abort.
 static void expect(int good, const char* what) {
   if (good) return;
-  const char* why = hcclGetLastErrorMessage();
+  const int is_hccl = strncmp(what, "hccl", 4) == 0;
+  const char* why = is_hccl ? hcclGetLastErrorMessage() : synGetLastErrorMessage();
   fprintf(stderr, "%s failed: %s\n", what, why ? why : "");
   MPI_Abort(MPI_COMM_WORLD, 1);
 }

@@ -9,7 +9,7 @@ OPENING, CLOSING = "({[", ")}]"
 
 # How a value is named where its own name would not tell. Keys are expressions without spaces.
 NAMES = {
-    "system_error_text": "system error", "gai_strerror(status)": "system error", "error.message()": "system error",
+    "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
     "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "channel.why()": "reason",
     "where()": "address", "to_text": "address", "session.remote": "address",
     "interface.address.host_text()": "address", "entry.address.host_text()": "address",

@@ -10,7 +10,7 @@ from . import cpp
 HEADERS = ("include/hccl/hccl_types.h", "include/hccl/synapse_common_types.h")
 SENTENCES = "src/api/status_texts.cpp"
 REMARKS = Path(__file__).with_name("remarks.toml")
-MAKERS = {"Error", "hccl::Error", "SynError", "hccl::SynError", "Failure", "raise", "fail"}
+MAKERS = {"Error", "hccl::Error", "CallMismatch", "SynError", "hccl::SynError", "Failure", "raise", "raise_with", "fail"}
 
 # Where a text belongs: the longest path wins.
 SUBJECTS = {
@@ -31,14 +31,14 @@ INTRODUCTION = """\
 
 Every call returns a code. After a failure, `hcclGetLastErrorMessage()` and `synGetLastErrorMessage()` give the text
 that belongs to it, of the calling thread; what fails after a call has returned is told by
-`hcclCommGetAsyncErrorMessage()`. A text says what was wrong, with rank, process and host where there is one, and after the
+`hcclCommGetAsyncErrorMessage()`. Each failure is also logged on stderr. A text says what was wrong, with rank, process and host where there is one, and after the
 last semicolon one thing to do; where a sentence follows a text here, it says what that means or what to do.
 Texts may change from release to release: programs decide by the code.
 
 `<angle brackets>` stand for values, `{a|b}` for one of two wordings, `[brackets]` for a part that may be missing. Before
 the text stand the codes it comes with: an `hccl` function returns the `hccl` code, a `syn` function the `syn` code, and
 where there is only one of them, the other follows from [how codes translate](#how-codes-translate). What fails while work
-runs on a stream gives `synFailHccl` in the calls that synchronise. Texts about ranks that wait are explained with an example
+runs on a stream gives `synFailHccl` and its text in the calls that synchronise. Texts about ranks that wait are explained with an example
 in [how to debug a hang](../how-to/debug-a-hang.md).
 """
 
@@ -66,6 +66,8 @@ PARTS = {
     "src/node/exchange.cpp": "`<call>` and `<operation>`",
     "src/node/collective_call.cpp": "`<call>` and `<operation>`",
     "src/device/copy.cpp": "`<what>`, of a copy or fill",
+    "src/base/errno_advice.cpp": "`<advice>`, by the error number of a system call",
+    "src/base/log_output.cpp": "`<why>`, of the path in `HCCL_DEBUG_FILE`",
 }
 OTHER_PARTS = "Elsewhere"
 
@@ -134,7 +136,14 @@ def read_site(maker, bracket, arguments, codes, reader):
     plain = bracket == "{" and len(arguments[0]) == 1
     if not found or not (plain or maker in MAKERS):
         return None
-    return "error", list(dict.fromkeys(found)), reader.alternatives(arguments[1])
+    text = returned(arguments[1]) if maker == "raise_with" else arguments[1]
+    return "error", list(dict.fromkeys(found)), reader.alternatives(text)
+
+
+def returned(function):
+    """What a lambda returns."""
+    begin = function.index(("code", "return")) + 1
+    return function[begin:function.index(("code", ";"), begin)]
 
 
 def is_prose(template):
@@ -214,12 +223,12 @@ def entries(messages, remarks, used):
 
 def code_tables(root):
     source = (root / SENTENCES).read_text() if (root / SENTENCES).exists() else ""
-    sentences = dict(re.findall(r'\{(hccl\w+), "([^"]*)"\}', source))
+    sentences = dict(re.findall(r'\{(hccl\w+),\s+"\w+",\s+"([^"]*)"\}', source))
     yield "\n## Codes of the hccl functions\n\n| code | value | sentence |\n|---|---|---|"
     for name, value in enumerators(root, "hcclResult_t"):
         yield f"| `{name}` | {value} | {sentences.get(name, '')} |"
     table = re.search(r"kStatusTexts = .*?\{(.*?)\}\)", source, re.S)
-    texts = re.findall(r'"([^"]*)"', table.group(1)) if table else []
+    texts = re.findall(r'\{"\w+",\s+"([^"]*)"\}', table.group(1)) if table else []
     yield "\n## Codes of the syn functions\n\n| code | value | sentence |\n|---|---|---|"
     for name, value in enumerators(root, "synStatus"):
         if value.isdigit() and int(value) < len(texts):
