@@ -45,7 +45,7 @@ struct Collective {
     return kind == CollectiveKind::ping_pong || kind == CollectiveKind::bidirectional ||
            kind == CollectiveKind::message_rate;
   }
-  // Of sends and receives, whose buffers the program must keep apart.
+  // True for sends and receives, whose buffers the program must keep apart.
   [[nodiscard]] bool point_to_point() const {
     return kind == CollectiveKind::send_receive || between_pairs();
   }

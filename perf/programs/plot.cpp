@@ -288,8 +288,9 @@ std::string draw_panels(const Plot& plot) {
   const double width = (kWidth - 2 * kMargin - (columns - 1) * kGap) / columns;
   std::string svg;
   for (std::size_t i = 0; i < plot.panels.size(); ++i) {
+    const std::size_t row = i / plot.columns;
     const double left = kMargin + static_cast<double>(i % plot.columns) * (width + kGap);
-    const double top = kPanelTop + static_cast<double>(i / plot.columns) * layout.pitch;
+    const double top = kPanelTop + static_cast<double>(row) * layout.pitch;
     const Box box{left + kTickLabels, top, left + width, top + layout.height};
     svg += PanelDrawing(plot, plot.panels[i], box).draw();
   }

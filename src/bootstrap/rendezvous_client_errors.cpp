@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank says of a server that it does not find, that refuses it or that cannot be believed.
+// The errors of a rank whose server cannot be found, refuses it or cannot be believed.
 #include "base/error.h"
 #include "base/text.h"
 #include "bootstrap/rendezvous_client.h"
@@ -14,8 +14,8 @@ void RendezvousClient::refuse_server(const FrameChannel& channel) const {
                                       "this communicator; choose another port"));
   }
   throw Error(hcclSocketError,
-              text("the program that listens at ", where(), " is no hccl server; choose a port ",
-                   "that is free, or end that program"));
+              text("the program that listens at ", where(),
+                   " is not an hccl server; choose a port ", "that is free, or end that program"));
 }
 
 void RendezvousClient::report_refusal(const Frame& frame) const {

@@ -37,7 +37,7 @@ void check_file(const std::string& path, const FileDescriptor& file) {
                            geteuid(), " may read"));
   }
   if (!S_ISREG(status.st_mode))
-    refuse_file(path, "is no regular file; name one that holds the secret");
+    refuse_file(path, "is not a regular file; name one that holds the secret");
   if (status.st_uid != geteuid() && status.st_uid != 0) {
     refuse_file(path, text("belongs to user ", status.st_uid, ", who can change it; chown it to ",
                            "user ", geteuid()));

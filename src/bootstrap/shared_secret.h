@@ -7,11 +7,11 @@
 
 namespace hccl::bootstrap {
 
-// What the ranks of this id prove to know: the id's own secret, or for a fixed address HCCL_SECRET
-// or the content of HCCL_SECRET_FILE, which may be nothing. Warns once in the process about a
-// secret that is short, and about none where the address is on another machine. Throws
-// Error(hcclInvalidArgument) if both variables are set, if the file is not fit to hold a secret, or
-// if HCCL_REQUIRE_SECRET demands one.
+// Returns the secret that the ranks of this id prove to know: the id's own, or for a fixed address
+// HCCL_SECRET or the content of HCCL_SECRET_FILE, empty if neither is set. Warns once in the
+// process about a secret that is short, and about none where the address is on another machine.
+// Throws Error(hcclInvalidArgument) if both variables are set, if the file is not fit to hold a
+// secret, or if HCCL_REQUIRE_SECRET demands one.
 [[nodiscard]] Bytes proof_key(const UniqueId& id);
 
 }  // namespace hccl::bootstrap

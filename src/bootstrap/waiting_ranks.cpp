@@ -140,8 +140,8 @@ std::string WaitingRanks::circle(const std::set<int>& ranks) const {
     const auto said = said_.find(rank);
     if (said == said_.end() || ++shown > kMostOfACircle) continue;
     const Waiting& one = said->second.front();
-    list += text(list.empty() ? "" : "; ", "rank ", rank, " in ", one.doing(), " for ",
-                 rank_list(one.awaited));
+    list += text(list.empty() ? "" : "; ", "rank ", rank, " in ", one.doing());
+    if (!one.awaited.empty()) list += text(" for ", rank_list(one.awaited));
   }
   return text("ranks that wait for each other (", list, ")");
 }

@@ -63,8 +63,8 @@ struct FrameHeader {
 // Nothing if the bytes are no header of ours or announce more than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Whether bytes may yet become an opening or a hello, the only frames that a rank says before it is
-// let in. Judges as little as one byte, so that nobody is waited for in vain.
+// True if the bytes may yet become an opening or a hello, the only frames that a rank sends before
+// it is let in. Judges as little as one byte, so that the server never waits in vain.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
 // The payload of the frame that the bytes begin with, if it is whole and of this type.
 [[nodiscard]] std::optional<std::span<const std::byte>> first_payload(

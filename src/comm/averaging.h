@@ -9,7 +9,7 @@
 
 namespace hccl::comm {
 
-// Whether the ranks scale their inputs down before they fold them, because the sum may leave the
+// True if the ranks scale their inputs down before they fold them, because the sum may leave the
 // range of the type although the mean does not.
 [[nodiscard]] bool prescales(const node::CollectiveCall& call);
 // Stores the scaled input of a call to `to`, which has room for `bytes`, all of the input.

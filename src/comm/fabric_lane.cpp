@@ -241,14 +241,14 @@ void FabricLane::agree(const executor::CallHeader& header, FabricWatch& watch) {
 
 void FabricLane::drive(Executions& executions, FabricWatch& watch) {
   struct Running {
-    Running(FabricLane& lane, const Executions& executions) : lane_(lane) {
-      lane_.running_ = &executions;
+    Running(FabricLane& owner, const Executions& executions) : lane(owner) {
+      lane.running_ = &executions;
     }
-    ~Running() { lane_.running_ = nullptr; }
+    ~Running() { lane.running_ = nullptr; }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
-    FabricLane& lane_;
+    FabricLane& lane;
   };
   const Running running(*this, executions);
   executor::drive(executions, wait_set_, fabric_.ladder(), watch);

@@ -28,7 +28,7 @@ struct CallPath {
 struct WorkId {
   std::uint64_t stream = 0;
   std::uint64_t ticket = 0;
-  auto operator<=>(const WorkId&) const = default;
+  friend auto operator<=>(const WorkId&, const WorkId&) = default;
 };
 
 class OperationLog {

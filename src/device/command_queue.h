@@ -29,9 +29,9 @@ struct Ordering {
 template <class Work>
 Ordering(Work) -> Ordering<Work>;
 template <class Stored>
-inline constexpr bool is_ordering = false;
+inline constexpr bool kIsOrdering = false;
 template <class Work>
-inline constexpr bool is_ordering<Ordering<Work>> = true;
+inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
 // A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&;
 // only such a one can be run in passing. Behind failed work any other fails without being run,
@@ -66,7 +66,7 @@ class Command {
     Outcome outcome = Outcome::left;
     if constexpr (std::is_invocable_v<Stored&, Upcoming&>) {
       outcome = (*stored)(upcoming);
-    } else if (!is_ordering<Stored> && is_behind_failure(upcoming)) {
+    } else if (!kIsOrdering<Stored> && is_behind_failure(upcoming)) {
       outcome = Outcome::failed;
     } else if (is_patient(upcoming)) {
       outcome = (*stored)();
@@ -146,10 +146,10 @@ class Upcoming {
         segment_(queue.head_),
         position_(queue.taken_ + 1) {}
 
-  // Whether work before this command has failed, so that the data it uses may be wrong: then it
+  // True if work before this command has failed, so that the data it uses may be wrong: then it
   // must fail too.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Of that work.
+  // How that work failed.
   [[nodiscard]] FailureNote failure() const;
   // The stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;

@@ -2,12 +2,16 @@
 // Memory that nobody wrote costs nothing, and everything works in a limited address space.
 #include "faults.h"
 
-#include <fstream>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 namespace hccl::test {
 namespace {
@@ -15,13 +19,21 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr int kRanks = 8;
 
+// Returns the bytes of shared memory behind this process's descriptors: its own files and those of
+// its peers, each counted once, whatever other programs use.
 std::size_t shared_memory_in_use() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string key; file >> key;) {
-    std::size_t kilobytes = 0;
-    if (key == "Shmem:" && file >> kilobytes) return kilobytes * 1024;
+  std::map<ino_t, std::size_t> files;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    struct stat status {};
+    if (!gone && target.starts_with("/memfd:") && stat(entry.path().c_str(), &status) == 0)
+      files[status.st_ino] = static_cast<std::size_t>(status.st_blocks) * 512;
   }
-  throw Failure("no Shmem in /proc/meminfo");
+  require(!files.empty(), "a device's memory is a file in memory");
+  std::size_t bytes = 0;
+  for (const auto& [inode, size] : files) bytes += size;
+  return bytes;
 }
 
 // As `ulimit -v 16000000` does. Sanitizers reserve far more for themselves.

@@ -99,8 +99,7 @@ class Injections : public testing::TestWithParam<Pairing> {};
 
 TEST_P(Injections, EndWellOrWithAnError) {
   const Pairing pairing = GetParam();
-  std::vector<Injection> injections =
-      injections_into(count_calls(pairing), pairing.layout != Layout::one_node);
+  std::vector<Injection> injections = injections_into(count_calls(pairing));
   take_sample(injections);
   Report report;
   run_all(pairing, injections, report);
@@ -118,8 +117,7 @@ bool is_passing(const Injection& injection) {
 // A single one costs nobody anything. The ranks' limits for initialisation and calls would show it.
 TEST_P(Injections, OfPassingErrorsCostNothing) {
   const Pairing pairing = GetParam();
-  std::vector<Injection> injections =
-      injections_into(count_calls(pairing), pairing.layout != Layout::one_node);
+  std::vector<Injection> injections = injections_into(count_calls(pairing));
   std::erase_if(injections, [](const Injection& one) { return !is_passing(one); });
   ASSERT_FALSE(injections.empty());
   take_sample(injections);

@@ -13,38 +13,10 @@
 namespace hccl::test {
 namespace {
 
-// Of one function in one phase: usually, and where all are taken.
+// How many calls of one function fail in each phase: usually, and in an exhaustive run.
 constexpr long kMostCalls = 10;
 constexpr long kMostCallsOfAll = 40;
 constexpr double kScaleOfAll = 100;
-
-// Defects that are known and being mended. Remove a line with its mend.
-struct KnownDefect {
-  std::string_view phase;  // empty: any
-  std::string_view function;
-  int error;               // 0: any
-  bool between_endpoints;  // not where all ranks share the engine of a node
-  std::string_view why;
-};
-constexpr std::array kKnownDefects{
-    KnownDefect{"call", "eventfd", 0, true,
-                "the wait set of a lane across endpoints cannot be made: Fabric crashes"},
-    KnownDefect{"", "lseek", 0, false, "SEEK_DATA that fails is taken for a hole"},
-    KnownDefect{"call", "pread", 0, false,
-                "a copy that fails does not fail the collective behind it"},
-    KnownDefect{"call", "pwrite", 0, false,
-                "a copy that fails does not fail the collective behind it"},
-    // ControlThread::post() ends the process by bad_alloc: no system call of this plan shows it.
-};
-
-bool is_known(const Injection& injection, bool endpoints) {
-  return std::ranges::any_of(kKnownDefects, [&](const KnownDefect& known) {
-    return (known.phase.empty() || known.phase == injection.phase) &&
-           known.function == injection.function &&
-           (known.error == 0 || known.error == injection.error) &&
-           (endpoints || !known.between_endpoints);
-  });
-}
 
 }  // namespace
 
@@ -103,14 +75,13 @@ const std::vector<int>& plausible_errors(const std::string& function) {
   return found == errors.end() ? none : found->second;
 }
 
-std::vector<Injection> injections_into(const std::vector<CallCount>& counts, bool endpoints) {
+std::vector<Injection> injections_into(const std::vector<CallCount>& counts) {
   const long most = test_scale() >= kScaleOfAll ? kMostCallsOfAll : kMostCalls;
   std::vector<Injection> all;
   for (const CallCount& count : counts) {
     for (long number = 1; number <= std::min(count.calls, most); ++number) {
       for (const int error : plausible_errors(count.function)) {
-        Injection injection{count.phase, count.function, number, error};
-        if (!is_known(injection, endpoints)) all.push_back(std::move(injection));
+        all.push_back({count.phase, count.function, number, error});
       }
     }
   }

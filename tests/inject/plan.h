@@ -28,9 +28,7 @@ struct CallCount {
 // alone.
 [[nodiscard]] const std::vector<int>& plausible_errors(const std::string& function);
 
-// Every injection into the first of these calls, but for the known defects. `endpoints`: the ranks
-// reach each other by streams, over TCP or rings.
-[[nodiscard]] std::vector<Injection> injections_into(const std::vector<CallCount>& counts,
-                                                     bool endpoints);
+// Returns every injection into the first calls of each function in each phase.
+[[nodiscard]] std::vector<Injection> injections_into(const std::vector<CallCount>& counts);
 
 }  // namespace hccl::test

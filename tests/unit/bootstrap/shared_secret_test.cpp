@@ -82,9 +82,9 @@ TEST_F(SharedSecret, AFileThatIsNotFitIsRefusedWithItsMend) {
   };
   says(path("absent"), text("cannot be read: No such file or directory; name a file that user ",
                             geteuid(), " may read"));
-  says(path(""), "is no regular file; name one that holds the secret");
+  says(path(""), "is not a regular file; name one that holds the secret");
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
-  says(path("fifo"), "is no regular file; name one that holds the secret");
+  says(path("fifo"), "is not a regular file; name one that holds the secret");
   says(file_with("secret", 0640), "is open to other users; chmod it to 600");
   says(file_with("secret", 0604), "is open to other users; chmod it to 600");
   says(file_with("\n"), "is empty; write the secret into it");

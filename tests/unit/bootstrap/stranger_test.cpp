@@ -352,7 +352,7 @@ TEST_F(Stranger, AsTheServerIsNamed) {
   const Ending ending = try_join(encode(other), 2, 1);
   http.join();
   EXPECT_EQ(ending.code, hcclSocketError);
-  EXPECT_NE(ending.text.find("is no hccl server"), std::string::npos) << ending.text;
+  EXPECT_NE(ending.text.find("is not an hccl server"), std::string::npos) << ending.text;
 }
 
 }  // namespace
