@@ -27,6 +27,16 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
   return Program(words, kAsRoot).wait();
 }
 
+// Runs a program that is to fail twice. An mpirun that aborts the job at the first failure returns
+// a status but may lose what the processes wrote last; one that lets them end does the reverse.
+Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
+  const int status = run_under_mpirun(before, arguments).status;
+  before.insert(before.end(), {"--mca", "orte_abort_on_non_zero_status", "0"});
+  Outcome outcome = run_under_mpirun(before, arguments);
+  outcome.status = status;
+  return outcome;
+}
+
 void expect_three_ranks_and_right_data(const Outcome& outcome) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("#  Rank  2 "), std::string::npos) << outcome.out;
@@ -74,7 +84,7 @@ TEST_F(UnderMpirun, LeavesTheIdToHcclCommId) {
 }
 
 TEST_F(UnderMpirun, FailsOnWrongData) {
-  const Outcome outcome = run_under_mpirun(
+  const Outcome outcome = run_failing_under_mpirun(
       {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "PERF_TEST_FAULT=short"},
       kSmallRun);
   EXPECT_NE(outcome.status, 0);
@@ -82,13 +92,13 @@ TEST_F(UnderMpirun, FailsOnWrongData) {
 }
 
 TEST_F(UnderMpirun, RefusesToStartProcessesOfItsOwn) {
-  const Outcome outcome = run_under_mpirun({}, {"all_reduce", "-g", "2"});
+  const Outcome outcome = run_failing_under_mpirun({}, {"all_reduce", "-g", "2"});
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.err.find("-g 2"), std::string::npos) << outcome.err;
 }
 
 TEST_F(UnderMpirun, NamesTheRankThatATimeoutFindsBusy) {
-  const Outcome outcome = run_under_mpirun(
+  const Outcome outcome = run_failing_under_mpirun(
       {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "PERF_TEST_FAULT=stall:1"},
       {"all_reduce", "-b", "1K", "-e", "4K", "-f", "4", "-T", "3"});
   EXPECT_NE(outcome.status, 0);
