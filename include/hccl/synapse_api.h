@@ -156,10 +156,11 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 
 // Failures. A copy or memset that fails leaves wrong data behind. So nothing that is queued behind
 // it runs, on its stream and on streams that wait for an event behind it: copies, memsets and
-// kernels fail with it, and a collective fails its communicator on all ranks. This ends when
-// synStreamSynchronize(), synDeviceSynchronize(), or synEventSynchronize() on an event of that
-// stream, has reported the failure: what is queued from then on runs. A failed collective stops
-// only its communicator; the stream goes on.
+// kernels fail with it, and a collective fails its communicator on all ranks. This ends on all of
+// these streams when synStreamSynchronize(), synEventSynchronize() or synDeviceSynchronize() has
+// reported the failure on one of them: what is queued from then on runs. An event keeps the failure
+// of the work before it; record it again behind new work. Queries report a failure without ending
+// it. A failed collective stops only its communicator; the stream goes on.
 
 // Makes a stream: a queue of copies, memsets, event records, event waits and collectives, run one
 // after the other. `flags` must be 0. Ended by synStreamDestroy() or with its device.
@@ -174,8 +175,8 @@ synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDevice
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 
 // Blocks until the work queued so far has completed. synFail: a copy or memset in it failed;
-// synFailHccl: a collective in it failed; the text says how. Each failure is reported once. Several
-// threads may wait.
+// synFailHccl: a collective in it failed; the text says how. If both failed, it is synFail. Each
+// failure is reported once by each stream that it concerns. Several threads may wait.
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
 
 // Whether the work queued so far has completed: synSuccess, synBusy if not, or as

@@ -23,6 +23,7 @@ void check_buffer(const comm::Communicator& communicator, const PointToPoint& ca
   check_memory(communicator, call.address, call.bytes(), name);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the API's
 hcclResult_t submit_message(Callee callee, Direction direction, const void* buffer,
                             std::size_t count, hcclDataType_t type, int peer, hcclComm_t comm,
                             void* stream) {

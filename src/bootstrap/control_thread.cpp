@@ -34,7 +34,7 @@ constexpr std::chrono::milliseconds kExitPatience{200};
 // Gives out the room of a ReservedPost.
 template <class T>
 struct RoomAllocator {
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): the standard's name
 
   explicit RoomAllocator(ReservedPost& reserved_in) noexcept : reserved(&reserved_in) {}
   template <class Other>
@@ -54,6 +54,7 @@ struct RoomAllocator {
 };
 
 struct ReservedHandler {
+  // NOLINTNEXTLINE(readability-identifier-naming): the standard's name
   using allocator_type = RoomAllocator<std::byte>;
 
   [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator; }

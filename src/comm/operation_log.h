@@ -28,6 +28,7 @@ struct CallPath {
 struct WorkId {
   std::uint64_t stream = 0;
   std::uint64_t ticket = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
   friend auto operator<=>(const WorkId&, const WorkId&) = default;
 };
 

@@ -50,7 +50,7 @@ Outcome Device::synchronize(std::string* reason) {
   for (const auto& stream : streams()) {
     std::string why;
     const Outcome outcome = stream->synchronize(&why);
-    if (outcome <= worst) continue;
+    if (outcome == Outcome::success || (worst != Outcome::success && worst <= outcome)) continue;
     worst = outcome;
     if (reason != nullptr) *reason = std::move(why);
   }

@@ -3,38 +3,19 @@
 #include "device/progress.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <new>
-#include <utility>
 
 namespace hccl::device {
 
 namespace {
 
 constexpr std::size_t kRememberedFailures = 256;
+// Failures that poison a stream at the same time come from different streams.
+constexpr std::size_t kRememberedPoisons = 16;
 
-std::uint64_t next_origin() noexcept {
-  static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-// What explain_failure() keeps for the command that runs on this thread. Plain storage: a thread
-// may end after static objects are destroyed.
-struct Explanation {
-  hcclResult_t code;
-  std::array<char, 1024> text;
-  std::size_t length;
-};
-constinit thread_local Explanation explanation{};
-
-// Null if there is none, or no memory for it.
-std::shared_ptr<const FailureNote> take_explanation() noexcept {
-  const std::size_t length = std::exchange(explanation.length, 0);
-  if (length == 0) return nullptr;
+std::shared_ptr<WorkFailure> make_failure() noexcept {
   try {
-    return std::make_shared<const FailureNote>(
-        FailureNote{explanation.code, std::string(explanation.text.data(), length)});
+    return std::make_shared<WorkFailure>();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -47,82 +28,119 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 
 }  // namespace
 
-void explain_failure(hcclResult_t code, std::string_view text) noexcept {
-  explanation.code = code;
-  explanation.length = std::min(text.size(), explanation.text.size());
-  std::memcpy(explanation.text.data(), text.data(), explanation.length);
-}
-
 // Room for all that is ever noted: work that fails for lack of memory must be noted too, and by an
 // owner of the queue that nothing may keep from giving it up.
-Progress::Progress() {
+Progress::Progress() : spare_(std::make_shared<WorkFailure>()) {
   failures_.reserve(kRememberedFailures);
-  known_.reserve(kRememberedFailures);
+  poisons_.reserve(kRememberedPoisons);
 }
 
 void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
-  std::shared_ptr<const FailureNote> note = take_explanation();
   const std::lock_guard lock(mutex_);
-  std::uint64_t origin = std::exchange(taken_over_, 0);
-  if (outcome == Outcome::failed && !note) note = poison_;  // it did not run
-  if (outcome == Outcome::failed && (origin != 0 || !poisons(ticket))) {
-    poisoned_from_ = ticket;
-    poison_ = note;
-    poisoned_until_.store(kNever, std::memory_order_relaxed);
-  }
-  if (origin == 0) {
-    origin = next_origin();
-    remember(origin);
-  }
-  if (!failures_.empty() && failures_.back().last + 1 == ticket &&
-      failures_.back().outcome == outcome && are_alike(failures_.back().note, note)) {
-    failures_.back().last = ticket;
-    failures_.back().origin = origin;
-  } else {
-    if (failures_.size() == kRememberedFailures) {
-      // The oldest two become one: rather a success too few than a failure.
-      failures_[1].first = failures_[0].first;
-      failures_.erase(failures_.begin());
-    }
-    failures_.push_back({ticket, ticket, outcome, origin, std::move(note)});
-  }
+  const std::shared_ptr<WorkFailure> failure = failure_of(ticket, outcome);
+  if (outcome == Outcome::failed) poison(ticket, failure);
+  note_interval(ticket, outcome, failure);
   last_failure_.store(ticket, std::memory_order_release);
 }
 
-Outcome Progress::search_failure(std::uint64_t after, std::uint64_t up_to,
+// A command that takes over another stream's failure shares it, and so does work that did not run
+// behind a failure. Work that fails as its predecessor did adds nothing until the program knows.
+std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
+  std::shared_ptr<const FailureNote> note = take_explanation();
+  if (taken_over_) return std::exchange(taken_over_, nullptr);
+  const Poison* const active = active_poison(ticket);
+  if (outcome == Outcome::failed && !note && active != nullptr) return active->failure;
+  if (!failures_.empty()) {
+    const Interval& last = failures_.back();
+    if (last.outcome == outcome && last.failure && !last.failure->was_reported() &&
+        are_alike(last.failure->note(), note))
+      return last.failure;
+  }
+  if (!spare_) spare_ = make_failure();
+  std::shared_ptr<WorkFailure> failure = std::exchange(spare_, make_failure());
+  if (failure) failure->explain(std::move(note));
+  return failure;
+}
+
+void Progress::note_interval(std::uint64_t ticket, Outcome outcome,
+                             const std::shared_ptr<WorkFailure>& failure) noexcept {
+  if (!failures_.empty() && failures_.back().last + 1 == ticket &&
+      failures_.back().outcome == outcome && failures_.back().failure == failure) {
+    failures_.back().last = ticket;
+    return;
+  }
+  if (failures_.size() == kRememberedFailures) {
+    // The oldest two become one: rather a success too few than a failure.
+    failures_[1].first = failures_[0].first;
+    failures_[1].outcome = std::min(failures_[0].outcome, failures_[1].outcome);
+    failures_.erase(failures_.begin());
+  }
+  failures_.push_back({ticket, ticket, outcome, failure});
+}
+
+void Progress::poison(std::uint64_t ticket, const std::shared_ptr<WorkFailure>& failure) noexcept {
+  std::erase_if(poisons_, [&](const Poison& one) { return one.until < ticket; });
+  for (const Poison& one : poisons_) {
+    if (one.failure == failure && one.until == kNever) return;
+  }
+  if (poisons_.size() == kRememberedPoisons) poisons_.erase(poisons_.begin());
+  poisons_.push_back({failure, kNever});
+  new_poison_ = failure;
+  set_poisoned_until();
+}
+
+const Progress::Poison* Progress::active_poison(std::uint64_t ticket) const noexcept {
+  const Poison* found = nullptr;
+  for (const Poison& one : poisons_) {
+    if (one.until >= ticket) found = &one;
+  }
+  return found;
+}
+
+void Progress::set_poisoned_until() noexcept {
+  std::uint64_t until = 0;
+  for (const Poison& one : poisons_) until = std::max(until, one.until);
+  poisoned_until_.store(until, std::memory_order_relaxed);
+}
+
+void Progress::end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Poison& one : poisons_) {
+    if (one.failure.get() == &failure) one.until = std::min(one.until, pushed);
+  }
+  set_poisoned_until();
+}
+
+const Progress::Interval* Progress::worst(std::uint64_t after, std::uint64_t up_to,
+                                          std::uint64_t reports) const noexcept {
+  const Interval* found = nullptr;
+  for (const Interval& one : failures_) {
+    if (one.last <= after || one.first > up_to) continue;
+    if (one.failure && one.failure->was_reported_by(reports)) continue;
+    if (found == nullptr || one.outcome < found->outcome) found = &one;
+  }
+  return found;
+}
+
+Outcome Progress::search_failure(std::uint64_t after, std::uint64_t up_to, std::uint64_t reports,
                                  std::string* reason) const {
   const std::lock_guard lock(mutex_);
-  for (const Interval& failure : failures_) {
-    if (failure.last <= after || failure.first > up_to) continue;
-    if (reason != nullptr && failure.note) *reason = failure.note->text;
-    return failure.outcome;
-  }
-  return Outcome::success;
+  const Interval* const found = worst(after, up_to, reports);
+  if (found == nullptr) return Outcome::success;
+  if (reason != nullptr && found->failure && found->failure->note())
+    *reason = found->failure->note()->text;
+  return found->outcome;
 }
 
-void Progress::remember(std::uint64_t origin) noexcept {
-  if (known_.size() == kRememberedFailures) known_.erase(known_.begin());
-  known_.push_back(origin);
-}
-
-Outcome Progress::take_over_failure(const Progress& other, std::uint64_t after,
-                                    std::uint64_t ticket) {
-  if (other.last_failure_.load(std::memory_order_acquire) <= after) return Outcome::success;
-  std::vector<Interval> failures;
-  {
-    const std::lock_guard lock(other.mutex_);
-    failures = other.failures_;
-  }
-  const std::lock_guard lock(mutex_);
-  for (const Interval& failure : failures) {
-    if (failure.last <= after || failure.first > ticket) continue;
-    if (std::ranges::find(known_, failure.origin) != known_.end()) continue;
-    remember(failure.origin);
-    taken_over_ = failure.origin;
-    if (failure.note) explain_failure(failure.note->code, failure.note->text);
-    return failure.outcome;
-  }
-  return Outcome::success;
+Outcome Progress::take_over_failure(const Capture& capture) noexcept {
+  const Progress& other = *capture.progress;
+  if (other.last_failure_.load(std::memory_order_acquire) <= capture.reported)
+    return Outcome::success;
+  const std::lock_guard lock(other.mutex_);
+  const Interval* const found = other.worst(capture.reported, capture.ticket, capture.reports);
+  if (found == nullptr) return Outcome::success;
+  taken_over_ = found->failure;
+  return found->outcome;
 }
 
 void Progress::ask_to_be_woken_at(std::uint64_t ticket) noexcept {
@@ -134,9 +152,11 @@ void Progress::ask_to_be_woken_at(std::uint64_t ticket) noexcept {
 
 FailureNote Progress::failure() const {
   const std::lock_guard lock(mutex_);
-  return poison_ ? *poison_
-                 : FailureNote{hcclInternalError,
-                               "no memory was left to say why; free memory on this host"};
+  const Poison* poison = active_poison(completed() + 1);
+  if (poison == nullptr && !poisons_.empty()) poison = &poisons_.back();
+  if (poison != nullptr && poison->failure && poison->failure->note())
+    return *poison->failure->note();
+  return {hcclInternalError, "no memory was left to say why; free memory on this host"};
 }
 
 void Progress::set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept {
@@ -144,9 +164,24 @@ void Progress::set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept
   while (seen < ticket &&
          !reported_.compare_exchange_weak(seen, ticket, std::memory_order_acq_rel)) {
   }
-  const std::lock_guard lock(mutex_);
-  if (poisoned_until_.load(std::memory_order_relaxed) == kNever && poisoned_from_ <= ticket)
-    poisoned_until_.store(pushed, std::memory_order_relaxed);
+  for (std::shared_ptr<WorkFailure> failure;; failure = nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (Poison& one : poisons_) {
+        if (!one.failure) one.until = std::min(one.until, pushed);
+      }
+      set_poisoned_until();
+      for (const Interval& one : failures_) {
+        if (one.first <= ticket && one.failure && !one.failure->was_reported()) {
+          failure = one.failure;
+          break;
+        }
+      }
+    }
+    if (!failure) return;
+    failure->report();  // without the lock: it ends the poison of other streams, too
+    end_poison(*failure, pushed);
+  }
 }
 
 }  // namespace hccl::device

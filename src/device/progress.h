@@ -5,8 +5,7 @@
 
 #include "base/deadline.h"
 #include "base/waiter.h"
-
-#include <hccl_types.h>
+#include "device/work_failure.h"
 
 #include <atomic>
 #include <chrono>
@@ -14,28 +13,18 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hccl::device {
 
 class Stream;
 
-// Left: work that is to be run again, because whoever ran it in passing would have had to wait.
+// Of two failures the first of the list is the worse one. Left: work that is to be run again,
+// because whoever ran it in passing would have had to wait.
 enum class Outcome : std::uint8_t { success, failed, collective_failed, left };
 
-// Why work failed.
-struct FailureNote {
-  hcclResult_t code = hcclInternalError;
-  std::string text;
-
-  friend bool operator==(const FailureNote&, const FailureNote&) = default;
-};
-
-// By a command that is about to return a failure: keeps why, for whoever waits for the command and
-// for what is queued behind it. Uses no heap, so it works when memory is short; a text that does
-// not fit is cut.
-void explain_failure(hcclResult_t code, std::string_view text) noexcept;
+struct Capture;
 
 // Tickets number the work of a stream from 1; work with ticket t is complete when completed() >= t.
 class Progress {
@@ -75,19 +64,19 @@ class Progress {
     bell_.ring();
   }
 
-  // Whether work in (after, up_to] failed, and how. Writes the reason of the first failure to
-  // `reason`, unless that is null.
+  // Returns how work in (after, up_to] failed, or success: a failed copy rather than a failed
+  // collective. Leaves out failures that the program knew when `reports` had been made. Writes the
+  // reason to `reason`, unless that is null.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
-                                std::string* reason = nullptr) const {
-    if (last_failure_.load(std::memory_order_acquire) <= after) return Outcome::success;
-    return search_failure(after, up_to, reason);
+                                std::string* reason = nullptr, std::uint64_t reports = 0) const {
+    if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
+      return Outcome::success;
+    return search_failure(after, up_to, reports, reason);
   }
 
-  // For work of this stream that waits for work of `other` in (after, ticket]: how the latter
-  // ended. A failure comes over once, however often the two wait for each other. By this stream's
-  // owner, for the command it runs.
-  [[nodiscard]] Outcome take_over_failure(const Progress& other, std::uint64_t after,
-                                          std::uint64_t ticket);
+  // By this stream's owner, for a command that waits for what was captured of another stream:
+  // returns how that ended. A failure becomes the command's own.
+  [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
   // A failed copy or kernel leaves wrong data behind, so it poisons the stream: all work fails that
   // is queued before the program gets to know. A failed collective does not; its communicator
@@ -95,8 +84,16 @@ class Progress {
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
-  // Returns why the stream was poisoned last.
+  // By the owner: returns why the work that comes next may not run, or why the last that was held
+  // did not.
   [[nodiscard]] FailureNote failure() const;
+  // By the owner, behind complete(): returns the failure that has poisoned the stream with it,
+  // once.
+  [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
+    return std::exchange(new_poison_, nullptr);
+  }
+  // The program knows of the failure: what it queues behind `pushed` runs again.
+  void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // A failure is reported by whoever synchronises with it.
   [[nodiscard]] std::uint64_t reported() const noexcept {
@@ -106,11 +103,15 @@ class Progress {
   void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
 
  private:
+  // Work that failed for one reason.
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
-    std::uint64_t origin;  // of the last: names a failure wherever it was taken over to
-    std::shared_ptr<const FailureNote> note;  // null: not explained
+    std::shared_ptr<WorkFailure> failure;  // null: no memory was left to tell it from others
+  };
+  struct Poison {
+    std::shared_ptr<WorkFailure> failure;  // as in an interval
+    std::uint64_t until;
   };
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
   // Asks when it has announced itself: a wake-up that answers an earlier ask, and forgets this one,
@@ -123,9 +124,19 @@ class Progress {
     });
   }
   void record_failure(std::uint64_t ticket, Outcome outcome) noexcept;
-  void remember(std::uint64_t origin) noexcept;
+  // With the lock held.
+  [[nodiscard]] std::shared_ptr<WorkFailure> failure_of(std::uint64_t ticket,
+                                                        Outcome outcome) noexcept;
+  void note_interval(std::uint64_t ticket, Outcome outcome,
+                     const std::shared_ptr<WorkFailure>& failure) noexcept;
+  void poison(std::uint64_t ticket, const std::shared_ptr<WorkFailure>& failure) noexcept;
+  [[nodiscard]] const Poison* active_poison(std::uint64_t ticket) const noexcept;
+  void set_poisoned_until() noexcept;
+  // Returns the worst of the intervals in the range, null if there is none. With the lock held.
+  [[nodiscard]] const Interval* worst(std::uint64_t after, std::uint64_t up_to,
+                                      std::uint64_t reports) const noexcept;
   [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to,
-                                       std::string* reason) const;
+                                       std::uint64_t reports, std::string* reason) const;
 
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> last_failure_{0};
@@ -136,11 +147,11 @@ class Progress {
   std::atomic<std::uint64_t> wake_at_{kNever};
   Doorbell bell_;
   mutable std::mutex mutex_;
-  std::vector<Interval> failures_;    // ascending, not adjacent
-  std::vector<std::uint64_t> known_;  // origins of failures of this stream, its own or taken over
-  std::uint64_t taken_over_ = 0;      // the owner's: origin of the failure its command returns
-  std::uint64_t poisoned_from_ = 0;   // the ticket that did
-  std::shared_ptr<const FailureNote> poison_;  // and why
+  std::vector<Interval> failures_;  // ascending; neighbours differ
+  std::vector<Poison> poisons_;
+  std::shared_ptr<WorkFailure> spare_;  // for the next failure, for which there may be no memory
+  std::shared_ptr<WorkFailure> taken_over_;  // the owner's: the failure that its command returns
+  std::shared_ptr<WorkFailure> new_poison_;  // the owner's
 };
 
 // A point in a stream's work: everything queued before it.
@@ -149,10 +160,11 @@ struct Capture {
   std::weak_ptr<Stream> stream;
   std::uint64_t ticket = 0;
   std::uint64_t reported = 0;  // failures up to here had been reported when this was captured
+  std::uint64_t reports = 0;   // and as many had been, of all streams
 
   [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }
   [[nodiscard]] Outcome outcome(std::string* reason = nullptr) const {
-    return progress ? progress->outcome(reported, ticket, reason) : Outcome::success;
+    return progress ? progress->outcome(reported, ticket, reason, reports) : Outcome::success;
   }
 };
 

@@ -53,9 +53,21 @@ bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
         queue_.run_next(*this, manner == Manner::in_passing, progress_->poisons(next));
     if (outcome == Outcome::left) return false;
     progress_->complete(next, outcome);
+    if (outcome == Outcome::failed) [[unlikely]]
+      be_held();
     if (manner == Manner::until_wanted && has_waiters()) return next == ticket;
   }
   return true;
+}
+
+// The program may have been told of the failure meanwhile, or before this stream came to it.
+void Stream::be_held() noexcept {
+  const std::shared_ptr<WorkFailure> failure = progress_->take_new_poison();
+  if (failure && !failure->hold(weak_from_this())) release(*failure);
+}
+
+void Stream::release(const WorkFailure& failure) noexcept {
+  progress_->end_poison(failure, pushed());
 }
 
 Patience Upcoming::patience() const noexcept {
@@ -136,17 +148,18 @@ void Stream::hurry() {
   if (!owned_.load(std::memory_order_seq_cst)) worker_.hurry();
 }
 
-Capture Stream::capture() { return {progress_, weak_from_this(), pushed(), progress_->reported()}; }
+Capture Stream::capture() {
+  return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
+}
 
-// What failed before the event has failed for this stream too: its work may read the results. Not,
-// if the program knows of it by now.
+// Work that failed before the event has failed for this stream too, whose work may read the
+// results, unless the program knew of it when it recorded the event.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // in order already
   if (capture.complete() && capture.outcome() == Outcome::success) return;
-  capture.reported = std::max(capture.reported, capture.progress->reported());
   enqueue(Ordering{[capture = std::move(capture), own = progress_.get()] {
     wait_for(capture);
-    return own->take_over_failure(*capture.progress, capture.reported, capture.ticket);
+    return own->take_over_failure(capture);
   }});
 }
 

@@ -99,6 +99,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // command.
   static void wait_for(const Capture& capture);
 
+  // The program knows of a failure behind which this stream's work does not run: what is queued
+  // from now on runs again.
+  void release(const WorkFailure& failure) noexcept;
+
   // Called when the stream is destroyed, after its last work, if `owner` still lives.
   void at_destruction(std::weak_ptr<const void> owner, std::function<void()> action);
   // Takes no more work, and runs what it has.
@@ -141,6 +145,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void pass_on();
+  // By the owner, after work has failed: lets the failure's report release this stream.
+  void be_held() noexcept;
   void wait_for_room();
   [[noreturn]] static void refuse();
   void run_in_passing(std::uint64_t ticket);

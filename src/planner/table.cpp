@@ -36,7 +36,7 @@ Row row(Collective collective, std::uint64_t most_bytes, std::string_view algori
 // Small messages go by few hops, large ones by as little data as can be. Where latency and data
 // weigh the same, docs/explanation/schedules.md tells. The first row that fits counts.
 std::span<const Row> table() {
-  static const std::array kTable = {
+  static const std::array rows = {
       row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),
       row(Collective::all_reduce, 32 << 10, "halving_doubling"),
       row(Collective::all_reduce, kAny, "ring"),
@@ -51,7 +51,7 @@ std::span<const Row> table() {
       row(Collective::all_to_all, kAny, "pairwise"),
       row(Collective::barrier, kAny, "dissemination"),
       row(Collective::point_to_point, kAny, "point_to_point")};
-  return kTable;
+  return rows;
 }
 
 const Row& row_for(Collective collective, std::uint64_t bytes, int ranks) {

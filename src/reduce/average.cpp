@@ -58,15 +58,15 @@ bool needs_prescale(hcclDataType_t type) noexcept {
 
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept {
+  constexpr std::size_t kBlock = 4096 / 2;  // elements; both types have two bytes
   const std::array<std::byte, 4096> factors = type == hcclFloat16
                                                   ? block_of<plain::Float16>(prescale(parts))
                                                   : block_of<plain::Bfloat16>(prescale(parts));
-  const std::size_t block = factors.size() / element_size(type);
-  for (std::size_t at = 0; at < count; at += block) {
+  for (std::size_t at = 0; at < count; at += kBlock) {
     const std::size_t offset = at * element_size(type);
     const std::array<const std::byte*, 2> operands{source + offset, factors.data()};
     std::byte* const to = destination + offset;
-    reduce_tile(type, hcclProd, operands, {&to, 1}, std::min(block, count - at),
+    reduce_tile(type, hcclProd, operands, {&to, 1}, std::min(kBlock, count - at),
                 StorePolicy::cached);
   }
 }

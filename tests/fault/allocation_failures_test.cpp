@@ -20,8 +20,8 @@ constexpr std::size_t kCount = 5'000;
 // A rank's life in a communicator, up to its first error.
 class Life {
  public:
-  Life(World& world, long failing) : world_(world), session_(world) {
-    stream_ = session_.make_stream();
+  Life(World& world, long failing)
+      : world_(world), session_(world), stream_(session_.make_stream()) {
     succeed(synDeviceMalloc(session_.device(), kCount * 4, 0, 0, &buffer_));
     succeed(synMemsetD32Async(buffer_, 1, kCount, stream_));
     succeed(synStreamSynchronize(stream_));

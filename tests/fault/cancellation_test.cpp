@@ -55,36 +55,36 @@ class CancelledThread {
 
 class Cancelled : public EveryArrangement {};
 
-TEST_P(Cancelled, WaitsEndFirst) {
-  run([](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
-    std::int64_t calls = 0;
-    for (const std::size_t count : {4U, 300'000U}) {
-      for (const Placement placement : {Placement::device, Placement::host}) {
-        Operation operation = all_reduce_of(count);
-        operation.placement = placement;
-        OperationRun run(session, group, operation);
-        // Rank 1 comes late, so the other one waits.
-        ++calls;
-        if (world.rank == 1) world.board->await(0, calls);
-        CancelledThread thread([&] {
-          succeed(run.queue(stream));
-          succeed(synEventRecord(event, stream));
-          if (world.rank == 0) ++world.board->counter(0);
-          succeed(synEventSynchronize(event));
-          succeed(synStreamSynchronize(stream));
-        });
-        thread.expect_cancelled();
-        run.verify();
-      }
+void wait_cancelled(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  synEventHandle event = nullptr;
+  succeed(synEventCreate(&event, session.device(), 0));
+  std::int64_t calls = 0;
+  for (const std::size_t count : {4U, 300'000U}) {
+    for (const Placement placement : {Placement::device, Placement::host}) {
+      Operation operation = all_reduce_of(count);
+      operation.placement = placement;
+      OperationRun run(session, group, operation);
+      // Rank 1 comes late, so the other one waits.
+      ++calls;
+      if (world.rank == 1) world.board->await(0, calls);
+      CancelledThread thread([&] {
+        succeed(run.queue(stream));
+        succeed(synEventRecord(event, stream));
+        if (world.rank == 0) ++world.board->counter(0);
+        succeed(synEventSynchronize(event));
+        succeed(synStreamSynchronize(stream));
+      });
+      thread.expect_cancelled();
+      run.verify();
     }
-    session.finish();
-  });
+  }
+  session.finish();
 }
+
+TEST_P(Cancelled, WaitsEndFirst) { run(wait_cancelled); }
 
 TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
   run([](World& world) {

@@ -130,6 +130,7 @@ Output run_program(const char* argument, const char* variable) {
     dup2(fileno(out), STDOUT_FILENO);
     dup2(fileno(err), STDERR_FILENO);
     std::vector<char*> pointers;
+    pointers.reserve(environment.size() + 1);
     for (std::string& assignment : environment) pointers.push_back(assignment.data());
     pointers.push_back(nullptr);
     execle(HCCL_NEW_USER_PROGRAM, "new_user", argument, nullptr, pointers.data());

@@ -57,7 +57,9 @@ int peers_of(const Group& group) {
   for (int peer = 0; peer < group.size(); ++peer) {
     if (peer == group.rank) continue;
     const hcclEmulationTraffic_t traffic = traffic_of(group, peer);
-    peers += traffic.bytes_sent + traffic.bytes_received > 2 * kCalls * kAgreement ? 1 : 0;
+    peers += traffic.bytes_sent + traffic.bytes_received > std::uint64_t{2} * kCalls * kAgreement
+                 ? 1
+                 : 0;
   }
   return peers;
 }
@@ -67,7 +69,8 @@ void check_counters(const Group& group, const Case& of) {
   require_equal(std::string(all.algorithm), std::string(of.algorithm), "algorithm");
   require_equal(std::string(all.transport), std::string(of.transport), "transport");
   const bool ring = std::string(of.algorithm) == "ring";
-  constexpr std::uint64_t kRing = 2 * (kRanks - 1) * kBytes / kRanks + kHeader + kAgreement;
+  constexpr std::uint64_t kRing =
+      std::uint64_t{2} * (kRanks - 1) * kBytes / kRanks + kHeader + kAgreement;
   if (ring) require_equal(all.bytes_sent, kCalls * kRing, "bytes sent");
   require(peers_of(group) <= (ring ? 2 : 2 * 3), "too many peers");
   int sent_to = 0;

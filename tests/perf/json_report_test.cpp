@@ -116,7 +116,7 @@ TEST(JsonReport, TellsForEachRankWhatACallMoves) {
   const Options options = sample_options("all_reduce");
   Row row = sample_row("all_reduce", 4096, {1000});
   Traffic& one = row.out_of_place.traffic[2];
-  one.bytes_sent = 20 * 6144;
+  one.bytes_sent = std::uint64_t{20} * 6144;
   one.receives = 30;
   one.peers = 2;
   const auto cells =

@@ -52,8 +52,9 @@ int launch_with_interface(const char* value) {
   setenv("HCCL_SOCKET_IFNAME", value, 1);
   Board board(1, 0);
   const int status = launch({1, 1, 0}, board, [&](const ChildLinks& links) {
-    const std::string seen = std::getenv("HCCL_SOCKET_IFNAME");
-    return finish(board, links.process, seen == "lo" ? 10 : 11);
+    const char* const seen = std::getenv("HCCL_SOCKET_IFNAME");
+    const bool is_loopback = seen != nullptr && std::string(seen) == "lo";
+    return finish(board, links.process, is_loopback ? 10 : 11);
   });
   unsetenv("HCCL_SOCKET_IFNAME");
   return status;

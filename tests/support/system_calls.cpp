@@ -26,7 +26,7 @@ constexpr std::uint16_t kReturn = BPF_RET | BPF_K;
 void refuse_system_calls(const SystemCalls& calls, int error) {
   static_assert(std::endian::native == std::endian::little);  // the lower half comes first
   const auto argument =
-      static_cast<std::uint32_t>(offsetof(seccomp_data, args) + calls.argument * 8);
+      static_cast<std::uint32_t>(offsetof(seccomp_data, args) + std::size_t{calls.argument} * 8);
   const auto refusal = SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error);
   std::vector<sock_filter> program{
       {kLoad, 0, 0, offsetof(seccomp_data, nr)},

@@ -45,7 +45,7 @@ class SharedSecret : public testing::Test {
     EXPECT_EQ(chmod(result.c_str(), static_cast<mode_t>(mode)), 0);
     return result;
   }
-  void set(const char* name, const std::string& value) { environment_.set(name, value.c_str()); }
+  void set(const char* name, const std::string& value) { environment_.set(name, value); }
 
   // The key, or the text of the refusal.
   static std::string key(const char* address = kLoopback) {

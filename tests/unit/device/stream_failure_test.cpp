@@ -37,13 +37,18 @@ TEST_F(FailedWork, AFailureComesOverToAWaitingStreamOnce) {
   EXPECT_EQ(second->synchronize(), Outcome::success);
 }
 
-TEST_F(FailedWork, AFailureThatWasReportedDoesNotComeOver) {
+// An event stands for the work before it, even where the program knows how that ended.
+TEST_F(FailedWork, AnEventOfFailedWorkFailsWhatWaitsForItLater) {
   const auto first = device_.create_stream();
   const auto second = device_.create_stream();
   first->enqueue([] { return Outcome::failed; });
-  const Capture capture = first->capture();
+  const Capture failed = first->capture();
   EXPECT_EQ(first->synchronize(), Outcome::failed);
-  second->follow(capture);
+  const Capture known = first->capture();
+  second->follow(known);
+  EXPECT_EQ(second->synchronize(), Outcome::success);
+  second->follow(failed);
+  EXPECT_EQ(second->synchronize(), Outcome::failed);
   EXPECT_EQ(second->synchronize(), Outcome::success);
 }
 
@@ -53,6 +58,122 @@ void fail_with(Stream& stream, const char* text) {
     explain_failure(hcclOutOfMemory, text);
     return Outcome::failed;
   });
+}
+
+// Work that counts how often it runs.
+void count_on(Stream& stream, int& runs) {
+  stream.enqueue([&runs] {
+    ++runs;
+    return Outcome::success;
+  });
+}
+
+TEST_F(FailedWork, AFailedCollectiveHidesNoFailedCopy) {
+  const auto first = device_.create_stream();
+  const auto second = device_.create_stream();
+  int runs = 0;
+  first->enqueue([] { return Outcome::collective_failed; });
+  fail_with(*first, "no luck");
+  second->follow(first->capture());
+  count_on(*second, runs);
+  std::string reason;
+  EXPECT_EQ(second->synchronize(&reason), Outcome::failed);
+  EXPECT_EQ(reason, "no luck");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(first->synchronize(), Outcome::failed);
+  EXPECT_EQ(first->synchronize(), Outcome::success);
+  EXPECT_EQ(device_.synchronize(), Outcome::success);
+}
+
+// The copy between the events was skipped; who waits for the second one would miss its data.
+TEST_F(FailedWork, WorkThatWasSkippedFailsWhatWaitsForIt) {
+  const auto first = device_.create_stream();
+  const auto second = device_.create_stream();
+  int skipped = 0;
+  int runs = 0;
+  fail_with(*first, "no luck");
+  const Capture before = first->capture();
+  count_on(*first, skipped);
+  const Capture behind = first->capture();
+  first->run_until(first->pushed());
+  second->follow(before);
+  EXPECT_EQ(second->synchronize(), Outcome::failed);
+  second->follow(behind);
+  count_on(*second, runs);
+  EXPECT_EQ(second->synchronize(), Outcome::failed);
+  EXPECT_EQ(skipped, 0);
+  EXPECT_EQ(runs, 0);
+}
+
+// Uploads on one stream, work on another, and only the latter is synchronised: one bad upload costs
+// one round.
+TEST_F(FailedWork, AReportOnTheWaitingStreamEndsTheFailureOnBoth) {
+  const auto uploads = device_.create_stream();
+  const auto work = device_.create_stream();
+  int runs = 0;
+  fail_with(*uploads, "no luck");
+  for (const Outcome expected : {Outcome::failed, Outcome::success, Outcome::success}) {
+    count_on(*uploads, runs);
+    work->follow(uploads->capture());
+    count_on(*work, runs);
+    EXPECT_EQ(work->synchronize(), expected);
+  }
+  EXPECT_EQ(runs, 4);
+}
+
+TEST_F(FailedWork, StreamsThatWaitForEachOtherRecover) {
+  const auto first = device_.create_stream();
+  const auto second = device_.create_stream();
+  int runs = 0;
+  fail_with(*first, "no luck");
+  for (const Outcome expected : {Outcome::failed, Outcome::success, Outcome::success}) {
+    second->follow(first->capture());
+    count_on(*second, runs);
+    first->follow(second->capture());
+    count_on(*first, runs);
+    EXPECT_EQ(first->synchronize(), expected);
+  }
+  EXPECT_EQ(runs, 4);
+}
+
+TEST_F(FailedWork, AnEventBetweenTwoFailuresHasNotFailed) {
+  const auto first = device_.create_stream();
+  const auto second = device_.create_stream();
+  int runs = 0;
+  fail_with(*first, "no luck");
+  EXPECT_EQ(first->synchronize(), Outcome::failed);
+  Event event(false);
+  event.record(*first);
+  fail_with(*first, "no luck");
+  EXPECT_EQ(event.synchronize(), Outcome::success);
+  second->follow(event.capture());
+  count_on(*second, runs);
+  EXPECT_EQ(second->synchronize(), Outcome::success);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(first->synchronize(), Outcome::failed);
+}
+
+// Two failures of different streams; the report of one leaves the other.
+TEST_F(FailedWork, AStreamMayBeHeldByTwoFailures) {
+  const auto first = device_.create_stream();
+  const auto second = device_.create_stream();
+  const auto third = device_.create_stream();
+  int runs = 0;
+  fail_with(*first, "first");
+  fail_with(*second, "second");
+  third->follow(first->capture());
+  third->follow(second->capture());
+  third->run_until(third->pushed());
+  EXPECT_EQ(first->synchronize(), Outcome::failed);
+  count_on(*third, runs);
+  third->run_until(third->pushed());
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(third->progress()->failure().text, "second");
+  EXPECT_EQ(second->synchronize(), Outcome::failed);
+  count_on(*third, runs);
+  third->run_until(third->pushed());
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(third->synchronize(), Outcome::failed);
 }
 
 TEST_F(FailedWork, WhatStandsBehindFailedWorkFailsUntilTheProgramKnows) {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explaining and reporting failures.
+#include "device/work_failure.h"
+
+#include "device/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace hccl::device {
+
+namespace {
+
+// Streams that wait for each other are few; more of them cost an allocation.
+constexpr std::size_t kUsualStreams = 8;
+
+std::atomic<std::uint64_t> last_report{0};
+
+// The text that explain_failure() keeps for the command that runs on this thread. Plain storage: a
+// thread may end after static objects are destroyed.
+struct Explanation {
+  hcclResult_t code;
+  std::array<char, 1024> text;
+  std::size_t length;
+};
+constinit thread_local Explanation explanation{};
+
+}  // namespace
+
+void explain_failure(hcclResult_t code, std::string_view text) noexcept {
+  explanation.code = code;
+  explanation.length = std::min(text.size(), explanation.text.size());
+  std::memcpy(explanation.text.data(), text.data(), explanation.length);
+}
+
+std::shared_ptr<const FailureNote> take_explanation() noexcept {
+  const std::size_t length = std::exchange(explanation.length, 0);
+  if (length == 0) return nullptr;
+  try {
+    return std::make_shared<const FailureNote>(
+        FailureNote{explanation.code, std::string(explanation.text.data(), length)});
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+WorkFailure::WorkFailure() { held_.reserve(kUsualStreams); }
+
+std::uint64_t WorkFailure::reports() noexcept {
+  return last_report.load(std::memory_order_acquire);
+}
+
+bool WorkFailure::hold(std::weak_ptr<Stream> stream) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (was_reported()) return false;
+  try {
+    held_.push_back(std::move(stream));
+  } catch (const std::bad_alloc&) {
+    // The stream's own report ends the failure there, and no other does.
+    return true;
+  }
+  return true;
+}
+
+void WorkFailure::report() noexcept {
+  std::vector<std::weak_ptr<Stream>> held;
+  {
+    const std::lock_guard lock(mutex_);
+    if (was_reported()) return;
+    report_.store(last_report.fetch_add(1, std::memory_order_acq_rel) + 1,
+                  std::memory_order_release);
+    held.swap(held_);
+  }
+  for (const std::weak_ptr<Stream>& one : held) {
+    if (const auto stream = one.lock()) stream->release(*this);
+  }
+}
+
+}  // namespace hccl::device
