@@ -64,7 +64,11 @@ Session::~Session() {
 
 void Session::acquire_device(int local_rank) {
   const auto module = static_cast<synModuleId>(local_rank);
-  if (local_rank >= 0 && synDeviceAcquireByModuleId(&device_, module) == synSuccess) return;
+  std::uint32_t modules = 0;
+  check(synDeviceGetCount(&modules), "synDeviceGetCount");
+  if (local_rank >= 0 && module < modules &&
+      synDeviceAcquireByModuleId(&device_, module) == synSuccess)
+    return;
   device_ = SYN_INVALID_DEVICE_ID;
   check(synDeviceAcquire(&device_, nullptr), "synDeviceAcquire");
 }

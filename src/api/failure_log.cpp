@@ -3,8 +3,9 @@
 #include "api/failure_log.h"
 
 #include "base/log.h"
+#include "base/log_output.h"
 
-#include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -37,26 +38,23 @@ std::string_view times(std::uint64_t repeats) { return repeats == 1 ? " time" : 
 
 }  // namespace
 
-FailureLog::Entry& FailureLog::entry_of(const FailedCall& call, std::uint64_t text_hash) {
+FailureLog::Entry& FailureLog::entry_of(const FailedCall& call, Entry& evicted) {
+  const std::uint64_t text_hash = call.tries ? 0 : hash_of(call.text);
   Entry* oldest = &entries_.front();
   for (Entry& entry : entries_) {
     if (entry.function == call.function && entry.code == call.code && entry.text_hash == text_hash)
       return entry;
-    if (entry.function == nullptr) {
-      oldest = &entry;
-      break;
-    }
-    if (entry.said < oldest->said) oldest = &entry;
+    if (entry.said < oldest->said) oldest = &entry;  // an unused one is older than all others
   }
-  write_repeats(*oldest);
+  evicted = *oldest;
   *oldest = {call.function, call.code_name, call.code, text_hash, 0,
-             TimePoint(),   call.level,     call.once};
+             TimePoint(),   call.level,     call.once, call.tries};
   return *oldest;
 }
 
-bool FailureLog::may_write(TimePoint now) {
+bool FailureLog::may_write(TimePoint now, Lines& lines) {
   if (now - period_start_ >= kPeriod) {
-    write_withheld();
+    lines.withheld = std::exchange(withheld_, 0);
     period_start_ = now;
     lines_ = 0;
   }
@@ -65,59 +63,62 @@ bool FailureLog::may_write(TimePoint now) {
   return true;
 }
 
-void FailureLog::note(const FailedCall& call, TimePoint now) noexcept {
-  if (!log_enabled(call.level)) return;
-  const std::lock_guard lock(mutex_);
-  say_deferred();
-  say(call, now);
+FailureLog::Lines FailureLog::lines_for(const FailedCall& call, TimePoint now) {
+  Lines lines;
+  Entry& entry = entry_of(call, lines.evicted);
+  const bool is_new = entry.said == TimePoint();
+  if (!is_new && (entry.once || now - entry.said < kPeriod)) {
+    ++entry.repeats;
+    return lines;
+  }
+  lines.failure = may_write(now, lines);
+  if (lines.failure) {
+    entry.said = now;
+    lines.repeats = std::exchange(entry.repeats, 0);
+  } else {
+    ++withheld_;
+    if (is_new) entry = {};
+  }
+  return lines;
 }
 
-void FailureLog::note_deferred(const FailedCall& call, TimePoint now) noexcept {
+void FailureLog::note(const FailedCall& call, TimePoint now) noexcept {
   if (!log_enabled(call.level)) return;
-  const std::lock_guard lock(mutex_);
-  if (deferred_.function == call.function && deferred_.text == call.text) {
-    say_deferred();
-    return say(call, now);
+  Lines lines;
+  {
+    const std::lock_guard lock(mutex_);
+    lines = lines_for(call, now);
   }
-  const std::size_t length = std::min(call.text.size(), deferred_text_.size());
-  std::copy_n(call.text.data(), length, deferred_text_.data());
-  deferred_ = call;
-  deferred_.text = {deferred_text_.data(), length};
-  deferred_since_ = now;
+  write_repeats(lines.evicted);
+  write_withheld(lines.withheld);
+  if (lines.failure) write(call, lines.repeats);
 }
 
 void FailureLog::forgive() noexcept {
   const std::lock_guard lock(mutex_);
-  deferred_ = {};
-}
-
-void FailureLog::say_deferred() {
-  if (deferred_.function == nullptr) return;
-  say(deferred_, deferred_since_);
-  deferred_ = {};
-}
-
-void FailureLog::say(const FailedCall& call, TimePoint now) {
-  Entry& entry = entry_of(call, hash_of(call.text));
-  const bool is_new = entry.said == TimePoint();
-  if (!is_new && (entry.once || now - entry.said < kPeriod)) {
-    ++entry.repeats;
-    return;
+  for (Entry& entry : entries_) {
+    if (entry.tries) entry.repeats = 0;
   }
-  if (!may_write(now)) {
-    if (is_new) entry = {};
-    ++withheld_;
-    return;
-  }
-  entry.said = now;
-  write(call, std::exchange(entry.repeats, 0));
 }
 
 void FailureLog::flush() noexcept {
-  const std::lock_guard lock(mutex_);
-  say_deferred();
-  for (Entry& entry : entries_) write_repeats(entry);
-  write_withheld();
+  for (std::size_t at = 0; at <= kEntries; ++at) {
+    Entry repeated;
+    std::uint64_t withheld = 0;
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock.owns_lock()) return;
+      if (at < kEntries) {
+        repeated = entries_[at];
+        entries_[at].repeats = 0;
+      } else {
+        withheld = std::exchange(withheld_, 0);
+      }
+    }
+    if ((repeated.repeats != 0 || withheld != 0) && log_would_wait()) return;
+    write_repeats(repeated);
+    write_withheld(withheld);
+  }
 }
 
 void FailureLog::write(const FailedCall& call, std::uint64_t repeats) {
@@ -133,16 +134,14 @@ void FailureLog::write(const FailedCall& call, std::uint64_t repeats) {
              times(repeats), ": ", call.text});
 }
 
-void FailureLog::write_repeats(Entry& entry) {
-  const std::uint64_t repeats = std::exchange(entry.repeats, 0);
-  if (repeats == 0 || entry.once) return;
+void FailureLog::write_repeats(const Entry& entry) {
+  if (entry.repeats == 0 || entry.once) return;
   log_parts(entry.level, "api",
-            {entry.function, " failed: ", entry.code_name, ", repeated ", Digits(repeats).view(),
-             times(repeats)});
+            {entry.function, " failed: ", entry.code_name, ", repeated ",
+             Digits(entry.repeats).view(), times(entry.repeats)});
 }
 
-void FailureLog::write_withheld() {
-  const std::uint64_t withheld = std::exchange(withheld_, 0);
+void FailureLog::write_withheld(std::uint64_t withheld) {
   if (withheld == 0) return;
   log_parts(LogLevel::warning, "api",
             {Digits(withheld).view(), " more failed calls are not shown; look at the first ones"});

@@ -3,7 +3,6 @@
 // so that a loop of failing calls cannot flood the log.
 #pragma once
 
-#include "api/last_error.h"
 #include "base/config.h"
 
 #include <array>
@@ -22,27 +21,30 @@ struct FailedCall {
   std::string_view text;
   LogLevel level = LogLevel::warning;
   bool once = false;  // never said again, however often it fails
+  // A failure that may be an answer: a program that finds a module held tries another. It is the
+  // same whatever its text, so that such a program gets one line.
+  bool tries = false;
 };
 
 // Uses no heap and throws nothing: it works when memory is short and while static objects are
-// destroyed. Any thread.
+// destroyed. Any thread. Holds no lock while it writes, which may take as long as the reader of
+// stderr likes.
 class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // A failure is the same as an earlier one if function, code and text are equal. It is said again,
-  // with the number of repetitions, when kPeriod has passed since the last time.
+  // A failure is the same as an earlier one if function, code and, unless it is one of tries, text
+  // are equal. It is said again, with the number of repetitions, when kPeriod has passed since the
+  // last time.
   static constexpr std::chrono::seconds kPeriod{10};
   // Lines within one period; further failures are only counted.
   static constexpr int kMostLines = 20;
 
   void note(const FailedCall& call, TimePoint now) noexcept;
-  // A failure that may be an answer: a program that finds a module held tries another. It is said
-  // when it comes again, before the next failure of another call and with flush(), unless forgive()
-  // comes first. One is kept, the last.
-  void note_deferred(const FailedCall& call, TimePoint now) noexcept;
+  // By a program whose tries have succeeded: forgets their repetitions.
   void forgive() noexcept;
-  // Says how often each failure was repeated since it was last said.
+  // Says how often each failure was repeated since it was last said. Leaves out what it could say
+  // only by waiting: for another thread, or for the reader of stderr.
   void flush() noexcept;
 
  private:
@@ -55,25 +57,32 @@ class FailureLog {
     TimePoint said;
     LogLevel level = LogLevel::warning;
     bool once = false;
+    bool tries = false;
   };
   static constexpr std::size_t kEntries = 256;  // more than there are functions
 
-  void say(const FailedCall& call, TimePoint now);
-  void say_deferred();
+  // What a failure makes the log say, in this order.
+  struct Lines {
+    Entry evicted;               // with the repetitions that nobody has told yet
+    std::uint64_t withheld = 0;  // failures of the period before
+    bool failure = false;        // the failure itself
+    std::uint64_t repeats = 0;   // since it was last said
+  };
 
-  // The entry of the same failure; else one for it, unused or said longest ago.
-  [[nodiscard]] Entry& entry_of(const FailedCall& call, std::uint64_t text_hash);
-  [[nodiscard]] bool may_write(TimePoint now);
+  // With the lock held.
+  [[nodiscard]] Lines lines_for(const FailedCall& call, TimePoint now);
+  // The entry of the same failure; else one for it, unused or said longest ago, whose content moves
+  // to `evicted`.
+  [[nodiscard]] Entry& entry_of(const FailedCall& call, Entry& evicted);
+  [[nodiscard]] bool may_write(TimePoint now, Lines& lines);
+
+  // Without it.
   static void write(const FailedCall& call, std::uint64_t repeats);
-  static void write_repeats(Entry& entry);
-  void write_withheld();
+  static void write_repeats(const Entry& entry);
+  static void write_withheld(std::uint64_t withheld);
 
   std::mutex mutex_;
   std::array<Entry, kEntries> entries_{};
-  // The deferred failure; its text in a buffer of its own.
-  FailedCall deferred_;
-  TimePoint deferred_since_;
-  std::array<char, LastError::kCapacity> deferred_text_{};
   TimePoint period_start_;
   int lines_ = 0;               // in this period
   std::uint64_t withheld_ = 0;  // failures beyond kMostLines

@@ -69,21 +69,16 @@ void prepare_log() noexcept {
   static_cast<void>(registered);
 }
 
-void speak(const FailedCall& call, bool deferred = false) noexcept {
+void speak(const FailedCall& call) noexcept {
   if (is_forked_child()) {
-    // Another thread may have held the locks when this process was forked.
+    // Another thread may have held the lock when this process was forked.
     static std::atomic_flag said;
     if (!said.test_and_set())
       log_parts(call.level, "api", {call.function, " failed: ", call.code_name, ": ", call.text});
     return;
   }
   prepare_log();
-  const auto now = std::chrono::steady_clock::now();
-  if (deferred) {
-    failure_log.note_deferred(call, now);
-  } else {
-    failure_log.note(call, now);
-  }
+  failure_log.note(call, std::chrono::steady_clock::now());
 }
 
 hcclResult_t speak(Callee callee, hcclResult_t result) noexcept {
@@ -93,10 +88,8 @@ hcclResult_t speak(Callee callee, hcclResult_t result) noexcept {
 }
 
 synStatus speak(Callee callee, synStatus status, const char* text) noexcept {
-  const bool deferred =
-      callee.tries_modules && (status == synUnavailable || status == synNoDeviceFound);
-  speak({callee.name, status_name(status), status, text, callee.level, status == synUnsupported},
-        deferred);
+  speak({callee.name, status_name(status), status, text, callee.level, status == synUnsupported,
+         callee.tries_modules && status == synUnavailable});
   return status;
 }
 

@@ -15,6 +15,7 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -148,6 +149,14 @@ void write_log_line(std::span<const iovec> parts) noexcept {
     }
   }
   errno = saved_errno;
+}
+
+bool log_would_wait() noexcept {
+  const int saved_errno = errno;
+  pollfd output{destination.load(std::memory_order_relaxed), POLLOUT, 0};
+  const bool waits = poll(&output, 1, 0) == 0 && output.fd != kNowhere;
+  errno = saved_errno;
+  return waits;
 }
 
 }  // namespace hccl

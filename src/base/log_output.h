@@ -20,4 +20,7 @@ void choose_log_output(const std::string& pattern);
 // cannot be written is lost. Keeps errno.
 void write_log_line(std::span<const iovec> parts) noexcept;
 
+// Returns true if a line written now would wait for the reader of a pipe or a terminal.
+[[nodiscard]] bool log_would_wait() noexcept;
+
 }  // namespace hccl

@@ -5,9 +5,15 @@
 #include "base/log.h"
 #include "captured_stderr.h"
 
+#include <array>
+#include <atomic>
+#include <fstream>
 #include <string>
+#include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace hccl::api {
 namespace {
@@ -106,26 +112,110 @@ TEST_F(FailureLogTest, WhatIsSaidOnceIsNeverSaidAgain) {
   EXPECT_EQ(captured.next_write(), "");
 }
 
-TEST_F(FailureLogTest, ADeferredFailureIsForgivenOrSaidBeforeTheNextAndAtTheEnd) {
-  log.note_deferred(failure(kOther, "module 0 is held"), kStart);
+FailedCall held(std::string_view text) {
+  FailedCall call = failure(kOther, text);
+  call.tries = true;
+  return call;
+}
+
+TEST_F(FailureLogTest, AProgramThatTriesOneModuleAfterTheOtherGetsOneLine) {
+  log.note(held("module 0 is held"), kStart);
+  EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos) << "at once";
+  log.note(held("module 1 is held"), kStart);
+  log.note(held("module 2 is held"), kStart);
   log.forgive();
   log.flush();
   EXPECT_EQ(captured.next_write(), "");
-  log.note_deferred(failure(kOther, "module 0 is held"), kStart);
-  log.note_deferred(failure(kOther, "module 1 is held"), kStart);
-  EXPECT_EQ(captured.next_write(), "") << "it tries another";
-  log.note(failure(), kStart);
-  EXPECT_NE(captured.next_write().find("module 1 is held"), std::string::npos);
-  EXPECT_NE(captured.next_write().find("count is odd"), std::string::npos);
-  log.note_deferred(failure(kOther, "module 2 is held"), kStart);
-  log.flush();
-  EXPECT_NE(captured.next_write().find("module 2 is held"), std::string::npos);
 }
 
-TEST_F(FailureLogTest, ADeferredFailureIsSaidWhenItComesAgain) {
-  for (int attempt = 0; attempt < 3; ++attempt)
-    log.note_deferred(failure(kOther, "module 0 is held"), kStart);
+TEST_F(FailureLogTest, TriesThatDoNotSucceedAreCounted) {
+  for (const char* text : {"module 0 is held", "module 1 is held", "module 2 is held"})
+    log.note(held(text), kStart);
   EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos);
+  log.flush();
+  EXPECT_EQ(message(captured.next_write()),
+            "hcclBroadcast failed: hcclInvalidArgument, repeated 2 times\n");
+  EXPECT_EQ(captured.next_write(), "");
+}
+
+TEST_F(FailureLogTest, SuccessForgivesNoOtherFailures) {
+  for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
+  log.forgive();
+  log.flush();
+  EXPECT_NE(captured.next_write(), "");
+  EXPECT_NE(captured.next_write().find("repeated 1 time"), std::string::npos);
+}
+
+// A failure that is new in a period of too many evicts the oldest, and is not kept itself.
+TEST_F(FailureLogTest, WhatIsBehindAnEvictedFailureIsStillKnown) {
+  constexpr int kFailures = 256;
+  const auto at = [](int failure) { return kStart + (failure / 10) * FailureLog::kPeriod; };
+  for (int call = 0; call < kFailures; ++call) {
+    log.note(failure(kFunction, std::to_string(call)), at(call));
+    EXPECT_NE(captured.next_write(), "") << call;
+  }
+  const FailureLog::TimePoint end = at(kFailures - 1);
+  for (int call = 0; call < FailureLog::kMostLines; ++call) {
+    log.note(failure(kOther, std::to_string(call)), end);
+    static_cast<void>(captured.next_write());
+  }
+  log.note(failure(kFunction, std::to_string(kFailures - 1)), end);
+  log.flush();
+  EXPECT_EQ(message(captured.next_write()),
+            "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time\n");
+}
+
+// While it lives, stderr is a pipe that is full.
+class FullPipe {
+ public:
+  FullPipe() {
+    EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0);
+    EXPECT_EQ(fcntl(ends_[1], F_SETFL, O_NONBLOCK), 0);
+    for (const std::size_t size : {4096U, 1U}) {
+      const std::string filling(size, 'x');
+      while (write(ends_[1], filling.data(), size) > 0) {
+      }
+    }
+    EXPECT_EQ(fcntl(ends_[1], F_SETFL, 0), 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~FullPipe() {
+    dup2(saved_, STDERR_FILENO);
+    for (const int fd : {saved_, ends_[0], ends_[1]}) close(fd);
+  }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+
+  void read_some() const {
+    std::string some(1 << 15, '\0');
+    EXPECT_GT(read(ends_[0], some.data(), some.size()), 0);
+  }
+
+ private:
+  const int saved_ = dup(STDERR_FILENO);
+  std::array<int, 2> ends_{};
+};
+
+bool sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  return line.find(") S ") != std::string::npos;
+}
+
+TEST_F(FailureLogTest, NobodyWaitsForAThreadThatCannotWrite) {
+  for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
+  const FullPipe pipe;
+  std::atomic<pid_t> writing = 0;
+  std::thread writer([&] {
+    writing = gettid();
+    log.note(failure(kOther), kStart);
+  });
+  while (writing == 0 || !sleeps(writing)) std::this_thread::yield();
+  log.note(failure(), kStart);
+  log.flush();
+  pipe.read_some();
+  writer.join();
 }
 
 TEST_F(FailureLogTest, NoneAndHigherLevelsSilenceIt) {
