@@ -73,7 +73,7 @@ void speak(const FailedCall& call) noexcept {
   if (is_forked_child()) {
     // Another thread may have held the lock when this process was forked.
     static std::atomic_flag said;
-    if (!said.test_and_set())
+    if (log_enabled(call.level) && !said.test_and_set())
       log_parts(call.level, "api", {call.function, " failed: ", call.code_name, ": ", call.text});
     return;
   }

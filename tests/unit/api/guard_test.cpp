@@ -3,6 +3,7 @@
 #include "api/guard.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/syn_error.h"
 #include "captured_stderr.h"
 
@@ -199,6 +200,26 @@ TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
   EXPECT_EQ(answers.status, synFail);
   for (const bool as_expected : answers.as_expected) EXPECT_TRUE(as_expected);
   EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
+}
+
+// It says so once: what is not logged must not use that up.
+TEST(Guard, InAForkedChildASilentFailureLeavesTheOneLineToOthers) {
+  install_fork_guard();
+  test::CapturedStderr captured;
+  configure_log(Config{});  // to that stderr
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)syn_guard(probe("synIsThere"), [] {});
+    for (int call = 0; call < 2; ++call) (void)syn_guard("synAnything", [] {});
+    _exit(0);
+  }
+  int state = 0;
+  EXPECT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_NE(captured.next_write().find("synAnything failed: synFail: the library cannot be used"),
+            std::string::npos);
+  EXPECT_EQ(captured.next_write(), "");
 }
 
 }  // namespace
