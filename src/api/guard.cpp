@@ -158,6 +158,10 @@ synStatus log_failure(Callee callee, synStatus status, const char* text) noexcep
   return speak(callee, status, text);
 }
 
+void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept {
+  speak({name, result_name(code), code, text, LogLevel::error});
+}
+
 void forgive_unavailable_module() noexcept { failure_log.forgive(); }
 
 void report_repeated_failures() noexcept {

@@ -54,6 +54,9 @@ void forgive_unavailable_module() noexcept;
 // For a function that leaves the last error alone: logs its failure and returns the status.
 [[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
 
+// For work that fails behind the call that queued it: logs its failure. `name` is a string literal.
+void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept;
+
 // Logs how often failures were repeated since they were last said.
 void report_repeated_failures() noexcept;
 

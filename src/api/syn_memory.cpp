@@ -50,8 +50,14 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Queues a copy or a fill, `name`, which throws Error if it fails on the stream's turn. By then the
-// call has returned, so the log says why, and so do the calls that fail because of it.
+// Keeps why a copy or a fill has failed, for the calls that fail because of it, and logs it, for
+// there may be none. Uses no heap: memory may be what it failed for.
+void note_failure(const char* name, hcclResult_t code, const char* why) noexcept {
+  device::explain_failure(code, why);
+  log_failed_work(name, code, why);
+}
+
+// Queues a copy or a fill, `name`, which throws Error if it fails on the stream's turn.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
   log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());
@@ -61,11 +67,9 @@ void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work
       log(LogLevel::trace, "device", "ended ", name, " of ", bytes, " B on stream ", stream_id);
       return device::Outcome::success;
     } catch (const Error& error) {
-      device::explain_failure(error.code(), error.what());
-      log_line(LogLevel::error, "device", error.what());
+      note_failure(name, error.code(), error.what());
     } catch (const std::exception& error) {
-      device::explain_failure(hcclOutOfMemory, error.what());
-      log_line(LogLevel::error, "device", error.what());
+      note_failure(name, hcclOutOfMemory, error.what());
     }
     return device::Outcome::failed;
   });

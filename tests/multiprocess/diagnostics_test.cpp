@@ -134,6 +134,27 @@ TEST(Blocking, AFailingCopyReturnsItsFailureFromTheCallItself) {
   EXPECT_EQ(waited[0].reports[1], "0 ") << "a failure is reported once";
 }
 
+void many_copies_to_nowhere(World& world) {
+  Session session(world);
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 64);
+  for (int copy = 0; copy < 300; ++copy) {
+    succeed(synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST));
+    require(synStreamSynchronize(stream) == synFail, "synchronising");
+  }
+  session.finish();
+}
+
+TEST(FailedCalls, OfALoopOfFailingCopiesAreFewLines) {
+  RankOptions options;
+  options.capture_stderr = true;
+  const auto outcomes = run_ranks(1, many_copies_to_nowhere, options);
+  EXPECT_EQ(failures(outcomes), "");
+  const std::string& said = outcomes[0].stderr_text;
+  EXPECT_TRUE(contains(said, "copy to the host failed: hcclInvalidArgument (7): ")) << said;
+  EXPECT_LT(count_of(said, "\n"), 30U) << said;
+}
+
 // Each rank passes its own count.
 void all_reduces_that_differ(World& world) {
   Session session(world);
