@@ -102,6 +102,21 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   }
 }
 
+// Queues copies; with HCCL_BLOCKING, those before one that is refused have run when this throws.
+void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t* size,
+                    const uint64_t* dst, synDmaDir direction, uint64_t copies) {
+  try {
+    for (uint64_t copy = 0; copy < copies; ++copy)
+      enqueue_copy(stream, src[copy], size[copy], dst[copy], direction);
+  } catch (...) {
+    if (blocking_mode()) {
+      const CancellationBlock block;
+      stream.run_until(stream.pushed());  // a failure of theirs stays to be reported
+    }
+    throw;
+  }
+}
+
 synStatus enqueue_fill(Callee callee, uint64_t address, uint32_t value, std::size_t width,
                        std::size_t elements, synStreamHandle handle) {
   return syn_queueing_guard(callee, [&] {
@@ -209,8 +224,7 @@ synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, con
     require_pointer(src, "src");
     require_pointer(size, "size");
     require_pointer(dst, "dst");
-    for (uint64_t copy = 0; copy < numCopies; ++copy)
-      enqueue_copy(*stream, src[copy], size[copy], dst[copy], direction);
+    enqueue_copies(*stream, src, size, dst, direction, numCopies);
     wait_if_blocking(*stream);
   });
 }

@@ -2,6 +2,7 @@
 // Numbering and queuing the calls of such a group.
 #include "comm/collected_calls.h"
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/blocking.h"
@@ -91,6 +92,8 @@ void CollectedCalls::queue() {
           first_error);
     }
   }
+  if (blocking_mode()) [[unlikely]]
+    attempt([&] { wait(); }, first_error);
   if (first_error) std::rethrow_exception(first_error);
 }
 

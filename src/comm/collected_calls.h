@@ -72,10 +72,9 @@ class CollectedCalls {
   }
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
   // Queues the collectives in the order of the calls, then for each stream all messages of a
-  // communicator together. Throws the first error, having queued the rest.
+  // communicator together, and with HCCL_BLOCKING waits for what it has queued: see
+  // wait_for_streams(). Throws the first error, having done the rest.
   void queue();
-  // For HCCL_BLOCKING, after queue(): see wait_for_streams().
-  void wait() const;
 
  private:
   static void count(StreamCalls& on) {
@@ -83,6 +82,7 @@ class CollectedCalls {
     ++on.calls;
   }
   void number_messages(std::exception_ptr& first_error);
+  void wait() const;
 
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};

@@ -94,12 +94,7 @@ void Group::add(CommunicatorHold communicator, StreamHold stream, const node::Po
 }
 
 void Group::queue() {
-  if (more_) {
-    more_->queue();
-    if (blocking_mode()) [[unlikely]]
-      more_->wait();
-    return;
-  }
+  if (more_) return more_->queue();
   if (!communicator_) return;
   stream_->make_room();
   communicator_->queue(*stream_, std::move(messages_));

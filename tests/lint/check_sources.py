@@ -11,7 +11,7 @@ LONGEST_FILE = 400
 MAY_CATCH = {
     "src/api/guard.h": "the border to C: a result code and the last error's text",
     "src/api/guard.cpp": "the same",
-    "src/api/syn_memory.cpp": "top of a copy on a stream: the outcome of that command",
+    "src/api/syn_memory.cpp": "top of a copy on a stream: the outcome of that command; copies before a refused one end first",
     "src/comm/communicator.h": "top of a communicator's work on a stream: the communicator's async error",
     "src/comm/create_all.cpp": "carried to the thread that called, when all have come",
     "src/comm/fabric_lane.cpp": "the server of the id is asked whose call differs before a mismatch travels on",

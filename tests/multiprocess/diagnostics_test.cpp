@@ -3,8 +3,10 @@
 // call returns the failure of its own work.
 #include "session.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -194,6 +196,49 @@ void exchanges_in_a_group(World& world) {
   succeed(hcclGroupEnd());
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
   session.finish();
+}
+
+// A send to itself that nothing receives cannot be queued; the rest of its group can.
+void part_of_a_group(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  constexpr std::size_t kCount = std::size_t{4} << 20;
+  const DeviceMemory memory(session.device(), kCount * sizeof(float));
+  void* const data = device_pointer(memory.address());
+  // Rank 0 must wait for the other one.
+  if (group.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  succeed(hcclGroupStart());
+  all_reduce(group, stream, memory.address(), kCount);
+  succeed(hcclSend(data, kSmall, hcclFloat32, group.rank, group.handle, stream));
+  require_equal(code(hcclGroupEnd()), code(hcclInternalError), "the send");
+  require(contains(last_hccl_message(), "sends to itself"), last_hccl_message());
+  require(synStreamQuery(stream) == synSuccess, "the group's end has waited for the rest");
+  session.finish();
+}
+
+TEST(Blocking, AGroupWaitsForWhatCouldBeQueued) {
+  EXPECT_EQ(failures(run_ranks(kRanks, part_of_a_group, with("HCCL_BLOCKING", "1"))), "");
+}
+
+// The last one is refused.
+void several_copies(World& world) {
+  Session session(world);
+  synStreamHandle stream = session.make_stream();
+  std::vector<std::byte> host(std::size_t{32} << 20);
+  const DeviceMemory memory(session.device(), host.size());
+  const std::vector<std::uint64_t> from(3, host_address(host.data()));
+  const std::vector<std::uint64_t> to{memory.address(), memory.address(), 16};
+  const std::vector<std::uint64_t> sizes(3, host.size());
+  const synStatus returned = synMemCopyAsyncMultiple(stream, from.data(), sizes.data(), to.data(),
+                                                     HOST_TO_DRAM, from.size());
+  require_equal(code(returned), code(synInvalidArgument), "the last copy");
+  require(synStreamQuery(stream) == synSuccess, "the call has waited for the first ones");
+  session.finish();
+}
+
+TEST(Blocking, CopiesBeforeARefusedOneHaveRun) {
+  EXPECT_EQ(failures(run_ranks(1, several_copies, with("HCCL_BLOCKING", "1"))), "");
 }
 
 TEST(Blocking, AGroupWaitsAtItsEnd) {
