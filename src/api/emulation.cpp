@@ -4,7 +4,9 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/collective.h"
+#include "base/config.h"
 #include "base/text.h"
+#include "comm/blocking.h"
 
 #include <cstring>
 #include <optional>
@@ -39,7 +41,8 @@ hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* argum
       kernel(arguments);
       return device::Outcome::success;
     });
-    wait_if_blocking(*stream);
+    if (blocking_mode()) [[unlikely]]
+      comm::wait_for_stream(*stream);
   });
 }
 

@@ -2,6 +2,7 @@
 // From the C API's handles and ids to objects, or to an error that says what was wrong.
 #pragma once
 
+#include "base/cancellation.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/syn_error.h"
@@ -106,11 +107,13 @@ template <class Awaited>
   return status_of(outcome, reason);
 }
 
-// HCCL_BLOCKING: after work was queued on a stream by a syn function, waits for it. Throws
-// SynError.
+// HCCL_BLOCKING: after work was queued on a stream by a syn function, waits for it; the thread is
+// not cancelled meanwhile. Throws SynError.
 inline void wait_if_blocking(device::Stream& stream) {
-  if (blocking_mode()) [[unlikely]]
-    static_cast<void>(synchronize(stream));
+  if (!blocking_mode()) [[likely]]
+    return;
+  const CancellationBlock block;
+  static_cast<void>(synchronize(stream));
 }
 
 // The status of a stream or an event, synBusy if it is not complete.

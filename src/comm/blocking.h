@@ -10,10 +10,11 @@
 
 namespace hccl::comm {
 
-// Waits until everything queued on the streams has run. Throws the fault of one of the
-// communicators that use them, else Error(hcclStreamError) with the reason if other work on a
-// stream failed.
+// Wait until everything queued on the streams has run; the thread is not cancelled meanwhile. Throw
+// the fault of one of the communicators that use them, else Error(hcclStreamError) with the reason
+// if other work on a stream failed. The second finds the communicators itself.
 void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
                       std::span<const std::shared_ptr<Communicator>> communicators);
+void wait_for_stream(device::Stream& stream);
 
 }  // namespace hccl::comm

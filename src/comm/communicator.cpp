@@ -72,6 +72,12 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   return *lanes_.back();
 }
 
+bool Communicator::has_called_on(const device::Stream& stream) {
+  const std::lock_guard lock(lanes_lock_);
+  return std::ranges::any_of(lanes_,
+                             [&](const auto& lane) { return lane->stream_id == stream.id(); });
+}
+
 void Communicator::prepare_stage(device::Stream& stream, bool for_own_messages) {
   check_usable(stream);
   // A fabric reads and writes the program's memory itself.

@@ -61,6 +61,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Both, for the messages of a group on one stream; what it sends itself is not paired yet.
   void queue(device::Stream& stream, MessageList&& calls);
 
+  // Returns whether calls have been queued on the stream.
+  [[nodiscard]] bool has_called_on(const device::Stream& stream);
+
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include <gtest/gtest.h>
+#include <hccl_emulation.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -112,6 +113,43 @@ TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
     life.expect_cancelled();
     session.finish();
   });
+}
+
+// Each call waits for its own work, in system calls.
+void calls_that_wait(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  constexpr std::size_t kCount = 300'000;
+  const DeviceMemory memory(session.device(), kCount * sizeof(float));
+  std::vector<float> host(kCount, 1.0F);
+  void* const buffer = device_pointer(memory.address());
+  const std::vector<std::function<void()>> calls{
+      [&] {
+        succeed(synMemCopyAsync(stream, host_address(host.data()), memory.size(), memory.address(),
+                                HOST_TO_DRAM));
+      },
+      [&] {
+        succeed(hcclAllReduce(buffer, buffer, kCount, hcclFloat32, hcclSum, group.handle, stream));
+      },
+      [&] {
+        succeed(hcclAllReduce(host.data(), host.data(), kCount, hcclFloat32, hcclSum, group.handle,
+                              stream));
+      },
+      [&] {
+        succeed(hcclEmulationLaunch(
+            stream, [](void*) { usleep(1); }, nullptr));
+      },
+  };
+  for (const auto& call : calls) CancelledThread(call).expect_cancelled();
+  require(host == std::vector<float>(kCount, 2.0F), "the sum");
+  session.finish();
+}
+
+TEST(CancelledUnderBlocking, CallsEndFirst) {
+  RankOptions options;
+  options.environment = {{"HCCL_BLOCKING", "1"}};
+  EXPECT_EQ(failures(run_ranks(2, calls_that_wait, options)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, testing::ValuesIn(every_arrangement()), arrangement_name);

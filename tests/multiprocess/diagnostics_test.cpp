@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <hccl_emulation.h>
 
 namespace hccl::test {
 namespace {
@@ -239,6 +240,39 @@ void several_copies(World& world) {
 
 TEST(Blocking, CopiesBeforeARefusedOneHaveRun) {
   EXPECT_EQ(failures(run_ranks(1, several_copies, with("HCCL_BLOCKING", "1"))), "");
+}
+
+// Kernels behind work that was queued before calls wait.
+void kernels_behind_failures(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 64);
+  const auto report_launch = [&] {
+    succeed(synConfigurationSet("HCCL_BLOCKING", "1"));
+    const hcclResult_t returned = hcclEmulationLaunch(
+        stream, [](void*) {}, nullptr);
+    world.report(join(code(returned), ' ', returned == hcclSuccess ? "" : last_hccl_message()));
+    succeed(synConfigurationSet("HCCL_BLOCKING", "0"));
+  };
+  succeed(synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST));
+  report_launch();
+  all_reduce(group, stream, memory.address(), kSmall + static_cast<std::size_t>(group.rank));
+  report_launch();
+  session.finish();
+}
+
+TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
+  const auto outcomes = run_ranks(kRanks, kernels_behind_failures);
+  EXPECT_EQ(failures(outcomes), "");
+  for (const RankOutcome& outcome : outcomes) {
+    ASSERT_EQ(outcome.reports.size(), 2U);
+    EXPECT_EQ(outcome.reports[0].find(join(code(hcclStreamError), " work on the stream failed: ")),
+              0U)
+        << outcome.reports[0];
+    EXPECT_EQ(outcome.reports[1].find(join(code(hcclInvalidUsage), " op 0 of stream 0: ")), 0U)
+        << outcome.reports[1];
+  }
 }
 
 TEST(Blocking, AGroupWaitsAtItsEnd) {
