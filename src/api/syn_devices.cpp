@@ -31,6 +31,15 @@ std::uint32_t count_of_type(synDeviceType type) {
              : 0;
 }
 
+// `callee` is the function that the program has called.
+synStatus give_count(Callee callee, uint32_t* pCount, synDeviceType type) {
+  return syn_guard(callee, [&] {
+    runtime().require_initialized();
+    require_pointer(pCount, "pCount");
+    *pCount = count_of_type(type);
+  });
+}
+
 // Writes `value` for a text parameter of `len` bytes.
 void give_text(const std::string& value, char* out, int len, const char* name) {
   require_pointer(out, name);
@@ -147,16 +156,12 @@ synStatus SYN_API_CALL synDeviceSynchronize(const synDeviceId deviceId) {
 }
 
 synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount) {
-  return synDeviceGetCountByDeviceType(pCount, synDeviceTypeInvalid);
+  return give_count(probe(__func__), pCount, synDeviceTypeInvalid);
 }
 
 synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount,
                                                      const synDeviceType deviceType) {
-  return syn_guard(probe(__func__), [&] {
-    runtime().require_initialized();
-    require_pointer(pCount, "pCount");
-    *pCount = count_of_type(deviceType);
-  });
+  return give_count(probe(__func__), pCount, deviceType);
 }
 
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]) {

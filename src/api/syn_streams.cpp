@@ -8,9 +8,12 @@
 using namespace hccl;
 using namespace hccl::api;
 
-synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
-                                              uint32_t flags) {
-  return syn_guard(__func__, [&] {
+namespace {
+
+// `callee` is the function that the program has called.
+synStatus create_stream(Callee callee, synStreamHandle* pStreamHandle, synDeviceId deviceId,
+                        uint32_t flags) {
+  return syn_guard(callee, [&] {
     runtime().require_initialized();
     require_pointer(pStreamHandle, "pStreamHandle");
     if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
@@ -21,10 +24,17 @@ synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, sy
   });
 }
 
+}  // namespace
+
+synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
+                                              uint32_t flags) {
+  return create_stream(__func__, pStreamHandle, deviceId, flags);
+}
+
 // Streams are generic: what it was asked for makes no difference.
 synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                        synStreamType, uint32_t) {
-  return synStreamCreateGeneric(pStreamHandle, deviceId, 0);
+  return create_stream(__func__, pStreamHandle, deviceId, 0);
 }
 
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {

@@ -137,6 +137,21 @@ TEST(Blocking, AFailingCopyReturnsItsFailureFromTheCallItself) {
   EXPECT_EQ(waited[0].reports[1], "0 ") << "a failure is reported once";
 }
 
+void calls_that_share_a_body(World& world) {
+  Session session(world);
+  synStreamHandle stream = nullptr;
+  require(synStreamCreate(&stream, 77, synStreamType{}, 0) == synInvalidArgument, "creating");
+  require(synDeviceGetCount(nullptr) == synInvalidArgument, "counting");
+  session.finish();
+}
+
+TEST(FailedCalls, HaveTheNameThatTheProgramCalled) {
+  const auto outcomes = run_ranks(1, calls_that_share_a_body, with("HCCL_DEBUG", "INFO"));
+  EXPECT_EQ(failures(outcomes), "");
+  for (const char* name : {"synStreamCreate failed: ", "synDeviceGetCount failed: "})
+    EXPECT_TRUE(contains(outcomes[0].stderr_text, name)) << outcomes[0].stderr_text;
+}
+
 void many_copies_to_nowhere(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
