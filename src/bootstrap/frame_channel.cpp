@@ -152,10 +152,14 @@ std::optional<Frame> FrameChannel::take_frame() {
     received_descriptors_.pop_front();
   }
   received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(end));
-  if (seal_ && frame.type != FrameType::refusal && !seal_->open(frame)) {
-    forged_ = true;
-    refuse("sent a frame whose code is wrong");
-    return std::nullopt;
+  const bool may_lack_code = frame.type == FrameType::refusal && !has_opened_;
+  if (seal_ && !may_lack_code) {
+    has_opened_ = seal_->open(frame);
+    if (!has_opened_) {
+      forged_ = true;
+      refuse("sent a frame whose code is wrong");
+      return std::nullopt;
+    }
   }
   return frame;
 }

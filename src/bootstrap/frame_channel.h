@@ -33,7 +33,8 @@ class FrameChannel {
   // The next frame, if it is all there.
   [[nodiscard]] std::optional<Frame> receive();
 
-  // From now on both ends give each frame a code; a refusal has none.
+  // From now on both ends give each frame a code. A refusal that comes before any other frame has
+  // none, for the keys may differ; behind one, whose code has shown that they do not, it is forged.
   void authenticate(const FrameSeal& seal) { seal_ = seal; }
 
   // Ends the channel, which has nothing unsent, and returns its socket, what has come and not been
@@ -83,6 +84,7 @@ class FrameChannel {
   Bytes received_;
   std::deque<FileDescriptor> received_descriptors_;
   std::optional<FrameSeal> seal_;
+  bool has_opened_ = false;  // a frame with the right code
   bool closed_ = false;
   bool forged_ = false;
   bool broke_rules_ = false;

@@ -3,6 +3,7 @@
 #include "bootstrap/frame_channel.h"
 
 #include "base/peer_process.h"
+#include "bootstrap/messages.h"
 #include "bootstrap/socket_owner.h"
 #include "joining_ranks.h"
 
@@ -91,6 +92,33 @@ TEST_F(Channel, AFrameTooLargeOrWithoutItsDescriptorsBreaksTheRules) {
   EXPECT_FALSE(next());
   EXPECT_TRUE(right_.closed());
   EXPECT_TRUE(right_.broke_rules());
+}
+
+class SealedChannel : public Channel {
+ protected:
+  SealedChannel() {
+    const Bytes key(16, std::byte{3});
+    right_.authenticate(FrameSeal(FrameSeal::Role::rank, key, {}, {}));
+    sealed_.authenticate(FrameSeal(FrameSeal::Role::server, key, {}, {}));
+  }
+
+  // The other end of right_, as left_ is, but it gives its frames codes.
+  FrameChannel sealed_{FileDescriptor(dup(left_.fd())), 1 << 22};
+};
+
+TEST_F(SealedChannel, ARefusalWithoutACodeIsHeardBeforeAnyOtherFrame) {
+  left_.send(FrameType::refusal, serialize(Refusal::other_key));
+  const auto frame = next();
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(parse_refusal(frame->payload), Refusal::other_key);
+}
+
+TEST_F(SealedChannel, ARefusalWithoutACodeIsForgedBehindAFrameThatHadOne) {
+  sealed_.send(FrameType::welcome, {});
+  ASSERT_TRUE(next());
+  left_.send(FrameType::refusal, serialize(Refusal::other_key));
+  EXPECT_FALSE(next());
+  EXPECT_TRUE(right_.forged());
 }
 
 TEST_F(Channel, PeersAreKnownByTheKernel) {
