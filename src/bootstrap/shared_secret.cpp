@@ -43,23 +43,38 @@ void check_file(const std::string& path, const FileDescriptor& file) {
                            "user ", geteuid()));
   }
   if ((status.st_mode & kOthers) != 0) refuse_file(path, "is open to other users; chmod it to 600");
-  if (status.st_size > static_cast<off_t>(kLongestSecret)) {
-    refuse_file(path, text("is larger than ", kLongestSecret, " bytes; name a file that holds ",
-                           "nothing but the secret"));
+}
+
+// Returns the content up to one byte more than a secret may have: the kernel gives the size of some
+// files as 0, and such files in pieces.
+std::string read_start(const std::string& path, const FileDescriptor& file) {
+  std::array<char, kLongestSecret + 1> buffer{};
+  std::size_t length = 0;
+  while (length < buffer.size()) {
+    const ssize_t count = read(file.get(), buffer.data() + length, buffer.size() - length);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      refuse_file(path, text("cannot be read: ", system_error_text(errno), "; name another file"));
+    }
+    if (count == 0) break;
+    length += static_cast<std::size_t>(count);
   }
+  return {buffer.data(), length};
 }
 
 std::string read_secret_file(const std::string& path) {
   // Without O_NONBLOCK a FIFO would wait for its writer.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   check_file(path, file);
-  std::array<char, kLongestSecret + 1> buffer{};
-  const ssize_t length = read(file.get(), buffer.data(), buffer.size());
-  if (length < 0) {
-    refuse_file(path, text("cannot be read: ", system_error_text(errno), "; name another file"));
+  std::string secret = read_start(path, file);
+  if (secret.size() > kLongestSecret) {
+    refuse_file(path, text("is larger than ", kLongestSecret, " bytes; name a file that holds ",
+                           "nothing but the secret"));
   }
-  std::string secret(buffer.data(), static_cast<std::size_t>(length));
-  if (secret.ends_with('\n')) secret.pop_back();
+  if (secret.ends_with('\n')) {
+    secret.pop_back();
+    if (secret.ends_with('\r')) secret.pop_back();
+  }
   if (secret.empty()) refuse_file(path, "is empty; write the secret into it");
   return secret;
 }
@@ -77,12 +92,28 @@ void warn_once(std::atomic<bool>& warned, const std::string& message) {
   if (!warned.exchange(true)) log(LogLevel::warning, "bootstrap", message);
 }
 
+bool others_can_reach(const UniqueId& id) {
+  return !std::ranges::all_of(id.addresses, [](const Address& one) { return one.is_loopback(); });
+}
+
+void check_short_secret(const UniqueId& id, const Config& config, std::size_t length) {
+  static std::atomic<bool> warned{false};
+  if (config.require_secret && others_can_reach(id)) {
+    throw Error(hcclInvalidArgument,
+                text("HCCL_REQUIRE_SECRET=1, but the secret of HCCL_COMM_ID has ", length,
+                     " bytes, which can be guessed; make one with (umask 077; head -c 24 ",
+                     "/dev/urandom | base64 > job.secret), and set HCCL_SECRET_FILE to a copy of ",
+                     "that file on every rank"));
+  }
+  warn_once(warned,
+            text("the secret of HCCL_COMM_ID has ", length, " bytes, which can be guessed; ",
+                 "use at least ", kShortSecret, " random ones"));
+}
+
 // Without a secret the kernel vouches for the processes of this machine, and nobody for others.
 void check_without_secret(const UniqueId& id, const Config& config) {
   static std::atomic<bool> warned{false};
-  const bool reachable =
-      !std::ranges::all_of(id.addresses, [](const Address& one) { return one.is_loopback(); });
-  if (reachable && config.require_secret) {
+  if (config.require_secret && others_can_reach(id)) {
     throw Error(
         hcclInvalidArgument,
         text("HCCL_REQUIRE_SECRET=1, but the ranks that meet at ", id.addresses.front().to_text(),
@@ -99,14 +130,12 @@ void check_without_secret(const UniqueId& id, const Config& config) {
 
 Bytes proof_key(const UniqueId& id) {
   if (id.kind == UniqueId::Kind::with_secret) return {id.secret.begin(), id.secret.end()};
-  static std::atomic<bool> warned{false};
   const auto settings = config();
   const std::string secret = shared_secret(*settings);
   if (secret.empty()) {
     check_without_secret(id, *settings);
   } else if (secret.size() < kShortSecret) {
-    warn_once(warned, text("the secret of HCCL_COMM_ID has ", secret.size(), " bytes, which can ",
-                           "be guessed; use at least ", kShortSecret, " random ones"));
+    check_short_secret(id, *settings, secret.size());
   }
   const auto bytes = std::as_bytes(std::span(secret));
   return {bytes.begin(), bytes.end()};

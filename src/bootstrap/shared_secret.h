@@ -11,7 +11,7 @@ namespace hccl::bootstrap {
 // HCCL_SECRET or the content of HCCL_SECRET_FILE, empty if neither is set. Warns once in the
 // process about a secret that is short, and about none where the address is on another machine.
 // Throws Error(hcclInvalidArgument) if both variables are set, if the file is not fit to hold a
-// secret, or if HCCL_REQUIRE_SECRET demands one.
+// secret, or if HCCL_REQUIRE_SECRET demands one, or a longer one.
 [[nodiscard]] Bytes proof_key(const UniqueId& id);
 
 }  // namespace hccl::bootstrap

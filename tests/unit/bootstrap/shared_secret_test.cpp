@@ -10,9 +10,14 @@
 #include "processes.h"
 #include "scoped_environment.h"
 
+#include <array>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include <spawn.h>
+#include <sys/wait.h>
 
 namespace hccl::bootstrap::test {
 namespace {
@@ -72,6 +77,10 @@ class SharedSecret : public testing::Test {
 TEST_F(SharedSecret, IsTheFilesContentWithoutItsNewline) {
   set("HCCL_SECRET_FILE", file_with("a secret of the file\n"));
   EXPECT_EQ(key(), "a secret of the file");
+  set("HCCL_SECRET_FILE", file_with("a secret of the file\r\n"));
+  EXPECT_EQ(key(), "a secret of the file");
+  set("HCCL_SECRET_FILE", file_with("a secret of the file\r"));
+  EXPECT_EQ(key(), "a secret of the file\r") << "no end of a line";
   set("HCCL_SECRET_FILE", file_with(std::string(4096, 's'), 0400));
   EXPECT_EQ(key(), std::string(4096, 's'));
 }
@@ -87,9 +96,43 @@ TEST_F(SharedSecret, AFileThatIsNotFitIsRefusedWithItsMend) {
   says(path("fifo"), "is not a regular file; name one that holds the secret");
   says(file_with("secret", 0640), "is open to other users; chmod it to 600");
   says(file_with("secret", 0604), "is open to other users; chmod it to 600");
-  says(file_with("\n"), "is empty; write the secret into it");
+  for (const char* line : {"\n", "\r\n"})
+    says(file_with(line), "is empty; write the secret into it");
   says(file_with(std::string(4097, 's')),
        "is larger than 4096 bytes; name a file that holds nothing but the secret");
+}
+
+// A process that has exec'd with this environment; its end closes with the object.
+class ProcessWithEnvironment {
+ public:
+  explicit ProcessWithEnvironment(const std::string& variable) {
+    const std::array<const char*, 3> arguments{"sleep", "1000", nullptr};
+    const std::array<const char*, 2> environment{variable.c_str(), nullptr};
+    // POSIX lacks const where it means it.
+    EXPECT_EQ(posix_spawnp(&pid_, arguments[0], nullptr, nullptr,
+                           const_cast<char* const*>(arguments.data()),
+                           const_cast<char* const*>(environment.data())),
+              0);
+  }
+  ~ProcessWithEnvironment() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  ProcessWithEnvironment(const ProcessWithEnvironment&) = delete;
+  ProcessWithEnvironment& operator=(const ProcessWithEnvironment&) = delete;
+
+  [[nodiscard]] std::string file() const { return text("/proc/", pid_, "/environ"); }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST_F(SharedSecret, AFileThatHidesItsSizeIsRefusedIfItIsLarge) {
+  const ProcessWithEnvironment process("A=" + std::string(5000, 's'));
+  ASSERT_EQ(std::filesystem::file_size(process.file()), 0U);
+  EXPECT_EQ(refusal(process.file()), text("HCCL_SECRET_FILE=\"", process.file(),
+                                          "\" is larger than 4096 bytes; name a file ",
+                                          "that holds nothing but the secret"));
 }
 
 TEST_F(SharedSecret, AFileOfAnotherUserIsRefused) {
@@ -115,6 +158,15 @@ TEST_F(SharedSecret, IsRequiredWhereOtherMachinesCanReachTheAddress) {
   EXPECT_EQ(key(kLoopback), "");
   set("HCCL_SECRET", "0123456789abcdef");
   EXPECT_EQ(key(kElsewhere), "0123456789abcdef");
+}
+
+TEST_F(SharedSecret, MustBeLongWhereItIsRequired) {
+  set("HCCL_REQUIRE_SECRET", "1");
+  set("HCCL_SECRET", "0123456789abcde");
+  EXPECT_EQ(key(kElsewhere),
+            "HCCL_REQUIRE_SECRET=1, but the secret of HCCL_COMM_ID has 15 bytes, which can be "
+            "guessed; make one with (umask 077; head -c 24 /dev/urandom | base64 > job.secret), "
+            "and set HCCL_SECRET_FILE to a copy of that file on every rank");
 }
 
 // What the keys of this address, asked for twice in a process of its own, say on the log.
@@ -150,7 +202,8 @@ TEST(WarningsOfSecrets, ComeOnceInAProcess) {
                      "share no secret"),
             1U)
       << none;
-  const std::string brief = warnings(kLoopback, {{"HCCL_SECRET", "0123456789abcde"}});
+  const std::string brief =
+      warnings(kLoopback, {{"HCCL_SECRET", "0123456789abcde"}, {"HCCL_REQUIRE_SECRET", "1"}});
   EXPECT_EQ(count_of(brief, "the secret of HCCL_COMM_ID has 15 bytes, which can be guessed"), 1U)
       << brief;
   EXPECT_EQ(warnings(kLoopback, {}), "");
