@@ -164,24 +164,24 @@ void Progress::set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept
   while (seen < ticket &&
          !reported_.compare_exchange_weak(seen, ticket, std::memory_order_acq_rel)) {
   }
-  for (std::shared_ptr<WorkFailure> failure;; failure = nullptr) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (Poison& one : poisons_) {
-        if (!one.failure) one.until = std::min(one.until, pushed);
-      }
-      set_poisoned_until();
-      for (const Interval& one : failures_) {
-        if (one.first <= ticket && one.failure && !one.failure->was_reported()) {
-          failure = one.failure;
-          break;
-        }
-      }
-    }
-    if (!failure) return;
-    failure->report();  // without the lock: it ends the poison of other streams, too
+  // Without the lock: a report ends the poison of other streams, too.
+  while (const std::shared_ptr<WorkFailure> failure = next_to_report(ticket, pushed)) {
+    failure->report();
     end_poison(*failure, pushed);
   }
+}
+
+std::shared_ptr<WorkFailure> Progress::next_to_report(std::uint64_t ticket,
+                                                      std::uint64_t pushed) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Poison& one : poisons_) {
+    if (!one.failure) one.until = std::min(one.until, pushed);
+  }
+  set_poisoned_until();
+  for (const Interval& one : failures_) {
+    if (one.first <= ticket && one.failure && !one.failure->was_reported()) return one.failure;
+  }
+  return nullptr;
 }
 
 }  // namespace hccl::device

@@ -123,6 +123,10 @@ class Progress {
       return ready();
     });
   }
+  // Returns a failure up to `ticket` that the program does not know yet, null if there is none.
+  // Ends what failed without memory to tell it from others.
+  [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t ticket,
+                                                            std::uint64_t pushed) noexcept;
   void record_failure(std::uint64_t ticket, Outcome outcome) noexcept;
   // With the lock held.
   [[nodiscard]] std::shared_ptr<WorkFailure> failure_of(std::uint64_t ticket,

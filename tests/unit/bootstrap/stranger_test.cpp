@@ -219,9 +219,9 @@ TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
     // The server looks at the hello when its sender has gone.
     std::promise<void> begun;
     std::promise<void> gone;
-    ControlThread::instance().post([&] {
+    ControlThread::instance().post([&begun, is_gone = gone.get_future().share()] {
       begun.set_value();
-      gone.get_future().wait();
+      is_gone.wait();
     });
     begun.get_future().wait();
     channel.send(FrameType::hello, serialize(valid_hello(1, 3)));
