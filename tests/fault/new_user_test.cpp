@@ -108,9 +108,10 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// The program's environment: nothing of the library's but the variable and the loopback interface.
+// The program's environment: nothing of the library's but the variable, the loopback interface and
+// a node whose modules no other test holds.
 std::vector<std::string> environment_of(const char* variable) {
-  std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo"};
+  std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo", "HCCL_NODE_ID=new-user"};
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string assignment(*entry);
     if (assignment.find("HCCL_") != 0 && assignment.find("LOG_LEVEL") != 0)
