@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/log_output.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -39,7 +40,7 @@ std::string_view times(std::uint64_t repeats) { return repeats == 1 ? " time" : 
 }  // namespace
 
 FailureLog::Entry& FailureLog::entry_of(const FailedCall& call, Entry& evicted) {
-  const std::uint64_t text_hash = call.tries ? 0 : hash_of(call.text);
+  const std::uint64_t text_hash = hash_of(call.text);
   Entry* oldest = &entries_.front();
   for (Entry& entry : entries_) {
     if (entry.function == call.function && entry.code == call.code && entry.text_hash == text_hash)
@@ -48,7 +49,7 @@ FailureLog::Entry& FailureLog::entry_of(const FailedCall& call, Entry& evicted) 
   }
   evicted = *oldest;
   *oldest = {call.function, call.code_name, call.code, text_hash, 0,
-             TimePoint(),   call.level,     call.once, call.tries};
+             TimePoint(),   call.level,     call.once};
   return *oldest;
 }
 
@@ -82,26 +83,55 @@ FailureLog::Lines FailureLog::lines_for(const FailedCall& call, TimePoint now) {
   return lines;
 }
 
+void FailureLog::keep(const FailedCall& call, TimePoint now) {
+  const std::size_t length = std::min(call.text.size(), kept_.text.size());
+  std::copy_n(call.text.data(), length, kept_.text.data());
+  kept_.call = call;
+  kept_.call.text = call.text.substr(0, length);
+  kept_.time = now;
+  kept_.thread = pthread_self();
+}
+
+void FailureLog::take_kept(Try& kept) {
+  if (kept_.call.function == nullptr) return;
+  kept = kept_;
+  kept.call.text = {kept.text.data(), kept.call.text.size()};
+  kept.lines = lines_for(kept.call, kept.time);
+  kept_.call = {};
+}
+
 void FailureLog::note(const FailedCall& call, TimePoint now) noexcept {
   if (!log_enabled(call.level)) return;
+  Try kept{};
   Lines lines;
   {
     const std::lock_guard lock(mutex_);
-    lines = lines_for(call, now);
+    const bool is_new_try = call.tries && !kept_.is_again(call);
+    if (!is_new_try || kept_.thread != pthread_self()) take_kept(kept);
+    if (is_new_try) {
+      keep(call, now);
+    } else {
+      lines = lines_for(call, now);
+    }
   }
-  write_repeats(lines.evicted);
-  write_withheld(lines.withheld);
-  if (lines.failure) write(call, lines.repeats);
+  write(kept);
+  write(call, lines);
 }
 
 void FailureLog::forgive() noexcept {
   const std::lock_guard lock(mutex_);
-  for (Entry& entry : entries_) {
-    if (entry.tries) entry.repeats = 0;
-  }
+  if (kept_.thread == pthread_self()) kept_.call = {};
 }
 
 void FailureLog::flush() noexcept {
+  Try kept{};
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    take_kept(kept);
+  }
+  if (kept.call.function != nullptr && log_would_wait()) return;
+  write(kept);
   for (std::size_t at = 0; at <= kEntries; ++at) {
     Entry repeated;
     std::uint64_t withheld = 0;
@@ -121,7 +151,17 @@ void FailureLog::flush() noexcept {
   }
 }
 
-void FailureLog::write(const FailedCall& call, std::uint64_t repeats) {
+void FailureLog::write(const FailedCall& call, const Lines& lines) {
+  write_repeats(lines.evicted);
+  write_withheld(lines.withheld);
+  if (lines.failure) write_failure(call, lines.repeats);
+}
+
+void FailureLog::write(const Try& kept) {
+  if (kept.call.function != nullptr) write(kept.call, kept.lines);
+}
+
+void FailureLog::write_failure(const FailedCall& call, std::uint64_t repeats) {
   const Digits code(call.code);
   if (repeats == 0) {
     log_parts(call.level, "api",

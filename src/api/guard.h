@@ -31,12 +31,12 @@ struct Callee {
 // expected.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
-// A function with which programs try one module after the other until one is free: that modules are
-// held is said in one line.
+// A function with which programs try one module after the other until one is free: that a module is
+// held is said unless the thread gets a device next.
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
 }
-// After a device was acquired: how often modules were held before it is not said.
+// After this thread has acquired a device: that a module was held before is not said.
 void forgive_unavailable_module() noexcept;
 
 // A function that calls another exported function, which speaks for both.
