@@ -11,10 +11,12 @@
 #include "scoped_environment.h"
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -113,6 +115,7 @@ class ProcessWithEnvironment {
                            const_cast<char* const*>(arguments.data()),
                            const_cast<char* const*>(environment.data())),
               0);
+    await_environment();
   }
   ~ProcessWithEnvironment() {
     kill(pid_, SIGKILL);
@@ -124,6 +127,14 @@ class ProcessWithEnvironment {
   [[nodiscard]] std::string file() const { return text("/proc/", pid_, "/environ"); }
 
  private:
+  // posix_spawn() may return a moment before the new program has its environment.
+  void await_environment() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::ifstream(file()).peek() == std::ifstream::traits_type::eof() &&
+           std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+  }
+
   pid_t pid_ = -1;
 };
 
