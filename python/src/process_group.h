@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// c10d's backend "hccl": each method queues an operation on the group's stream and returns its
+// work. Tensors lie in CPU memory. Methods throw c10::DistBackendError for what the library
+// refuses, and c10::TypeError for types and reductions that it does not have.
+#pragma once
+
+#include "communicator.h"
+#include "work.h"
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+namespace hccl_torch {
+
+class ProcessGroupHccl final : public c10d::Backend {
+ public:
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<std::vector<at::Tensor>>;
+
+  // Joins the group. Blocks until all ranks have joined.
+  ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                   std::chrono::milliseconds timeout, std::string group,
+                   std::vector<std::int64_t> global_ranks);
+  // Waits for nobody.
+  ~ProcessGroupHccl() override;
+
+  const std::string getBackendName() const override { return "hccl"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override;
+  void abort() override;
+  void shutdown() override;
+  c10d::ErrorType getError() override;
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors,
+                              const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                         const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
+                        std::vector<std::int64_t>& output_sizes,
+                        std::vector<std::int64_t>& input_sizes,
+                        const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs,
+                   const c10d::AllToAllOptions& options) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs,
+                 const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs,
+                  const c10d::ScatterOptions& options) override;
+  WorkPtr send(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+
+ private:
+  class Issue;
+
+  [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
+  [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
+  void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);
+  void all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input);
+  void reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
+                      const c10d::ReduceOp& operation);
+  void exchange(Issue& issue, Tensors& outputs, const Tensors& inputs);
+
+  const c10::intrusive_ptr<Options> options_;
+  const std::string group_;
+  const std::shared_ptr<Communicator> communicator_;
+  const std::shared_ptr<Completer> completer_ = std::make_shared<Completer>();
+  std::mutex mutex_;  // held while an operation is queued
+  std::uint64_t sequence_ = 0;
+  c10::intrusive_ptr<Work> coalesced_;               // while calls are coalesced
+  std::deque<c10::intrusive_ptr<Work>> unfinished_;  // whose buffers must live
+};
+
+}  // namespace hccl_torch
