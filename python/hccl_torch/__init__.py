@@ -5,7 +5,6 @@
 
     torch.distributed.init_process_group("hccl")
 """
-import os
 import warnings
 
 __all__: list[str] = []
@@ -36,8 +35,6 @@ def _autoload() -> None:
         if "hccl" in dist.Backend.backend_list:
             warnings.warn("hccl_torch: another package has registered the backend \"hccl\"; it stays", stacklevel=2)
             return
-        # Gradient buckets lie in memory that the ranks share.
-        os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
         dist.Backend.register_backend("hccl", _create_process_group, extended_api=True, devices=["cpu"])
     except Exception as error:  # import torch must go on
         warnings.warn(f"hccl_torch: cannot register the backend \"hccl\": {error}", stacklevel=2)

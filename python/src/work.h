@@ -20,7 +20,7 @@ namespace hccl_torch {
 
 class Completer;
 
-// What an operation needs while it runs and when it has ended.
+// An operation: its name for texts, the memory that it uses, and the steps that end it.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   std::string name;  // "allreduce"

@@ -64,7 +64,7 @@ class FailureLog {
   };
   static constexpr std::size_t kEntries = 256;  // more than there are functions
 
-  // What a failure makes the log say, in this order.
+  // The lines that a failure makes the log write, in this order.
   struct Lines {
     Entry evicted;               // with the repetitions that nobody has told yet
     std::uint64_t withheld = 0;  // failures of the period before

@@ -3,14 +3,13 @@
 // thread; the state is shared with it so that either side may go first.
 #include "base/process.h"
 #include "base/text.h"
+#include "bootstrap/callback_gate.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/session.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -47,12 +46,13 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       server_departed = server_departed || departed == server_rank;
       if (leaving && departed == rank) leave();
       if (departed && departed != rank && callbacks.departed)
-        call([&] { callbacks.departed(*departed); });
+        gate.call([&] { callbacks.departed(*departed); });
     } else if (frame.type == FrameType::inquiry) {
-      if (callbacks.inquiry) call(callbacks.inquiry);
+      if (callbacks.inquiry) gate.call(callbacks.inquiry);
     } else if (frame.type == FrameType::verdict) {
       const auto verdict = parse_failure(frame.payload);
-      if (verdict && callbacks.verdict) call([&] { callbacks.verdict(believed(verdict->text)); });
+      if (verdict && callbacks.verdict)
+        gate.call([&] { callbacks.verdict(believed(verdict->text)); });
     } else if (frame.type == FrameType::fault) {
       if (const auto fault = parse_failure(frame.payload)) tell(fault->code, believed(fault->text));
     }
@@ -79,35 +79,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   }
 
   void tell(hcclResult_t code, const std::string& what) {
-    call([&] { callbacks.fault(code, what); });
+    gate.call([&] { callbacks.fault(code, what); });
   }
-
-  template <class Callback>
-  void call(const Callback& callback) {
-    {
-      const std::lock_guard lock(mutex);
-      if (cancelled) return;
-      running = true;
-    }
-    const Running until_it_ends(*this);
-    callback();
-  }
-
-  // However a callback ends, whoever waits for that goes on.
-  class Running {
-   public:
-    explicit Running(State& state) : state_(state) {}
-    ~Running() {
-      const std::lock_guard lock(state_.mutex);
-      state_.running = false;
-      state_.finished.notify_all();
-    }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-   private:
-    State& state_;
-  };
 
   // The server's own rank stays until the server has told the others.
   void say_departed() {
@@ -129,12 +102,6 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
     if (!std::exchange(has_left, true)) left.set_value();
   }
 
-  void cancel() {
-    std::unique_lock lock(mutex);
-    cancelled = true;
-    if (!ControlThread::instance().is_current()) finished.wait(lock, [&] { return !running; });
-  }
-
   const int rank;
   const int server_rank;
   const std::string server;
@@ -145,10 +112,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   bool leaving = false;
   bool has_left = false;
   std::promise<void> left;
-  std::mutex mutex;
-  std::condition_variable finished;
-  bool cancelled = false;
-  bool running = false;
+  CallbackGate gate;
   ReservedPost departing, breaking;
   std::atomic<bool> is_broken{false};
 };
@@ -168,14 +132,14 @@ ControlLink::~ControlLink() {
                           std::shared_ptr<State>(std::move(state_)));  // the parent's thread has it
     return;
   }
-  state_->cancel();
+  state_->gate.close();
   const std::future<void> left = state_->left.get_future();
   ControlThread::instance().post(state_->departing, state_,
                                  [](void* state) { static_cast<State*>(state)->say_departed(); });
   if (!ControlThread::instance().is_current()) left.wait_for(kFarewell);
 }
 
-void ControlLink::cancel() noexcept { state_->cancel(); }
+void ControlLink::cancel() noexcept { state_->gate.close(); }
 
 void ControlLink::send(FrameType type, Bytes payload) {
   ControlThread::instance().post([state = state_, type, payload = std::move(payload)] {

@@ -6,11 +6,10 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/callback_gate.h"
 #include "bootstrap/control_thread.h"
 
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <vector>
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -34,36 +33,11 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
 
   void woken() {
     if (!has_exited(pidfd)) return wait();
-    {
-      const std::lock_guard lock(mutex);
-      if (cancelled) return;
-      running = true;
-    }
-    const Running until_it_ends(*this);
-    on_exit();
+    gate.call(on_exit);
   }
 
-  // However the callback ends, whoever waits for that goes on.
-  class Running {
-   public:
-    explicit Running(State& state) : state_(state) {}
-    ~Running() {
-      const std::lock_guard lock(state_.mutex);
-      state_.running = false;
-      state_.finished.notify_all();
-    }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-   private:
-    State& state_;
-  };
-
   void cancel() {
-    std::unique_lock lock(mutex);
-    cancelled = true;
-    if (!ControlThread::instance().is_current()) finished.wait(lock, [&] { return !running; });
-    lock.unlock();
+    gate.close();
     // The descriptor is closed by its owner, the control thread; until then it stays open.
     ControlThread::instance().post(closing, shared_from_this(),
                                    [](void* self) { static_cast<State*>(self)->close(); });
@@ -89,10 +63,7 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
   FileDescriptor pidfd;
   std::function<void()> on_exit;
   asio::posix::stream_descriptor descriptor;
-  std::mutex mutex;
-  std::condition_variable finished;
-  bool cancelled = false;
-  bool running = false;
+  CallbackGate gate;
   ReservedPost closing;
 };
 

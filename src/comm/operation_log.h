@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a communicator says of its calls while they run: which path each kind of call takes
-// (HCCL_EXPLAIN, HCCL_DEBUG=DEBUG), and when each was queued, started and ended (HCCL_DEBUG=TRACE).
+// Logs a communicator's calls while they run: the path that each kind of call takes (HCCL_EXPLAIN,
+// HCCL_DEBUG=DEBUG), and when each call was queued, started and ended (HCCL_DEBUG=TRACE).
 #pragma once
 
 #include "base/collective.h"

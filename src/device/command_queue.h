@@ -132,9 +132,8 @@ class CommandQueue {
   std::atomic<Segment*> spare_{nullptr};
 };
 
-// What a command can know of its stream while it runs: whether work before it has failed, whether
-// the program waits, and the commands behind, first to last, and whether they may begin ahead of
-// their turn.
+// Tells a command about its stream while it runs: if work before it has failed, if the program
+// waits, which commands stand behind it, first to last, and if they may begin ahead of their turn.
 class Upcoming {
  public:
   Upcoming(const CommandQueue& queue, const Stream& stream, bool in_passing,
@@ -155,7 +154,7 @@ class Upcoming {
   [[nodiscard]] std::uint64_t stream_id() const noexcept;
   [[nodiscard]] std::uint64_t ticket() const noexcept { return queue_.taken_ + 1; }
 
-  // Whether a thread of the program waits for the stream, and so calls nothing else.
+  // True if a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] bool attended() const noexcept;
 
   // Unless it is endless the command is run in passing, by a thread that may be needed elsewhere:

@@ -86,7 +86,7 @@ class HostProbe {
   FileDescriptor out_, in_;
 };
 
-// Of the thread, made at its first call on host memory.
+// Each thread's own, made at its first call on host memory.
 thread_local std::optional<HostProbe> probe;
 
 bool can_access(Bytes bytes, HostAccess access) {

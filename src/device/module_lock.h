@@ -17,7 +17,7 @@ struct NameLock {
 
 [[nodiscard]] NameLock lock_name(const std::string& name);
 
-// Whether a process of this user holds the lock of this name.
+// Returns true if a process of this user holds the lock of this name.
 [[nodiscard]] bool is_locked(const std::string& name) noexcept;
 
 }  // namespace hccl::device

@@ -16,7 +16,8 @@ namespace hccl::device {
 // it.
 [[nodiscard]] std::optional<FileDescriptor> claim_module(std::uint32_t id);
 
-// Who holds a claimed module, for texts: "pid 4711 (trainer)", "this process". Needs no privilege.
+// Names the holder of a claimed module for texts: "pid 4711 (trainer)", "this process". Needs no
+// privilege.
 // Does not block. Throws Error(hcclSystemError) if this process can make no socket.
 [[nodiscard]] std::string holder_text(std::uint32_t id);
 

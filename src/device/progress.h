@@ -20,7 +20,7 @@ namespace hccl::device {
 
 class Stream;
 
-// Of two failures the first of the list is the worse one. Left: work that is to be run again,
+// In a list of failures the first is the worst. Left: work that is to be run again,
 // because whoever ran it in passing would have had to wait.
 enum class Outcome : std::uint8_t { success, failed, collective_failed, left };
 

@@ -26,7 +26,7 @@ FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_
   for (module = 0; module < kMostModules; ++module) {
     if (auto claim = claim_module(module)) return *std::move(claim);
   }
-  // Nobody has so many devices, but another user may hold so many names.
+  // No box has kMostModules devices in use, but another user may hold that many names.
   for (module = 0; module < devices_of_box; ++module) {
     if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
   }

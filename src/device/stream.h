@@ -87,7 +87,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Blocks for everything queued so far; a failure is reported once. Writes its reason to `reason`,
   // unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
-  // Whether everything queued so far is complete; if so, how it ended, and why it failed.
+  // Returns true if everything queued so far is complete; then tells how it ended, and why it
+  // failed.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
   // Sees to it that work nobody waits for begins now.
   void hurry();

@@ -48,7 +48,7 @@ struct CallHeader {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
-  // Whether the two introduce the same part of the same call.
+  // Returns true if the two introduce the same part of the same call.
   [[nodiscard]] bool is_same_call(CallHeader other) const {
     other.confirm = confirm;
     return *this == other;

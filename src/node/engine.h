@@ -89,7 +89,7 @@ class Engine {
   // This rank takes part in nothing more; peers that wait for it fail.
   void depart();
 
-  // Whether a call on device memory goes through the slots.
+  // Returns true if a call on device memory goes through the slots.
   [[nodiscard]] static bool is_eager(const CollectiveCall& call, int ranks) {
     return send_bytes(call, ranks) <= Slot::kPayloadBytes;
   }

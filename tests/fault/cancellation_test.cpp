@@ -90,13 +90,7 @@ TEST_P(Cancelled, WaitsEndFirst) { run(wait_cancelled); }
 TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
   run([](World& world) {
     Session session(world);
-    hcclUniqueId id{};
-    if (world.rank == 0) {
-      succeed(hcclGetUniqueId(&id));
-      world.board->publish_id(0, id);
-    } else {
-      id = world.board->await_id(0);
-    }
+    const hcclUniqueId id = share_id(world);
     hcclComm_t communicator = nullptr;
     CancelledThread life([&] {
       const DeviceMemory memory(session.device(), 4096);

@@ -32,13 +32,7 @@ void leave_an_orphan(const World& world) {
 // Joins, or checks that the refusal is about the victim and returns false.
 bool join_or_learn(Session& session, Group& group, int victim) {
   World world = session.world();
-  hcclUniqueId id{};
-  if (world.rank == 0) {
-    succeed(hcclGetUniqueId(&id));
-    world.board->publish_id(0, id);
-  } else {
-    id = world.board->await_id(0);
-  }
+  const hcclUniqueId id = share_id(world);
   group.rank = world.rank;
   group.members.resize(static_cast<std::size_t>(world.size));
   const hcclResult_t result = hcclCommInitRank(&group.handle, world.size, id, world.rank);

@@ -142,7 +142,7 @@ void message_behind(World& world) {
 
 TEST(FailedCopy, FailsTheMessageBehindIt) { EXPECT_EQ(failures(run_ranks(3, message_behind)), ""); }
 
-// What is queued once the program knows runs: copies, and collectives of a sound communicator.
+// Copies, and collectives of a sound communicator, run if they are queued once the program knows.
 void stream_recovers(World& world) {
   Fixture fixture(world, 2.0F);
   fixture.copy_from(8);

@@ -74,41 +74,38 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-RankFunction all_reduce(Flaw flaw, bool receives) {
+// Calls `queue` with the group, the stream, and the flawed memory and a sound buffer of kBytes.
+template <class Queue>
+RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
   return [=](World& world) {
     Session session(world);
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
     const FlawedMemory flawed(flaw);
     std::vector<std::byte> good(kBytes);
-    const bool bad_send = world.rank == 1 && !receives;
-    const bool bad_receive = world.rank == 1 && receives;
-    in_order(world, [&] {
-      succeed(hcclAllReduce(bad_send ? flawed.get() : good.data(),
-                            bad_receive ? flawed.get() : good.data(), kBytes / 4, hcclFloat32,
-                            hcclSum, group.handle, stream));
-    });
+    in_order(world, [&] { succeed(queue(group, stream, flawed.get(), good.data())); });
     expect_bad_memory(session, group, stream, flawed);
     session.finish();
   };
 }
 
+RankFunction all_reduce(Flaw flaw, bool receives) {
+  return with_flawed_memory(
+      flaw, [=](const Group& group, synStreamHandle stream, void* flawed, void* good) {
+        void* const send = group.rank == 1 && !receives ? flawed : good;
+        void* const receive = group.rank == 1 && receives ? flawed : good;
+        return hcclAllReduce(send, receive, kBytes / 4, hcclFloat32, hcclSum, group.handle, stream);
+      });
+}
+
 RankFunction message(Flaw flaw, bool receives) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
-    const FlawedMemory flawed(flaw);
-    std::vector<std::byte> good(kBytes);
-    void* const buffer = world.rank == 1 ? flawed.get() : good.data();
-    in_order(world, [&] {
-      succeed((world.rank == 1) == receives
-                  ? hcclRecv(buffer, kBytes, hcclInt8, 1 - world.rank, group.handle, stream)
-                  : hcclSend(buffer, kBytes, hcclInt8, 1 - world.rank, group.handle, stream));
-    });
-    expect_bad_memory(session, group, stream, flawed);
-    session.finish();
-  };
+  return with_flawed_memory(
+      flaw, [=](const Group& group, synStreamHandle stream, void* flawed, void* good) {
+        void* const buffer = group.rank == 1 ? flawed : good;
+        return (group.rank == 1) == receives
+                   ? hcclRecv(buffer, kBytes, hcclInt8, 1 - group.rank, group.handle, stream)
+                   : hcclSend(buffer, kBytes, hcclInt8, 1 - group.rank, group.handle, stream);
+      });
 }
 
 TEST_P(HostAccess, ToWhatCannotBeWrittenIsAnError) {

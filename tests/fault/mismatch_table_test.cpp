@@ -21,37 +21,28 @@ struct Mistake {
   Operation odd;
 };
 
-Operation call(Collective collective, std::size_t count, hcclDataType_t type = hcclFloat32,
-               hcclRedOp_t reduction = hcclSum, int root = 0) {
-  Operation operation;
-  operation.collective = collective;
-  operation.count = count;
-  operation.type = type;
-  operation.reduction = reduction;
-  operation.root = root;
-  return operation;
-}
-
 constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
                                   Collective::all_gather, Collective::reduce_scatter,
                                   Collective::reduce,     Collective::all_to_all};
 
 // Every kind for a collective of about `count` elements; `ranks` divides both counts.
 std::vector<Mistake> mistakes(Collective collective, std::size_t count, std::size_t ranks) {
-  const Operation usual = call(collective, count * ranks);
+  const Operation usual = make_operation(collective, count * ranks);
   std::vector<Mistake> all;
   const auto add = [&](const char* what, const Operation& odd) {
     all.push_back({what, usual, odd});
   };
-  add("count", call(collective, (count + 1) * ranks));
-  add("count 0", call(collective, 0));
-  add("small against large", call(collective, count > 1000 ? ranks : 400'000 * ranks));
-  add("type", call(collective, count * ranks, hcclInt32));
-  if (reduces(collective)) add("reduction", call(collective, count * ranks, hcclFloat32, hcclMax));
-  if (has_root(collective)) add("root", call(collective, count * ranks, hcclFloat32, hcclSum, 1));
+  add("count", make_operation(collective, (count + 1) * ranks));
+  add("count 0", make_operation(collective, 0));
+  add("small against large", make_operation(collective, count > 1000 ? ranks : 400'000 * ranks));
+  add("type", make_operation(collective, count * ranks, hcclInt32));
+  if (reduces(collective))
+    add("reduction", make_operation(collective, count * ranks, hcclFloat32, hcclMax));
+  if (has_root(collective))
+    add("root", make_operation(collective, count * ranks, hcclFloat32, hcclSum, 1));
   for (const Collective other : kCollectives) {
     if (other == collective) continue;
-    add("collective", call(other, count * ranks));
+    add("collective", make_operation(other, count * ranks));
     break;
   }
   return all;

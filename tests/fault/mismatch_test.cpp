@@ -19,38 +19,27 @@ struct Case {
 // What ctest shows as the parameter.
 void PrintTo(const Case& value, std::ostream* out) { *out << value.what; }
 
-Operation with(Collective collective, std::size_t count, hcclDataType_t type, hcclRedOp_t reduction,
-               int root = 0) {
-  Operation operation;
-  operation.collective = collective;
-  operation.count = count;
-  operation.type = type;
-  operation.reduction = reduction;
-  operation.root = root;
-  return operation;
-}
-
 const std::vector<Case>& cases() {
   using C = Collective;
   static const std::vector<Case> all{
-      {"count", with(C::all_reduce, 262'144, hcclFloat32, hcclSum),
-       with(C::all_reduce, 1025, hcclFloat32, hcclSum)},
-      {"empty", with(C::all_reduce, 100, hcclFloat32, hcclSum),
-       with(C::all_reduce, 0, hcclFloat32, hcclSum)},
-      {"type", with(C::all_reduce, 5000, hcclFloat32, hcclSum),
-       with(C::all_reduce, 5000, hcclInt32, hcclSum)},
-      {"reduction", with(C::reduce_scatter, 300, hcclBfloat16, hcclMin),
-       with(C::reduce_scatter, 300, hcclBfloat16, hcclMax)},
-      {"root", with(C::broadcast, 7000, hcclFloat32, hcclSum, 0),
-       with(C::broadcast, 7000, hcclFloat32, hcclSum, 1)},
-      {"root_of_reduce", with(C::reduce, 7000, hcclFloat64, hcclProd, 0),
-       with(C::reduce, 7000, hcclFloat64, hcclProd, 1)},
-      {"small_and_large", with(C::all_to_all, 24, hcclInt8, hcclSum),
-       with(C::all_to_all, 240'000, hcclInt8, hcclSum)},
-      {"exchange", with(C::all_to_all, 2400, hcclUint8, hcclSum),
-       with(C::reduce, 2400, hcclUint8, hcclSum)},
-      {"collective", with(C::all_gather, 999, hcclInt32, hcclSum),
-       with(C::broadcast, 999, hcclInt32, hcclSum)},
+      {"count", make_operation(C::all_reduce, 262'144, hcclFloat32, hcclSum),
+       make_operation(C::all_reduce, 1025, hcclFloat32, hcclSum)},
+      {"empty", make_operation(C::all_reduce, 100, hcclFloat32, hcclSum),
+       make_operation(C::all_reduce, 0, hcclFloat32, hcclSum)},
+      {"type", make_operation(C::all_reduce, 5000, hcclFloat32, hcclSum),
+       make_operation(C::all_reduce, 5000, hcclInt32, hcclSum)},
+      {"reduction", make_operation(C::reduce_scatter, 300, hcclBfloat16, hcclMin),
+       make_operation(C::reduce_scatter, 300, hcclBfloat16, hcclMax)},
+      {"root", make_operation(C::broadcast, 7000, hcclFloat32, hcclSum, 0),
+       make_operation(C::broadcast, 7000, hcclFloat32, hcclSum, 1)},
+      {"root_of_reduce", make_operation(C::reduce, 7000, hcclFloat64, hcclProd, 0),
+       make_operation(C::reduce, 7000, hcclFloat64, hcclProd, 1)},
+      {"small_and_large", make_operation(C::all_to_all, 24, hcclInt8, hcclSum),
+       make_operation(C::all_to_all, 240'000, hcclInt8, hcclSum)},
+      {"exchange", make_operation(C::all_to_all, 2400, hcclUint8, hcclSum),
+       make_operation(C::reduce, 2400, hcclUint8, hcclSum)},
+      {"collective", make_operation(C::all_gather, 999, hcclInt32, hcclSum),
+       make_operation(C::broadcast, 999, hcclInt32, hcclSum)},
   };
   return all;
 }

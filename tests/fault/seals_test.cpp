@@ -34,13 +34,7 @@ constexpr const char* kRefusal = "handed over memory that it can still resize";
 
 // Joins; what all ranks must hear.
 void expect_refusal(const World& world, int culprit) {
-  hcclUniqueId id{};
-  if (world.rank == 0) {
-    succeed(hcclGetUniqueId(&id));
-    world.board->publish_id(0, id);
-  } else {
-    id = world.board->await_id(0);
-  }
+  const hcclUniqueId id = share_id(world);
   hcclComm_t communicator = nullptr;
   const hcclResult_t result = hcclCommInitRank(&communicator, world.size, id, world.rank);
   require_equal(static_cast<int>(result), static_cast<int>(hcclSystemError), "joining");

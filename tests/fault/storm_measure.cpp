@@ -95,12 +95,7 @@ void rage(World& world, Weather weather) {
 void join_once(World& world, Weather weather) {
   if (world.rank == kRanks) return rage(world, weather);
   Session session(world);
-  hcclUniqueId id{};
-  if (world.rank == 0) {
-    succeed(hcclGetUniqueId(&id));
-    world.board->publish_id(0, id);
-  }
-  id = world.board->await_id(0);
+  const hcclUniqueId id = share_id(world);
   world.board->await(kStarted, 1);
   world.board->barrier(0, kRanks);
   hcclComm_t communicator = nullptr;

@@ -30,15 +30,6 @@ constexpr int kStarted = 0;
 constexpr int kJoined = 1;
 constexpr int kOver = 2;
 
-hcclUniqueId shared_id(World& world) {
-  if (world.rank == 0) {
-    hcclUniqueId id{};
-    succeed(hcclGetUniqueId(&id));
-    world.board->publish_id(0, id);
-  }
-  return world.board->await_id(0);
-}
-
 Group group_of(hcclComm_t communicator, int rank) {
   Group group;
   for (int member = 0; member < kRanks; ++member) group.members.push_back(member);
@@ -119,7 +110,7 @@ void join_in_storm(World& world, bool storm) {
     return;
   }
   Session session(world);
-  const hcclUniqueId id = shared_id(world);
+  const hcclUniqueId id = share_id(world);
   if (storm) world.board->await(kStarted, 1);
   const Group group = join_with(id, world.rank);
   ++world.board->counter(kJoined);
@@ -184,7 +175,7 @@ void join_without_descriptors(World& world) {
     return;
   }
   Session session(world);
-  const hcclUniqueId id = shared_id(world);
+  const hcclUniqueId id = share_id(world);
   if (world.rank == 0) {
     rlimit before{};
     getrlimit(RLIMIT_NOFILE, &before);
@@ -223,7 +214,7 @@ void join_with_few_descriptors(World& world) {
   limit.rlim_cur = 100;
   setrlimit(RLIMIT_NOFILE, &limit);
   Session session(world);
-  const hcclUniqueId id = shared_id(world);
+  const hcclUniqueId id = share_id(world);
   world.board->await(kStarted, 1);
   join_work_and_leave(world, session, id);
 }
@@ -238,7 +229,7 @@ constexpr int kRefused = 4;  // a counter
 
 void claim(World& world) {
   Session session(world);
-  const hcclUniqueId id = shared_id(world);
+  const hcclUniqueId id = share_id(world);
   const int rank = world.rank == kStranger ? kClaimed : world.rank;
   if (rank == kRanks - 1) world.board->await(kRefused, 1);
   hcclComm_t communicator = nullptr;

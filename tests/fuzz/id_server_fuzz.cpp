@@ -84,7 +84,7 @@ class Play {
       return say(speaker.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
-    // What was said before an opening makes the server cut the connection off, or wait for more.
+    // Bytes before an opening make the server cut the connection off, or wait for more.
     if (hello && !std::exchange(speaker.spoke, true))
       speaker.seal = open_connection(speaker.socket);
     speaker.spoke = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a rank, as its exit status.
+// How a rank ended, as its exit status.
 #pragma once
 
 namespace hccl::test {

@@ -87,7 +87,7 @@ pid_t start(int rank, std::vector<std::string> environment_texts, int id_end, in
   return pid;
 }
 
-// Whether all have ended in time; else they are killed.
+// Returns true if all have ended in time; kills the others if not.
 bool await_all(const std::array<pid_t, 2>& pids, std::array<int, 2>& statuses) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   std::array<bool, 2> ended{};

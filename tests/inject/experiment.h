@@ -25,8 +25,8 @@ struct Result {
   bool hung = false;              // and was killed
   std::string output;             // what the ranks wrote to stderr
 
-  // What must never come out, as a clause; empty if all is well: each rank has succeeded with right
-  // data, or a call of it has returned an error with a text.
+  // Returns the defect that the run has shown, as a clause; empty if each rank has succeeded with
+  // right data, or a call of it has returned an error with a text.
   [[nodiscard]] std::string defect() const;
   [[nodiscard]] bool succeeded(int rank) const;
 };

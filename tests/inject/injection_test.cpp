@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSample = 40;
 
-// What came out of the injections into one function.
+// The outcomes of the injections into one function.
 struct Tally {
   int runs = 0;
   int both_succeed = 0;
@@ -56,7 +56,7 @@ class Report {
   }
 
   [[nodiscard]] const std::string& defects() const { return defects_; }
-  // Of runs in which a rank got an error, as it may.
+  // The runs in which a rank got an error, as it may.
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
   void print() const {
@@ -127,7 +127,7 @@ TEST_P(Injections, OfPassingErrorsCostNothing) {
   EXPECT_EQ(report.defects(), "");
 }
 
-// What to do depends on why the call failed.
+// The advice in an error depends on why the call failed.
 TEST(Advice, FollowsTheErrorNumber) {
   const Pairing pairing{Layout::one_node, 0};
   const auto output_of = [&](int error) {

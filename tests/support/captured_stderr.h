@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process writes to stderr, write by write.
+// Captures what this process writes to stderr, write by write.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class CapturedStderr {
   CapturedStderr(const CapturedStderr&) = delete;
   CapturedStderr& operator=(const CapturedStderr&) = delete;
 
-  // What the next single write held; empty if there was none.
+  // Returns the content of the next single write; empty if there was none.
   std::string next_write() {
     std::array<char, 8192> buffer{};
     const ssize_t length = recv(ends_[0], buffer.data(), buffer.size(), MSG_DONTWAIT);

@@ -37,6 +37,17 @@ Region make_region(std::size_t offset, std::size_t payload) {
 
 }  // namespace
 
+Operation make_operation(Collective collective, std::size_t count, hcclDataType_t type,
+                         hcclRedOp_t reduction, int root) {
+  Operation operation;
+  operation.collective = collective;
+  operation.count = count;
+  operation.type = type;
+  operation.reduction = reduction;
+  operation.root = root;
+  return operation;
+}
+
 std::string describe(const Operation& operation) {
   return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
               reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",

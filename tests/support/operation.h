@@ -33,6 +33,10 @@ struct Operation {
   std::string algorithm{};           // HCCL_ALGO, then
 };
 [[nodiscard]] std::string describe(const Operation& operation);
+// Returns an operation on device memory, out of place.
+[[nodiscard]] Operation make_operation(Collective collective, std::size_t count,
+                                       hcclDataType_t type = hcclFloat32,
+                                       hcclRedOp_t reduction = hcclSum, int root = 0);
 
 // Bytes of an allocation: guard, offset, payload, guard; everything but a payload's data is poison.
 struct Region {

@@ -22,6 +22,14 @@ synStreamHandle Session::make_stream() {
   return stream;
 }
 
+hcclUniqueId share_id(const World& world, int slot) {
+  if (world.rank != 0) return world.board->await_id(slot);
+  hcclUniqueId id{};
+  succeed(hcclGetUniqueId(&id));
+  world.board->publish_id(slot, id);
+  return id;
+}
+
 Group Session::join_all(int slot) {
   std::vector<int> members(static_cast<std::size_t>(world_.size));
   std::iota(members.begin(), members.end(), 0);

@@ -21,6 +21,10 @@ struct Group {
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
 };
 
+// Rank 0 makes a unique id and passes it to the others over the slot of the board. Blocks until the
+// id is there. Returns it.
+[[nodiscard]] hcclUniqueId share_id(const World& world, int slot = 0);
+
 class Session {
  public:
   // Initialises the runtime (unless ranks are threads: then it is), and takes a device.
