@@ -11,4 +11,25 @@ namespace hccl_torch {
 void check(hcclResult_t result, const char* function);
 void check(synStatus status, const char* function);
 
+// Makes the calls of its lifetime one group.
+class CallGroup {
+ public:
+  CallGroup() { check(hcclGroupStart(), "hcclGroupStart"); }
+  // Closes a group that an error has interrupted.
+  ~CallGroup() {
+    if (is_open_) hcclGroupEnd();
+  }
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+
+  // Throws c10::DistBackendError.
+  void end() {
+    is_open_ = false;
+    check(hcclGroupEnd(), "hcclGroupEnd");
+  }
+
+ private:
+  bool is_open_ = true;
+};
+
 }  // namespace hccl_torch

@@ -8,22 +8,10 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 
 namespace hccl_torch {
 
 namespace {
-
-// Copies into a tensor of the program, which may be an inference tensor, on any thread.
-void copy_into(at::Tensor& to, const at::Tensor& from) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  to.copy_(from);
-}
-
-void require_dense(const at::Tensor& tensor, const char* call) {
-  TORCH_CHECK_TYPE(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
-                   "hccl_torch: ", call, " takes dense CPU tensors, not ", tensor.toString());
-}
 
 const at::Tensor& single(const std::vector<at::Tensor>& tensors, const char* call) {
   TORCH_CHECK_VALUE(tensors.size() == 1, "hccl_torch: ", call, " takes one tensor, not ",
@@ -35,101 +23,24 @@ std::uint64_t bytes_of(const at::Tensor& tensor) { return tensor.nbytes(); }
 
 }  // namespace
 
-// One operation while it is queued.
-class ProcessGroupHccl::Issue {
- public:
-  Issue(ProcessGroupHccl& group, c10d::OpType type, const char* name)
-      : group_(group), lock_(group.mutex_) {
-    if (group.coalesced_) return;
-    Operation operation;
-    operation.type = type;
-    operation.name = name;
-    operation.sequence = ++group.sequence_;
-    operation.group = group.group_;
-    work_ = c10::make_intrusive<Work>(group.getRank(), group.communicator_, group.completer_,
-                                      std::move(operation));
-  }
-
-  [[nodiscard]] Operation& operation() { return work().operation(); }
-
-  // Returns a tensor with the elements of `tensor` in one piece, which lives as long as the
-  // operation.
-  at::Tensor input(const at::Tensor& tensor, const char* call) {
-    require_dense(tensor, call);
-    at::Tensor flat = tensor.contiguous();
-    operation().buffers.push_back(flat);
-    return flat;
-  }
-  // Returns a tensor in one piece, whose elements are those of `tensor` once the operation has
-  // ended. `keeps`: it has them from the start.
-  at::Tensor output(at::Tensor& tensor, const char* call, bool keeps) {
-    require_dense(tensor, call);
-    operation().outputs.push_back(tensor);
-    if (tensor.is_contiguous()) return tensor;
-    at::Tensor flat = keeps ? tensor.contiguous() : at::empty(tensor.sizes(), tensor.options());
-    then([tensor, flat]() mutable { copy_into(tensor, flat); });
-    return flat;
-  }
-  void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
-
-  // All has been queued.
-  WorkPtr end() {
-    if (group_.coalesced_) return group_.coalesced_;
-    work_->begin();
-    group_.unfinished_.push_back(work_);
-    while (!group_.unfinished_.empty() && group_.unfinished_.front()->isCompleted())
-      group_.unfinished_.pop_front();
-    return work_;
-  }
-
- private:
-  [[nodiscard]] Work& work() { return group_.coalesced_ ? *group_.coalesced_ : *work_; }
-
-  ProcessGroupHccl& group_;
-  const std::lock_guard<std::mutex> lock_;
-  c10::intrusive_ptr<Work> work_;
-};
-
 ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                    std::chrono::milliseconds timeout, std::string group,
                                    std::vector<std::int64_t> global_ranks)
     : Backend(rank, size),
       options_(c10::make_intrusive<Options>("hccl", timeout)),
-      group_(std::move(group)),
-      communicator_(std::make_shared<Communicator>(*store, rank, size, group_)) {
-  options_->group_name = group_;
+      communicator_(std::make_shared<Communicator>(*store, rank, size, group)),
+      queue_(rank, group, communicator_) {
+  options_->group_name = std::move(group);
   options_->global_ranks_in_group.assign(global_ranks.begin(), global_ranks.end());
 }
 
 ProcessGroupHccl::~ProcessGroupHccl() = default;
 
-void ProcessGroupHccl::startCoalescing() {
-  const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, !coalesced_, "hccl_torch: calls are being coalesced already");
-  check(hcclGroupStart(), "hcclGroupStart");
-  Operation operation;
-  operation.type = c10d::OpType::COALESCED;
-  operation.name = "coalesced calls";
-  operation.sequence = ++sequence_;
-  operation.group = group_;
-  coalesced_ =
-      c10::make_intrusive<Work>(getRank(), communicator_, completer_, std::move(operation));
-}
+void ProcessGroupHccl::startCoalescing() { queue_.start_coalescing(); }
 
-ProcessGroupHccl::WorkPtr ProcessGroupHccl::endCoalescing() {
-  const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, coalesced_, "hccl_torch: no calls are being coalesced");
-  const c10::intrusive_ptr<Work> work = std::exchange(coalesced_, nullptr);
-  check(hcclGroupEnd(), "hcclGroupEnd");
-  work->begin();
-  unfinished_.push_back(work);
-  return work;
-}
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::endCoalescing() { return queue_.end_coalescing(); }
 
-std::uint64_t ProcessGroupHccl::getSequenceNumberForGroup() {
-  const std::lock_guard lock(mutex_);
-  return sequence_;
-}
+std::uint64_t ProcessGroupHccl::getSequenceNumberForGroup() { return queue_.sequence(); }
 
 void ProcessGroupHccl::abort() { communicator_->abort(); }
 
@@ -142,8 +53,8 @@ c10d::ErrorType ProcessGroupHccl::getError() {
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
                                                       const c10d::BroadcastOptions& options) {
   static_cast<void>(single(tensors, "broadcast"));
-  Issue issue(*this, c10d::OpType::BROADCAST, "broadcast");
-  const at::Tensor buffer = issue.output(tensors[0], "broadcast", true);
+  Issue issue(queue_, c10d::OpType::BROADCAST, "broadcast");
+  const at::Tensor buffer = issue.output(tensors[0], true);
   check(hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), bytes_of(buffer), hcclUint8,
                       static_cast<int>(options.rootRank), comm(), stream()),
         "hcclBroadcast");
@@ -153,7 +64,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
 void ProcessGroupHccl::all_reduce(Issue& issue, at::Tensor& tensor,
                                   const c10d::ReduceOp& operation) {
   const Reduction reduction = reduction_of(operation, tensor.scalar_type(), "allreduce");
-  const at::Tensor buffer = issue.output(tensor, "allreduce", true);
+  const at::Tensor buffer = issue.output(tensor, true);
   check(hcclAllReduce(buffer.data_ptr(), buffer.data_ptr(),
                       static_cast<std::uint64_t>(buffer.numel() * reduction.parts), reduction.type,
                       reduction.operation, comm(), stream()),
@@ -163,14 +74,14 @@ void ProcessGroupHccl::all_reduce(Issue& issue, at::Tensor& tensor,
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce(Tensors& tensors,
                                                       const c10d::AllreduceOptions& options) {
   static_cast<void>(single(tensors, "allreduce"));
-  Issue issue(*this, c10d::OpType::ALLREDUCE, "allreduce");
+  Issue issue(queue_, c10d::OpType::ALLREDUCE, "allreduce");
   all_reduce(issue, tensors[0], options.reduceOp);
   return issue.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce_coalesced(
     Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
-  Issue issue(*this, c10d::OpType::ALLREDUCE_COALESCED, "allreduce_coalesced");
+  Issue issue(queue_, c10d::OpType::ALLREDUCE_COALESCED, "allreduce_coalesced");
   for (at::Tensor& tensor : tensors) all_reduce(issue, tensor, options.reduceOp);
   return issue.end();
 }
@@ -179,8 +90,8 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
                                                    const c10d::ReduceOptions& options) {
   static_cast<void>(single(tensors, "reduce"));
   const Reduction reduction = reduction_of(options.reduceOp, tensors[0].scalar_type(), "reduce");
-  Issue issue(*this, c10d::OpType::REDUCE, "reduce");
-  const at::Tensor buffer = issue.output(tensors[0], "reduce", true);
+  Issue issue(queue_, c10d::OpType::REDUCE, "reduce");
+  const at::Tensor buffer = issue.output(tensors[0], true);
   check(hcclReduce(buffer.data_ptr(), buffer.data_ptr(),
                    static_cast<std::uint64_t>(buffer.numel() * reduction.parts), reduction.type,
                    reduction.operation, static_cast<int>(options.rootRank), comm(), stream()),
@@ -193,15 +104,15 @@ void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Te
                     "hccl_torch: all_gather_into_tensor of ", input.nbytes(), " bytes by ",
                     getSize(), " ranks needs an output of as many times that, not of ",
                     output.nbytes(), " bytes");
-  const at::Tensor from = issue.input(input, "all_gather");
-  const at::Tensor to = issue.output(output, "all_gather", false);
+  const at::Tensor from = issue.input(input);
+  const at::Tensor to = issue.output(output, false);
   check(hcclAllGather(from.data_ptr(), to.data_ptr(), bytes_of(from), hcclUint8, comm(), stream()),
         "hcclAllGather");
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                             const c10d::AllgatherOptions&) {
-  Issue issue(*this, c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor");
+  Issue issue(queue_, c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor");
   all_gather(issue, output, input);
   return issue.end();
 }
@@ -210,7 +121,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_into_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions&) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
                     "hccl_torch: as many outputs as inputs are needed");
-  Issue issue(*this, c10d::OpType::COALESCED, "allgather_into_tensor_coalesced");
+  Issue issue(queue_, c10d::OpType::COALESCED, "allgather_into_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i) all_gather(issue, outputs[i], inputs[i]);
   return issue.end();
 }
@@ -222,8 +133,8 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather(TensorLists& outputs, Tens
   TORCH_CHECK_VALUE(outputs.size() == 1 && outputs[0].size() == static_cast<std::size_t>(getSize()),
                     "hccl_torch: all_gather needs one output tensor for each of ", getSize(),
                     " ranks");
-  Issue issue(*this, c10d::OpType::ALLGATHER, "all_gather");
-  const at::Tensor from = issue.input(input, "all_gather");
+  Issue issue(queue_, c10d::OpType::ALLGATHER, "all_gather");
+  const at::Tensor from = issue.input(input);
   const bool alike = std::all_of(outputs[0].begin(), outputs[0].end(), [&](const at::Tensor& one) {
     return one.nbytes() == from.nbytes();
   });
@@ -246,7 +157,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather(TensorLists& outputs, Tens
   }
   for (int rank = 0; rank < getSize(); ++rank) {
     at::Tensor& output = outputs[0][static_cast<std::size_t>(rank)];
-    const at::Tensor to = issue.output(output, "all_gather", false);
+    const at::Tensor to = issue.output(output, false);
     const void* source = rank == getRank() ? from.data_ptr() : to.data_ptr();
     check(hcclBroadcast(source, to.data_ptr(), bytes_of(to), hcclUint8, rank, comm(), stream()),
           "hcclBroadcast");
@@ -261,8 +172,8 @@ void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at
                     getSize(), " ranks needs an input of as many times that, not of ",
                     input.numel());
   const Reduction reduction = reduction_of(operation, input.scalar_type(), "reduce_scatter");
-  const at::Tensor from = issue.input(input, "reduce_scatter");
-  const at::Tensor to = issue.output(output, "reduce_scatter", false);
+  const at::Tensor from = issue.input(input);
+  const at::Tensor to = issue.output(output, false);
   check(hcclReduceScatter(from.data_ptr(), to.data_ptr(),
                           static_cast<std::uint64_t>(to.numel() * reduction.parts), reduction.type,
                           reduction.operation, comm(), stream()),
@@ -271,7 +182,7 @@ void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::_reduce_scatter_base(
     at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) {
-  Issue issue(*this, c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor");
+  Issue issue(queue_, c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor");
   reduce_scatter(issue, output, input, options.reduceOp);
   return issue.end();
 }
@@ -280,7 +191,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
                     "hccl_torch: as many outputs as inputs are needed");
-  Issue issue(*this, c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED,
+  Issue issue(queue_, c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED,
               "reduce_scatter_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     reduce_scatter(issue, outputs[i], inputs[i], options.reduceOp);
@@ -297,7 +208,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter(
     TORCH_CHECK_VALUE(input.numel() == outputs[0].numel(),
                       "hccl_torch: reduce_scatter needs inputs of the size of the output");
   }
-  Issue issue(*this, c10d::OpType::REDUCE_SCATTER, "reduce_scatter");
+  Issue issue(queue_, c10d::OpType::REDUCE_SCATTER, "reduce_scatter");
   Tensors flat;
   for (const at::Tensor& input : inputs[0]) flat.push_back(input.reshape({-1}));
   reduce_scatter(issue, outputs[0], at::cat(flat), options.reduceOp);
@@ -305,36 +216,44 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter(
 }
 
 // The i-th input goes to rank i, whose message fills the i-th output. Undefined ones take part in
-// nothing.
+// nothing. All tensors are looked at before the group of calls begins: what the library refuses
+// then, hcclGroupEnd() reports.
 void ProcessGroupHccl::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
-  check(hcclGroupStart(), "hcclGroupStart");
-  for (int peer = 0; peer < getSize(); ++peer) {
-    const auto index = static_cast<std::size_t>(peer);
-    if (index < inputs.size() && inputs[index].defined()) {
-      const at::Tensor from = issue.input(inputs[index], "an exchange");
-      check(hcclSend(from.data_ptr(), bytes_of(from), hcclUint8, peer, comm(), stream()),
-            "hcclSend");
-    }
-    if (index < outputs.size() && outputs[index].defined()) {
-      const at::Tensor to = issue.output(outputs[index], "an exchange", false);
-      check(hcclRecv(to.data_ptr(), bytes_of(to), hcclUint8, peer, comm(), stream()), "hcclRecv");
-    }
+  Tensors sent(inputs.size());
+  Tensors received(outputs.size());
+  for (std::size_t peer = 0; peer < inputs.size(); ++peer) {
+    if (inputs[peer].defined()) sent[peer] = issue.input(inputs[peer]);
   }
-  check(hcclGroupEnd(), "hcclGroupEnd");
+  for (std::size_t peer = 0; peer < outputs.size(); ++peer) {
+    if (outputs[peer].defined()) received[peer] = issue.output(outputs[peer], false);
+  }
+  CallGroup calls;
+  for (std::size_t peer = 0; peer < static_cast<std::size_t>(getSize()); ++peer) {
+    const int rank = static_cast<int>(peer);
+    if (peer < sent.size() && sent[peer].defined())
+      check(
+          hcclSend(sent[peer].data_ptr(), bytes_of(sent[peer]), hcclUint8, rank, comm(), stream()),
+          "hcclSend");
+    if (peer < received.size() && received[peer].defined())
+      check(hcclRecv(received[peer].data_ptr(), bytes_of(received[peer]), hcclUint8, rank, comm(),
+                     stream()),
+            "hcclRecv");
+  }
+  calls.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at::Tensor& input,
                                                           std::vector<std::int64_t>& output_sizes,
                                                           std::vector<std::int64_t>& input_sizes,
                                                           const c10d::AllToAllOptions&) {
-  Issue issue(*this, c10d::OpType::ALLTOALL_BASE, "all_to_all_single");
+  Issue issue(queue_, c10d::OpType::ALLTOALL_BASE, "all_to_all_single");
   if (output_sizes.empty() && input_sizes.empty()) {
     TORCH_CHECK_VALUE(input.nbytes() == output.nbytes() && input.numel() % getSize() == 0,
                       "hccl_torch: all_to_all_single without sizes needs an input and an output of "
                       "equal size, divisible by ",
                       getSize(), " ranks");
-    const at::Tensor from = issue.input(input, "all_to_all_single");
-    const at::Tensor to = issue.output(output, "all_to_all_single", false);
+    const at::Tensor from = issue.input(input);
+    const at::Tensor to = issue.output(output, false);
     check(hcclAlltoAll(from.data_ptr(), to.data_ptr(), bytes_of(from), hcclUint8, comm(), stream()),
           "hcclAlltoAll");
     return issue.end();
@@ -352,7 +271,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall(Tensors& outputs, Tensors& inputs,
                                                      const c10d::AllToAllOptions&) {
-  Issue issue(*this, c10d::OpType::ALLTOALL, "all_to_all");
+  Issue issue(queue_, c10d::OpType::ALLTOALL, "all_to_all");
   exchange(issue, outputs, inputs);
   return issue.end();
 }
@@ -360,7 +279,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall(Tensors& outputs, Tensors& 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::gather(TensorLists& outputs, Tensors& inputs,
                                                    const c10d::GatherOptions& options) {
   const at::Tensor& input = single(inputs, "gather");
-  Issue issue(*this, c10d::OpType::GATHER, "gather");
+  Issue issue(queue_, c10d::OpType::GATHER, "gather");
   Tensors sent(static_cast<std::size_t>(getSize()));
   sent[static_cast<std::size_t>(options.rootRank)] = input;
   Tensors none;
@@ -370,7 +289,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::gather(TensorLists& outputs, Tensors
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::scatter(Tensors& outputs, TensorLists& inputs,
                                                     const c10d::ScatterOptions& options) {
-  Issue issue(*this, c10d::OpType::SCATTER, "scatter");
+  Issue issue(queue_, c10d::OpType::SCATTER, "scatter");
   Tensors received(static_cast<std::size_t>(getSize()));
   received[static_cast<std::size_t>(options.rootRank)] = single(outputs, "scatter");
   exchange(issue, received, options.rootRank == getRank() ? inputs.at(0) : Tensors{});
@@ -379,22 +298,22 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::scatter(Tensors& outputs, TensorList
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::send(Tensors& tensors, int peer, int) {
   const at::Tensor& tensor = single(tensors, "send");
-  Issue issue(*this, c10d::OpType::SEND, "send");
-  const at::Tensor from = issue.input(tensor, "send");
+  Issue issue(queue_, c10d::OpType::SEND, "send");
+  const at::Tensor from = issue.input(tensor);
   check(hcclSend(from.data_ptr(), bytes_of(from), hcclUint8, peer, comm(), stream()), "hcclSend");
   return issue.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::recv(Tensors& tensors, int peer, int) {
   static_cast<void>(single(tensors, "recv"));
-  Issue issue(*this, c10d::OpType::RECV, "recv");
-  const at::Tensor to = issue.output(tensors[0], "recv", false);
+  Issue issue(queue_, c10d::OpType::RECV, "recv");
+  const at::Tensor to = issue.output(tensors[0], false);
   check(hcclRecv(to.data_ptr(), bytes_of(to), hcclUint8, peer, comm(), stream()), "hcclRecv");
   return issue.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::barrier(const c10d::BarrierOptions&) {
-  Issue issue(*this, c10d::OpType::BARRIER, "barrier");
+  Issue issue(queue_, c10d::OpType::BARRIER, "barrier");
   check(hcclBarrier(comm(), stream()), "hcclBarrier");
   return issue.end();
 }

@@ -5,12 +5,10 @@
 #pragma once
 
 #include "communicator.h"
-#include "work.h"
+#include "operation_queue.h"
 
 #include <chrono>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -75,8 +73,6 @@ class ProcessGroupHccl final : public c10d::Backend {
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
 
  private:
-  class Issue;
-
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);
@@ -86,13 +82,8 @@ class ProcessGroupHccl final : public c10d::Backend {
   void exchange(Issue& issue, Tensors& outputs, const Tensors& inputs);
 
   const c10::intrusive_ptr<Options> options_;
-  const std::string group_;
   const std::shared_ptr<Communicator> communicator_;
-  const std::shared_ptr<Completer> completer_ = std::make_shared<Completer>();
-  std::mutex mutex_;  // held while an operation is queued
-  std::uint64_t sequence_ = 0;
-  c10::intrusive_ptr<Work> coalesced_;               // while calls are coalesced
-  std::deque<c10::intrusive_ptr<Work>> unfinished_;  // whose buffers must live
+  OperationQueue queue_;
 };
 
 }  // namespace hccl_torch

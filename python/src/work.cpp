@@ -41,6 +41,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
   TORCH_CHECK_WITH(DistBackendError, event_, "hccl_torch: ", operation_.name,
                    " is part of a coalesced call; wait for that one");
   if (timeout > kNoTimeout) {
+    // Polls: the C API has no wait with a limit yet.
     const auto end = std::chrono::steady_clock::now() + timeout;
     while (!isCompleted()) {
       TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < end,
