@@ -70,6 +70,54 @@ typedef struct {
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length);
 
+// A stream numbers the pieces of work queued on it from 1. What is queued between two readings of
+// `*queued`, A and B, is the work in (A, B]: that of one call, if no other thread queues meanwhile.
+// A call queues one piece or several, also events and waits for events that need one; a call of an
+// open group none before hcclGroupEnd.
+
+// Writes to `*queued` the position of the last piece of work that has been queued on the stream,
+// and to `*completed` that of the last one that has run: all up to there has. Either may be null.
+// Does not block, wakes no thread, makes no system call. Errors: hcclInvalidArgument for an unknown
+// stream.
+hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
+                                         uint64_t* completed);
+
+// A wait has no limit of its own.
+#define HCCL_EMULATION_NO_TIMEOUT UINT64_MAX
+
+// Waits until the work up to position `up_to` has run, at most `timeout_ms` milliseconds. With
+// HCCL_EMULATION_NO_TIMEOUT the calling thread runs the work itself, as in synStreamSynchronize,
+// and returns when it has run or failed; calls with other ranks fail after HCCL_TIMEOUT or the
+// limit of hcclEmulationSetTimeout. With another limit it leaves the work to the stream's thread
+// and sleeps, so that it may go on in time, whatever other ranks do; with 0 it only asks. Returns
+// hcclSuccess if the work in (after, up_to] has succeeded, whatever has failed before or behind;
+// hcclBusy if the work up to `up_to` has not run in time, which is no failure: nothing is logged,
+// there is no message, and the caller may wait again. If work in the range failed, returns the code
+// of that failure, and hcclGetLastErrorMessage() gives its text; a failed copy goes before a failed
+// collective. What is returned counts as reported, as by synEventSynchronize (see "Failures" in
+// synapse_api.h), and is returned again for the same range. Errors of the call itself:
+// hcclInvalidArgument for an unknown stream, an `up_to` that has not been queued, or an `after`
+// behind `up_to`.
+hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64_t up_to,
+                                     uint64_t timeout_ms);
+
+// Calls `callback` once when the work up to position `up_to` has run, with what
+// hcclEmulationStreamWait would return for (after, up_to]: hcclSuccess and "", or a failure, which
+// counts as reported then, and its text, which is valid during the call. Does not block; the work
+// is begun although nobody waits for it. All callbacks run one after the other on one thread of the
+// library, in order of positions for each stream, also if the work has run already; they may call
+// the library, and should not block, because that delays the others. They must not throw; signals
+// are blocked there. A callback may come after the stream has been destroyed, or a communicator
+// has been aborted, for their work runs or fails first: `argument` must live until it has come.
+// synDestroy returns after all of them, unless a callback calls it, so its caller must hold no lock
+// that they take. They do not come any more while the process exits, nor in a forked child. Errors:
+// those of hcclEmulationStreamWait, a null callback; hcclSystemError or hcclOutOfMemory if the
+// thread cannot be started or there is no memory. If the call fails, the callback does not come.
+hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint64_t up_to,
+                                       void (*callback)(hcclResult_t result, const char* message,
+                                                        void* argument),
+                                       void* argument);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -2,6 +2,8 @@
 // The record of failed work.
 #include "device/progress.h"
 
+#include "device/notifier.h"
+
 #include <algorithm>
 #include <new>
 
@@ -26,6 +28,13 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
   return one == other || (one && other && *one == *other);
 }
 
+// Made before it is needed, for then there is no memory; outlives static objects.
+const FailureNote& unexplained() {
+  static const auto* const note =
+      new FailureNote{hcclInternalError, "no memory was left to say why; free memory on this host"};
+  return *note;
+}
+
 }  // namespace
 
 // Room for all that is ever noted: work that fails for lack of memory must be noted too, and by an
@@ -33,6 +42,13 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 Progress::Progress() : spare_(std::make_shared<WorkFailure>()) {
   failures_.reserve(kRememberedFailures);
   poisons_.reserve(kRememberedPoisons);
+  static_cast<void>(unexplained());
+}
+
+void Progress::wake() noexcept {
+  wake_at_.store(kNever, std::memory_order_seq_cst);
+  bell_.ring();
+  if (notifications_.load(std::memory_order_seq_cst) != 0) Notifier::instance().ring();
 }
 
 void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
@@ -156,22 +172,50 @@ FailureNote Progress::failure() const {
   if (poison == nullptr && !poisons_.empty()) poison = &poisons_.back();
   if (poison != nullptr && poison->failure && poison->failure->note())
     return *poison->failure->note();
-  return {hcclInternalError, "no memory was left to say why; free memory on this host"};
+  return unexplained();
 }
 
-void Progress::set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept {
+std::shared_ptr<const FailureNote> Progress::find_note(std::uint64_t after,
+                                                       std::uint64_t up_to) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const Interval* const found = worst(after, up_to, 0);
+  if (found == nullptr) return nullptr;
+  if (found->failure && found->failure->note()) return found->failure->note();
+  return {std::shared_ptr<const FailureNote>(), &unexplained()};
+}
+
+void Progress::advance_reported(std::uint64_t ticket) noexcept {
   std::uint64_t seen = reported_.load(std::memory_order_relaxed);
   while (seen < ticket &&
          !reported_.compare_exchange_weak(seen, ticket, std::memory_order_acq_rel)) {
   }
-  // Without the lock: a report ends the poison of other streams, too.
-  while (const std::shared_ptr<WorkFailure> failure = next_to_report(ticket, pushed)) {
+}
+
+void Progress::set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept {
+  advance_reported(ticket);
+  report_each(0, ticket, pushed);
+}
+
+void Progress::report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept {
+  report_each(after, up_to, pushed);
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t known = reported();
+  const bool knows_all = std::ranges::none_of(failures_, [&](const Interval& one) {
+    return one.first <= up_to && one.last > known && !(one.failure && one.failure->was_reported());
+  });
+  if (knows_all) advance_reported(up_to);
+}
+
+// Without the lock: a report ends the poison of other streams, too.
+void Progress::report_each(std::uint64_t after, std::uint64_t up_to,
+                           std::uint64_t pushed) noexcept {
+  while (const std::shared_ptr<WorkFailure> failure = next_to_report(after, up_to, pushed)) {
     failure->report();
     end_poison(*failure, pushed);
   }
 }
 
-std::shared_ptr<WorkFailure> Progress::next_to_report(std::uint64_t ticket,
+std::shared_ptr<WorkFailure> Progress::next_to_report(std::uint64_t after, std::uint64_t up_to,
                                                       std::uint64_t pushed) noexcept {
   const std::lock_guard lock(mutex_);
   for (Poison& one : poisons_) {
@@ -179,7 +223,8 @@ std::shared_ptr<WorkFailure> Progress::next_to_report(std::uint64_t ticket,
   }
   set_poisoned_until();
   for (const Interval& one : failures_) {
-    if (one.first <= ticket && one.failure && !one.failure->was_reported()) return one.failure;
+    if (one.last > after && one.first <= up_to && one.failure && !one.failure->was_reported())
+      return one.failure;
   }
   return nullptr;
 }

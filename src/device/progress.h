@@ -59,9 +59,14 @@ class Progress {
     while (!reached(ticket) && !deadline.expired())
       sleep_until(ticket, deadline.remaining(), [&] { return reached(ticket); });
   }
-  void wake() noexcept {
-    wake_at_.store(kNever, std::memory_order_seq_cst);
-    bell_.ring();
+  // Makes everybody look again who waits for a ticket: the sleepers, and the notifier.
+  void wake() noexcept;
+  // By a waiter, before it looks again and sleeps: completing `ticket` calls wake(). So may
+  // completing an earlier one; then the waiter must ask anew.
+  void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
+  // Makes wake() ring the notifier, which has `change` more notifications to give, or less.
+  void change_notifications(int change) noexcept {
+    notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
 
   // Returns how work in (after, up_to] failed, or success: a failed copy rather than a failed
@@ -72,6 +77,14 @@ class Progress {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
       return Outcome::success;
     return search_failure(after, up_to, reports, reason);
+  }
+
+  // Returns why work in (after, up_to] failed, also if the program knows it; null if none did. A
+  // failed copy goes before a failed collective.
+  [[nodiscard]] std::shared_ptr<const FailureNote> failure_in(std::uint64_t after,
+                                                              std::uint64_t up_to) const noexcept {
+    if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after) return nullptr;
+    return find_note(after, up_to);
   }
 
   // By this stream's owner, for a command that waits for what was captured of another stream:
@@ -101,6 +114,8 @@ class Progress {
   }
   // The program gets to know of failures up to `ticket`; what it queues behind `pushed` runs again.
   void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
+  // The same for failures in (after, up_to] alone. Others remain to be reported.
+  void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
   // Work that failed for one reason.
@@ -113,7 +128,6 @@ class Progress {
     std::shared_ptr<WorkFailure> failure;  // as in an interval
     std::uint64_t until;
   };
-  void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
   // Asks when it has announced itself: a wake-up that answers an earlier ask, and forgets this one,
   // is heard then.
   template <class Ready>
@@ -123,10 +137,16 @@ class Progress {
       return ready();
     });
   }
-  // Returns a failure up to `ticket` that the program does not know yet, null if there is none.
+  void report_each(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
+  // Returns a failure in the range that the program does not know yet, null if there is none.
   // Ends what failed without memory to tell it from others.
-  [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t ticket,
+  [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t after,
+                                                            std::uint64_t up_to,
                                                             std::uint64_t pushed) noexcept;
+  // Notes that the program knows all failures up to `ticket`.
+  void advance_reported(std::uint64_t ticket) noexcept;
+  [[nodiscard]] std::shared_ptr<const FailureNote> find_note(std::uint64_t after,
+                                                             std::uint64_t up_to) const noexcept;
   void record_failure(std::uint64_t ticket, Outcome outcome) noexcept;
   // With the lock held.
   [[nodiscard]] std::shared_ptr<WorkFailure> failure_of(std::uint64_t ticket,
@@ -149,6 +169,7 @@ class Progress {
   // The lowest ticket a sleeper waits for: completing others makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
+  std::atomic<int> notifications_{0};  // that the notifier has to give
   Doorbell bell_;
   mutable std::mutex mutex_;
   std::vector<Interval> failures_;  // ascending; neighbours differ

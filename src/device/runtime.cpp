@@ -7,6 +7,7 @@
 #include "base/syn_error.h"
 #include "base/text.h"
 #include "device/module_registry.h"
+#include "device/notifier.h"
 
 #include <hccl_types.h>
 
@@ -84,6 +85,7 @@ void Runtime::destroy() {
     }
     release(id);
   }
+  Notifier::instance().stop();
   for (const std::uint64_t handle : events_.handles()) static_cast<void>(events_.remove(handle));
   initialized_.store(false, std::memory_order_release);
 }

@@ -106,6 +106,15 @@ void Stream::run_until(std::uint64_t ticket, bool by_program) {
   attended_.fetch_sub(attends, std::memory_order_relaxed);
 }
 
+// The program may be needed elsewhere when the deadline has passed, so this thread does not run
+// work that may wait for other ranks.
+bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
+  if (progress_->reached(ticket)) return true;
+  hurry();
+  progress_->wait_until(ticket, deadline);
+  return progress_->reached(ticket);
+}
+
 // Waits for the owner to come to `ticket`, or to leave the queue to this thread: then true.
 bool Stream::wait_or_own(std::uint64_t ticket) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);

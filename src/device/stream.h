@@ -73,6 +73,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Runs or waits for the work up to `ticket`. By a thread of the program, or in a command of
   // another stream.
   void run_until(std::uint64_t ticket, bool by_program = true);
+  // Waits for the work up to `ticket`, which another thread runs, until the deadline. Returns
+  // whether it has run.
+  [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
   // Whether a thread of the program waits for this stream: then it calls nothing else meanwhile.
   [[nodiscard]] bool attended() const noexcept {
     return attended_.load(std::memory_order_relaxed) != 0;

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges of a stream's work: how they failed, who knows of it, and who is told when they have run.
+#include "device/notifier.h"
+
+#include "base/process.h"
+#include "device/device.h"
+#include "device/stream.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::device {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Work that fails with a text of its own.
+void fail_on(Stream& stream, Outcome outcome, const std::string& text) {
+  stream.enqueue([outcome, text = std::string(text)] {
+    explain_failure(hcclSocketError, text);
+    return outcome;
+  });
+}
+
+void succeed_on(Stream& stream) {
+  stream.enqueue([] { return Outcome::success; });
+}
+
+// Work that waits until the gate opens.
+class Gate {
+ public:
+  void hold(Stream& stream) {
+    stream.enqueue([this] {
+      while (!open_) std::this_thread::sleep_for(100us);
+      return Outcome::success;
+    });
+  }
+  void open() { open_ = true; }
+
+ private:
+  std::atomic<bool> open_{false};
+};
+
+// What callbacks said, in their order.
+class Told {
+ public:
+  // The argument of one callback.
+  struct Ticket {
+    Told* told;
+    int number;
+    std::function<void()> action;
+  };
+
+  Ticket* ticket(int number, std::function<void()> action = {}) {
+    tickets_.push_back(std::make_unique<Ticket>(Ticket{this, number, std::move(action)}));
+    return tickets_.back().get();
+  }
+  static void call(hcclResult_t result, const char* message, void* argument) {
+    auto* const ticket = static_cast<Ticket*>(argument);
+    if (ticket->action) ticket->action();
+    const std::lock_guard lock(ticket->told->mutex_);
+    ticket->told->lines_.push_back(std::to_string(ticket->number) + ' ' +
+                                   std::to_string(static_cast<int>(result)) + ' ' + message);
+  }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  // Blocks until `count` callbacks have come.
+  std::vector<std::string> wait_for(std::size_t count) {
+    while (lines().size() < count) std::this_thread::sleep_for(100us);
+    return lines();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+  std::vector<std::unique_ptr<Ticket>> tickets_;
+};
+
+using Lines = std::vector<std::string>;
+
+class Ranges : public testing::Test {
+ protected:
+  void notify(Stream& stream, std::uint64_t after, std::uint64_t up_to, Told::Ticket* ticket) {
+    Notifier::instance().add(stream, {after, up_to, Told::call, ticket});
+  }
+  static std::string text_in(const Stream& stream, std::uint64_t after, std::uint64_t up_to) {
+    const auto failure = stream.progress()->failure_in(after, up_to);
+    return failure ? failure->text : "";
+  }
+
+  Device device_{0, 0, FileDescriptor{}, 16 << 20};
+  Told told_;
+};
+
+TEST_F(Ranges, FailForTheirOwnReasonAlone) {
+  const auto stream = device_.create_stream();
+  succeed_on(*stream);                                              // 1
+  fail_on(*stream, Outcome::collective_failed, "the first call");   // 2
+  succeed_on(*stream);                                              // 3
+  fail_on(*stream, Outcome::collective_failed, "the second call");  // 4
+  succeed_on(*stream);                                              // 5
+  stream->run_until(5);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(text_in(*stream, 0, 1), "");
+    EXPECT_EQ(text_in(*stream, 1, 2), "the first call");
+    EXPECT_EQ(text_in(*stream, 2, 3), "");
+    EXPECT_EQ(text_in(*stream, 2, 5), "the second call");
+    EXPECT_EQ(text_in(*stream, 4, 5), "");
+    EXPECT_EQ(text_in(*stream, 5, 5), "");
+    stream->progress()->set_reported(5, 5);  // they have failed, also when that is known
+  }
+}
+
+TEST_F(Ranges, ReportTheirOwnFailuresAlone) {
+  const auto stream = device_.create_stream();
+  fail_on(*stream, Outcome::collective_failed, "the first call");
+  fail_on(*stream, Outcome::collective_failed, "the second call");
+  stream->run_until(2);
+  stream->progress()->report(1, 2, 2);
+  std::string reason;
+  EXPECT_EQ(stream->synchronize(&reason), Outcome::collective_failed);
+  EXPECT_EQ(reason, "the first call");
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+}
+
+TEST_F(Ranges, AreNotReportedAgainWhenTheStreamIsSynchronised) {
+  const auto stream = device_.create_stream();
+  fail_on(*stream, Outcome::collective_failed, "a call");
+  succeed_on(*stream);
+  stream->run_until(2);
+  stream->progress()->report(0, 1, 2);
+  EXPECT_EQ(stream->synchronize(), Outcome::success);
+}
+
+TEST_F(Ranges, EndThePoisonOfTheFailureTheyReport) {
+  const auto stream = device_.create_stream();
+  int runs = 0;
+  const auto count = [&runs] {
+    ++runs;
+    return Outcome::success;
+  };
+  fail_on(*stream, Outcome::failed, "a copy");
+  stream->enqueue(count);
+  stream->run_until(2);
+  EXPECT_EQ(text_in(*stream, 1, 2), "a copy");
+  stream->progress()->report(1, 2, stream->pushed());
+  stream->enqueue(count);
+  stream->run_until(3);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(text_in(*stream, 2, 3), "");
+}
+
+TEST_F(Ranges, AreWaitedForWithALimit) {
+  const auto stream = device_.create_stream();
+  Gate gate;
+  gate.hold(*stream);
+  EXPECT_FALSE(stream->wait_until(1, Deadline::after(20ms)));
+  gate.open();
+  EXPECT_TRUE(stream->wait_until(1, Deadline::never()));
+  EXPECT_TRUE(stream->wait_until(1, Deadline::after(1ns)));
+}
+
+// Whether the work is to come, or has run.
+TEST_F(Ranges, NotifyThoughNobodyWaits) {
+  const auto stream = device_.create_stream();
+  for (int round = 0; round < 20; ++round) {
+    succeed_on(*stream);
+    const std::uint64_t position = stream->pushed();
+    notify(*stream, position - 1, position, told_.ticket(round));
+    EXPECT_EQ(told_.wait_for(static_cast<std::size_t>(round) + 1).back(),
+              std::to_string(round) + " 0 ");
+    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
+  }
+}
+
+TEST_F(Ranges, NotifyOfTheirOwnFailures) {
+  const auto stream = device_.create_stream();
+  Gate gate;
+  gate.hold(*stream);
+  fail_on(*stream, Outcome::collective_failed, "the first call");
+  succeed_on(*stream);
+  fail_on(*stream, Outcome::collective_failed, "the last call");
+  for (const int position : {1, 2, 3, 4}) {
+    const auto up_to = static_cast<std::uint64_t>(position);
+    notify(*stream, up_to - 1, up_to, told_.ticket(position));
+  }
+  EXPECT_EQ(told_.lines(), Lines{});
+  gate.open();
+  const std::string code = std::to_string(static_cast<int>(hcclSocketError));
+  EXPECT_EQ(told_.wait_for(4), (Lines{"1 0 ", "2 " + code + " the first call", "3 0 ",
+                                      "4 " + code + " the last call"}));
+  EXPECT_EQ(stream->synchronize(), Outcome::success) << "the program knows";
+}
+
+TEST_F(Ranges, NotifyInTheOrderOfPositions) {
+  const auto stream = device_.create_stream();
+  Gate gate;
+  gate.hold(*stream);
+  for (int i = 0; i < 3; ++i) succeed_on(*stream);
+  for (const int position : {3, 1, 4, 2, 4, 1})
+    notify(*stream, 0, static_cast<std::uint64_t>(position), told_.ticket(position));
+  gate.open();
+  EXPECT_EQ(told_.wait_for(6), (Lines{"1 0 ", "1 0 ", "2 0 ", "3 0 ", "4 0 ", "4 0 "}));
+}
+
+// One that waits for ever does not keep the others.
+TEST_F(Ranges, NotifyOfEachStreamAsItComes) {
+  const auto held = device_.create_stream();
+  const auto free = device_.create_stream();
+  Gate gate;
+  gate.hold(*held);
+  notify(*held, 0, 1, told_.ticket(1));
+  for (int round = 0; round < 100; ++round) {
+    succeed_on(*free);
+    notify(*free, 0, free->pushed(), told_.ticket(2));
+  }
+  EXPECT_EQ(told_.wait_for(100), Lines(100, "2 0 "));
+  gate.open();
+  EXPECT_EQ(told_.wait_for(101).back(), "1 0 ");
+}
+
+// Whoever sleeps for the same stream, and runs its work, makes nobody forget the notifications.
+TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
+  const auto stream = device_.create_stream();
+  constexpr int kRounds = 2'000;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        succeed_on(*stream);
+        if (round % 3 == 0) {
+          EXPECT_TRUE(stream->wait_until(stream->pushed(), Deadline::never()));
+        } else {
+          EXPECT_EQ(stream->synchronize(), Outcome::success);
+        }
+      }
+    });
+  }
+  std::vector<Told::Ticket*> tickets;
+  for (int round = 0; round < kRounds; ++round) tickets.push_back(told_.ticket(round));
+  for (Told::Ticket* const ticket : tickets) {
+    succeed_on(*stream);
+    notify(*stream, 0, stream->pushed(), ticket);
+  }
+  EXPECT_EQ(told_.wait_for(kRounds).size(), static_cast<std::size_t>(kRounds));
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Ranges, NotifyFromWithinCallbacks) {
+  const auto stream = device_.create_stream();
+  succeed_on(*stream);
+  Told::Ticket* const second = told_.ticket(2);
+  notify(*stream, 0, 1, told_.ticket(1, [&] {
+    succeed_on(*stream);
+    EXPECT_EQ(stream->synchronize(), Outcome::success);
+    notify(*stream, 1, 2, second);
+    Notifier::instance().stop();  // does nothing there
+  }));
+  EXPECT_EQ(told_.wait_for(2), (Lines{"1 0 ", "2 0 "}));
+}
+
+TEST_F(Ranges, NotifyThoughTheStreamIsDestroyed) {
+  auto stream = device_.create_stream();
+  Gate gate;
+  gate.hold(*stream);
+  fail_on(*stream, Outcome::collective_failed, "a call");
+  notify(*stream, 0, 2, told_.ticket(1));
+  gate.open();
+  device_.destroy_stream(stream);
+  stream.reset();
+  EXPECT_EQ(told_.wait_for(1),
+            Lines{"1 " + std::to_string(static_cast<int>(hcclSocketError)) + " a call"});
+}
+
+TEST_F(Ranges, NotifyBeforeTheThreadStopsAndWithTheNext) {
+  const auto stream = device_.create_stream();
+  Gate gate;
+  for (int round = 0; round < 50; ++round) {
+    succeed_on(*stream);
+    notify(*stream, 0, stream->pushed(), told_.ticket(round));
+    EXPECT_EQ(stream->synchronize(), Outcome::success);
+    Notifier::instance().stop();
+    ASSERT_EQ(told_.lines().size(), static_cast<std::size_t>(round) + 1);
+  }
+}
+
+// A child has no such thread. It exits all the same, and the parent's callbacks come.
+TEST_F(Ranges, NotifyTheParentOfAForkedChild) {
+  const auto stream = device_.create_stream();
+  Gate gate;
+  gate.hold(*stream);
+  notify(*stream, 0, 1, told_.ticket(1));
+  install_fork_guard();
+  const pid_t child = fork();
+  if (child == 0) std::exit(told_.lines().empty() ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  gate.open();
+  EXPECT_EQ(told_.wait_for(1), Lines{"1 0 "});
+}
+
+}  // namespace
+}  // namespace hccl::device
