@@ -70,6 +70,13 @@ typedef struct {
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length);
 
+// Sets how long calls of this rank on the communicator wait for other ranks before they fail, in
+// milliseconds; 0: for ever. It counts as HCCL_TIMEOUT does, whose place it takes, for waits that
+// begin from now on; others keep their limit. Other ranks and communicators keep theirs too, but
+// a communicator that fails fails on all its ranks. Any thread at any time; does not block. Errors:
+// hcclInvalidArgument for an unknown communicator.
+hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
+
 // A stream numbers the pieces of work queued on it from 1. What is queued between two readings of
 // `*queued`, A and B, is the work in (A, B]: that of one call, if no other thread queues meanwhile.
 // A call queues one piece or several, also events and waits for events that need one; a call of an

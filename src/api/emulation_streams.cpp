@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_emulation.h that tell how far the work of a stream has come.
+// The calls of hccl_emulation.h that wait for work, or say how long it may take.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/deadline.h"
@@ -48,6 +48,10 @@ bool wait_for(device::Stream& stream, std::uint64_t up_to, std::uint64_t timeout
 }
 
 }  // namespace
+
+hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds) {
+  return guard(__func__, [&] { find_communicator(comm)->set_wait_limit(milliseconds); });
+}
 
 hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed) {

@@ -223,9 +223,10 @@ constexpr std::array kForeignKeys{
     ForeignKey{"HCL_FABRIC_FLUSH", "1"},
 };
 
-// HCCL_* names that belong to others: hccl_demo, and names of old programs that have had no effect
-// for long.
-constexpr std::array<std::string_view, 16> kOthersVariables{"HCCL_RANK",
+// HCCL_* names that belong to others: hccl_demo, PyTorch's backend, and names of old programs that
+// have had no effect for long.
+constexpr std::array<std::string_view, 17> kOthersVariables{"HCCL_RANK",
+                                                            "HCCL_EMU_HPU",
                                                             "HCCL_NRANKS",
                                                             "HCCL_RANKS_PER_NODE",
                                                             "HCCL_SCALEUP_GROUP_SIZE",
@@ -242,6 +243,7 @@ constexpr std::array<std::string_view, 16> kOthersVariables{"HCCL_RANK",
                                                             "HCCL_NSOCKS_PERTHREAD",
                                                             "HCCL_BASE_PORT"};
 constexpr std::string_view kDemoPrefix = "HCCL_DEMO_";
+constexpr std::string_view kTorchPrefix = "HCCL_TORCH_";
 
 struct Store {
   std::mutex mutex;
@@ -306,7 +308,7 @@ bool is_known(std::string_view name) {
   const auto named = [name](const auto& entry) { return name == entry.name; };
   return std::any_of(kVariables.begin(), kVariables.end(), named) ||
          std::any_of(kForeignKeys.begin(), kForeignKeys.end(), named) ||
-         name.starts_with(kDemoPrefix) ||
+         name.starts_with(kDemoPrefix) || name.starts_with(kTorchPrefix) ||
          std::find(kOthersVariables.begin(), kOthersVariables.end(), name) !=
              kOthersVariables.end();
 }

@@ -296,6 +296,11 @@ void Communicator::fail(const char* call) {
   tell_others();
 }
 
+void Communicator::set_wait_limit(std::uint64_t milliseconds) {
+  if (engine_) engine_->wait_limit().set(milliseconds);
+  if (fabric_) fabric_->wait_limit().set(milliseconds);
+}
+
 hcclResult_t Communicator::async_error() {
   if (failed()) return engine_->fault().code();
   return fabric_ ? fabric_->trouble().code : hcclSuccess;

@@ -75,6 +75,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Fails all work on every rank, now and later; `call` is the program's call that asked for it.
   void fail(const char* call);
 
+  // How long calls of this rank wait for others, from now on; 0: for ever. Any thread.
+  void set_wait_limit(std::uint64_t milliseconds);
+
   // Throws the communicator's fault if it has one.
   void throw_if_failed() const;
   [[nodiscard]] bool failed() const { return engine_ && engine_->fault().raised(); }

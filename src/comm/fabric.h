@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/secret.h"
+#include "base/wait_limit.h"
 #include "base/waiter.h"
 #include "comm/fabric_memory.h"
 #include "comm/inquiries.h"
@@ -78,6 +79,8 @@ class Fabric {
   // Before an endpoint ends: its peer gets what was sent, unless the communicator has failed.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
   [[nodiscard]] const FabricOptions& options() const { return options_; }
+  // How long calls of this rank wait for others, from now on.
+  [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] node::Fault& fault() const { return *fault_; }
   [[nodiscard]] WaitLadder ladder() const { return ladder_; }
@@ -107,6 +110,7 @@ class Fabric {
   [[nodiscard]] Way choose_way(int peer, std::span<const std::byte> announced) const;
 
   const FabricOptions options_;
+  WaitLimit wait_limit_{options_.operation_timeout};
   std::vector<std::unique_ptr<transport::Transport>> transports_;
   std::map<std::string, std::string> missing_;  // transports that are not here, and why: clauses
   std::unique_ptr<FabricMemory> memory_;

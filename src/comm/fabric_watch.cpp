@@ -56,7 +56,8 @@ void FabricWatch::Patience::begin(Deadline::Duration limit) {
 
 void FabricWatch::begin_patience() {
   begin_ = std::chrono::steady_clock::now();
-  patience_.begin(fabric_.options().operation_timeout);
+  limit_ = fabric_.wait_limit().get();
+  patience_.begin(limit_.time);
   report_.begin(fabric_.options().hang_report);
   early_ask_ = Deadline::after(kJudgement);
   second_ask_ = Deadline::after(kSecondJudgement);
@@ -114,10 +115,9 @@ void FabricWatch::throw_mismatch(const executor::CallMismatch& found,
 }
 
 void FabricWatch::time_out() const {
-  throw Error(hcclSystemError,
-              text(waiting().doing(), ": waited ", seconds(fabric_.options().operation_timeout),
-                   " s for ", fabric_.inquiries().culprits(awaited_text(), begin_),
-                   "; raise HCCL_TIMEOUT if that is no fault"));
+  throw Error(hcclSystemError, text(waiting().doing(), ": waited ", seconds(limit_.time), " s for ",
+                                    fabric_.inquiries().culprits(awaited_text(), begin_), "; ",
+                                    limit_.remedy(), " if that is no fault"));
 }
 
 void FabricWatch::report_hang() {

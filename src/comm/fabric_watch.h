@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "base/wait_limit.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/fabric.h"
 #include "device/command_queue.h"
@@ -59,6 +60,7 @@ class FabricWatch final : public executor::Watch {
     Deadline end = Deadline::never();
   };
   Inquiries::Time begin_;
+  WaitLimit::Value limit_;
   Patience patience_;
   Patience report_;
   // Calls that do not match may wait for each other. Asking finds it, at once or the second time.

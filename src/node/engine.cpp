@@ -23,7 +23,7 @@ Engine::Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers,
       next_send_(peers_.size()),
       next_receive_(peers_.size()),
       cache_bytes_(options.cache_bytes),
-      operation_timeout_(options.operation_timeout),
+      wait_limit_(options.operation_timeout),
       hang_report_(options.hang_report) {}
 
 std::string Engine::rank_text(int rank) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/shared_memory.h"
+#include "base/wait_limit.h"
 #include "base/waiter.h"
 #include "device/arena.h"
 #include "node/collective_call.h"
@@ -83,6 +84,9 @@ class Engine {
   [[nodiscard]] Fault& fault() { return fault_; }
   // Makes this rank's trouble everybody's, unless there is a fault already.
   void fail(hcclResult_t code, const char* why) noexcept;
+
+  // How long calls of this rank wait for others, from now on.
+  [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
 
   // From the control thread: the process of a rank has gone.
   void rank_died(int rank) noexcept;
@@ -166,7 +170,7 @@ class Engine {
   Mailbox* const mailboxes_;                             // by source and destination
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
   const std::uint64_t cache_bytes_;
-  const std::chrono::milliseconds operation_timeout_;
+  WaitLimit wait_limit_;
   const std::chrono::milliseconds hang_report_;
   std::atomic<bool> hang_reported_{false};
 };

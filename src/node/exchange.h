@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "base/wait_limit.h"
 #include "node/engine.h"
 #include "node/message_window.h"
 
@@ -90,6 +91,7 @@ class Engine::Exchange {
   std::size_t left_;
   std::uint64_t news_ = 0;  // a bit for each peer that must be rung
   bool waiting_ = false;
+  WaitLimit::Value limit_;
   Deadline deadline_ = Deadline::never();
   Deadline report_ = Deadline::never();
   const Item* suspect_ = nullptr;  // what a collective has been seen to block

@@ -35,7 +35,8 @@ PointToPoint unpack(std::uint64_t packed) {
 void Engine::Exchange::note_waiting() {
   if (!waiting_) {
     waiting_ = true;
-    deadline_ = Deadline::after(engine_.operation_timeout_);
+    limit_ = engine_.wait_limit_.get();
+    deadline_ = Deadline::after(limit_.time);
     report_ = Deadline::after(engine_.hang_report_);
   }
   const auto first = std::ranges::find_if(
@@ -114,10 +115,10 @@ void Engine::Exchange::check_patience() {
                               engine_.calls_text(place_),
                               "; every rank must make the same calls in the same order"));
   } else if (deadline_.expired()) {
-    engine_.fault_.raise(hcclSystemError,
-                         text(describe(waits_in), ": rank ", engine_.rank_, " waited ",
-                              seconds(engine_.operation_timeout_), " s: ", delay_text(),
-                              "; raise HCCL_TIMEOUT if that is no fault"));
+    engine_.fault_.raise(
+        hcclSystemError,
+        text(describe(waits_in), ": rank ", engine_.rank_, " waited ", seconds(limit_.time),
+             " s: ", delay_text(), "; ", limit_.remedy(), " if that is no fault"));
   } else if (report_.expired() && !engine_.hang_reported_.exchange(true)) {
     log_line(LogLevel::error, "hang",
              text("rank ", engine_.rank_, " has waited ", seconds(engine_.hang_report_), " s in ",

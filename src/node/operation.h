@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "base/wait_limit.h"
 #include "node/engine.h"
 #include "node/slicing.h"
 
@@ -46,6 +47,7 @@ struct Engine::Operation {
 
   // Patience starts with the first sleep: what was polled before is not worth a look at the clock.
   bool waiting = false;
+  WaitLimit::Value limit;
   Deadline deadline = Deadline::never();
   Deadline report = Deadline::never();
 

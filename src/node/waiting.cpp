@@ -71,7 +71,8 @@ std::chrono::milliseconds Engine::note_attendance(const Operation& op) {
 void Engine::check_patience(Operation& op) {
   if (!op.waiting) {
     op.waiting = true;
-    op.deadline = Deadline::after(operation_timeout_);
+    op.limit = wait_limit_.get();
+    op.deadline = Deadline::after(op.limit.time);
     op.report = Deadline::after(hang_report_);
   }
   const auto doing = [&] {
@@ -89,8 +90,8 @@ void Engine::check_patience(Operation& op) {
   }
   if (op.deadline.expired()) {
     fault_.raise(hcclSystemError,
-                 text(doing(), ": rank ", rank_, " waited ", seconds(operation_timeout_),
-                      " s: ", delay_text(op), "; raise HCCL_TIMEOUT if that is no fault"));
+                 text(doing(), ": rank ", rank_, " waited ", seconds(op.limit.time),
+                      " s: ", delay_text(op), "; ", op.limit.remedy(), " if that is no fault"));
     return;
   }
   if (op.report.expired() && !hang_reported_.exchange(true)) {

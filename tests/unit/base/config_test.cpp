@@ -250,6 +250,8 @@ TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
   environment.set("HCCL_DEMO_TEST", "all_reduce");
   environment.set("HCCL_RANK", "0");
   environment.set("HCCL_OVER_TCP", "1");
+  environment.set("HCCL_TORCH_DEBUG", "1");
+  environment.set("HCCL_EMU_HPU", "1");
   environment.set("HCCL_TIMEOUT", "1");
   environment.set("OTHER_VARIABLE", "1");
   const std::string unknown = unknown_variables();
@@ -257,6 +259,8 @@ TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
   EXPECT_EQ(unknown.find("HCCL_DEMO_TEST"), std::string::npos);
   EXPECT_EQ(unknown.find("HCCL_RANK"), std::string::npos);
   EXPECT_EQ(unknown.find("HCCL_OVER_TCP"), std::string::npos);
+  EXPECT_EQ(unknown.find("HCCL_TORCH_DEBUG"), std::string::npos);
+  EXPECT_EQ(unknown.find("HCCL_EMU_HPU"), std::string::npos);
   EXPECT_EQ(unknown.find("OTHER"), std::string::npos);
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long calls of a communicator wait for other ranks: HCCL_TIMEOUT, until its program sets
+// another limit. A wait keeps the limit with which it began.
+#pragma once
+
+#include "base/deadline.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace hccl {
+
+class WaitLimit {
+ public:
+  // The limit in force when a wait began, for its deadline and its text.
+  struct Value {
+    std::chrono::milliseconds time{0};  // 0: never
+    bool by_program = false;
+
+    // What a text tells the program to do if the wait was no fault.
+    [[nodiscard]] const char* remedy() const {
+      return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
+                        : "raise HCCL_TIMEOUT";
+    }
+  };
+
+  explicit WaitLimit(std::chrono::milliseconds environment)
+      : packed_(static_cast<std::uint64_t>(environment.count()) << 1) {}
+
+  // Thread-safe; for waits that begin from now on. At most ten years, so that the end of a wait is
+  // a point of the clock.
+  void set(std::uint64_t milliseconds) noexcept {
+    constexpr std::uint64_t kMost = 10ull * 365 * 24 * 3600 * 1000;
+    packed_.store(std::min(milliseconds, kMost) << 1 | 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Value get() const noexcept {
+    const std::uint64_t packed = packed_.load(std::memory_order_relaxed);
+    return {std::chrono::milliseconds(packed >> 1), (packed & 1) != 0};
+  }
+
+ private:
+  std::atomic<std::uint64_t> packed_;  // milliseconds << 1 | by the program
+};
+
+}  // namespace hccl

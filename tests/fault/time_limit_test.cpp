@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limit that a program sets for one communicator, and the texts of the calls that fail by it:
+// each of its own work.
+#include "faults.h"
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <hccl_emulation.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kLate = 1;
+constexpr std::uint64_t kLimitMs = 1000;
+
+// HCCL_TIMEOUT would end none of these in time.
+RankOptions patient() {
+  RankOptions options;
+  options.environment = {{"HCCL_TIMEOUT", "0"}};
+  options.capture_stderr = true;
+  return options;
+}
+
+std::uint64_t queued(synStreamHandle stream) {
+  std::uint64_t position = 0;
+  succeed(hcclEmulationStreamPosition(stream, &position, nullptr));
+  return position;
+}
+
+// The text names the limit, the call that has set it, the late rank, and the collective.
+void require_says_why(const std::string& text, const std::string& call) {
+  for (const std::string& part : {std::string("waited 1 s"), std::string("hcclEmulationSetTimeout"),
+                                  join("rank ", kLate, " (pid"), call})
+    require(contains(text, part), join("no '", part, "' in: ", text));
+}
+
+struct Told {
+  std::atomic<bool> came{false};
+  hcclResult_t result = hcclSuccess;
+  std::string message;
+
+  static void call(hcclResult_t result, const char* message, void* argument) {
+    auto& told = *static_cast<Told*>(argument);
+    told.result = result;
+    told.message = message;
+    told.came = true;
+  }
+  void await() const {
+    while (!came) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+
+// Rank 1 calls nothing on the first communicator. The other, on the same stream, goes on.
+void one_call_fails(World& world) {
+  Session session(world);
+  const Group first = session.join_all(0);
+  const Group second = session.join_all(1);
+  synStreamHandle stream = session.make_stream();
+  OperationRun failing(session, first, all_reduce_of(1000));
+  OperationRun working(session, second, all_reduce_of(3000, 2));
+  const std::uint64_t before = queued(stream);
+  std::uint64_t between = before;
+  if (world.rank != kLate) {
+    succeed(hcclEmulationSetTimeout(first.handle, kLimitMs));
+    succeed(failing.queue(stream));
+    between = queued(stream);
+    require_equal(static_cast<int>(hcclEmulationStreamWait(stream, before, between, 100)),
+                  static_cast<int>(hcclBusy), "before the limit");
+  }
+  succeed(working.queue(stream));
+  const std::uint64_t behind = queued(stream);
+  if (world.rank != kLate) {
+    Told failed;
+    Told succeeded;
+    succeed(hcclEmulationStreamNotify(stream, between, behind, Told::call, &succeeded));
+    succeed(hcclEmulationStreamNotify(stream, before, between, Told::call, &failed));
+    for (const std::uint64_t timeout : {HCCL_EMULATION_NO_TIMEOUT, std::uint64_t{30'000}}) {
+      require_equal(static_cast<int>(hcclEmulationStreamWait(stream, before, between, timeout)),
+                    static_cast<int>(hcclSystemError), "the failed call");
+      require_says_why(hcclGetLastErrorMessage(), "all_reduce(1000");
+    }
+    failed.await();
+    require_equal(static_cast<int>(failed.result), static_cast<int>(hcclSystemError), "told");
+    require_says_why(failed.message, "all_reduce(1000");
+    succeed(hcclEmulationStreamWait(stream, between, behind, HCCL_EMULATION_NO_TIMEOUT));
+    succeeded.await();
+    require_equal(static_cast<int>(succeeded.result), static_cast<int>(hcclSuccess), "told");
+    require_equal(succeeded.message, std::string(), "told");
+    succeed(synStreamSynchronize(stream));
+    failing.verify_untouched();
+  } else {
+    succeed(synStreamSynchronize(stream));
+    await_async_error(first);
+  }
+  working.verify();
+  expect_failed(first, hcclSystemError, kLate);
+  session.finish();
+}
+
+TEST(TimeLimit, EndsCallsOfItsCommunicatorAloneAndNamesTheLateRank) {
+  const auto outcomes = run_ranks(2, one_call_fails, patient());
+  EXPECT_EQ(failures(outcomes), "");
+  EXPECT_FALSE(contains(outcomes[0].stderr_text, "hcclBusy")) << outcomes[0].stderr_text;
+  EXPECT_EQ(failures(run_ranks_as_threads(2, one_call_fails, patient())), "");
+}
+
+// The text of synEventSynchronize.
+void event_tells(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  if (world.rank != kLate) {
+    OperationRun run(session, group, all_reduce_of(1000));
+    succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
+    synEventHandle event = nullptr;
+    succeed(synEventCreate(&event, session.device(), 0));
+    succeed(run.queue(stream));
+    succeed(synEventRecord(event, stream));
+    require_equal(static_cast<int>(synEventSynchronize(event)), static_cast<int>(synFailHccl),
+                  "waiting for the event");
+    require_says_why(synGetLastErrorMessage(), "all_reduce(1000");
+    succeed(synEventDestroy(event));
+  } else {
+    await_async_error(group);
+  }
+  session.finish();
+}
+
+TEST(TimeLimit, IsToldByEvents) { EXPECT_EQ(failures(run_ranks(2, event_tells, patient())), ""); }
+
+// A receive that nobody sends to.
+void message_never_comes(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4000);
+  if (world.rank != kLate) {
+    succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
+    succeed(
+        hcclRecv(device_pointer(memory.address()), 1000, hcclFloat32, kLate, group.handle, stream));
+    const std::uint64_t position = queued(stream);
+    require_equal(static_cast<int>(hcclEmulationStreamWait(stream, position - 1, position,
+                                                           HCCL_EMULATION_NO_TIMEOUT)),
+                  static_cast<int>(hcclSystemError), "the receive");
+    require_says_why(hcclGetLastErrorMessage(), "recv(1000");
+  } else {
+    await_async_error(group);
+  }
+  session.finish();
+}
+
+TEST(TimeLimit, EndsReceives) {
+  EXPECT_EQ(failures(run_ranks(2, message_never_comes, patient())), "");
+}
+
+// The environment's limit would end this; the program's, set while the call has not begun, does
+// not.
+void longer_than_the_environment(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  succeed(hcclEmulationSetTimeout(group.handle, 1));
+  succeed(hcclEmulationSetTimeout(group.handle, 0));
+  OperationRun run(session, group, all_reduce_of(1000));
+  if (world.rank == kLate) std::this_thread::sleep_for(std::chrono::seconds(3));
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+  session.finish();
+}
+
+TEST(TimeLimit, TakesThePlaceOfTheEnvironmentsLimit) {
+  RankOptions options;
+  options.environment = {{"HCCL_TIMEOUT", "0.5"}};
+  EXPECT_EQ(failures(run_ranks(2, longer_than_the_environment, options)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
