@@ -95,12 +95,13 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // Waits until the work up to position `up_to` has run, at most `timeout_ms` milliseconds. With
 // HCCL_EMULATION_NO_TIMEOUT the calling thread runs the work itself, as in synStreamSynchronize,
 // and returns when it has run or failed; calls with other ranks fail after HCCL_TIMEOUT or the
-// limit of hcclEmulationSetTimeout. With another limit it leaves the work to the stream's thread
-// and sleeps, so that it may go on in time, whatever other ranks do; with 0 it only asks. Returns
-// hcclSuccess if the work in (after, up_to] has succeeded, whatever has failed before or behind;
-// hcclBusy if the work up to `up_to` has not run in time, which is no failure: nothing is logged,
-// there is no message, and the caller may wait again. If work in the range failed, returns the code
-// of that failure, and hcclGetLastErrorMessage() gives its text; a failed copy goes before a failed
+// limit of hcclEmulationSetTimeout. With another limit it runs only what need not wait for other
+// ranks, leaves the rest to the stream's thread, and sleeps, so that it returns in time whatever
+// they do. With 0 it asks, and begins work that nobody waits for. Returns hcclSuccess if the work
+// in (after, up_to] has succeeded, whatever has failed before or behind it. Returns hcclBusy if the
+// work up to `up_to` has not run in time, which is no failure: nothing is logged, there is no
+// message, and the caller may wait again. If work in the range has failed, returns the code of that
+// failure, and hcclGetLastErrorMessage() gives its text; a failed copy goes before a failed
 // collective. What is returned counts as reported, as by synEventSynchronize (see "Failures" in
 // synapse_api.h), and is returned again for the same range. Errors of the call itself:
 // hcclInvalidArgument for an unknown stream, an `up_to` that has not been queued, or an `after`

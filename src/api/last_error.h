@@ -13,7 +13,8 @@ namespace hccl::api {
 
 class LastError {
  public:
-  static constexpr std::size_t kCapacity = 1024;
+  // A fault's text of 1024 bytes, and what the syn functions say before it.
+  static constexpr std::size_t kCapacity = 1280;
 
   void clear() noexcept {
     status_ = synSuccess;

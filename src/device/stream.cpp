@@ -106,9 +106,11 @@ void Stream::run_until(std::uint64_t ticket, bool by_program) {
   attended_.fetch_sub(attends, std::memory_order_relaxed);
 }
 
-// The program may be needed elsewhere when the deadline has passed, so this thread does not run
-// work that may wait for other ranks.
+// The program may be needed elsewhere when the deadline has passed, so this thread runs only what
+// need not wait for other ranks; that saves waking the worker.
 bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
+  if (progress_->reached(ticket)) return true;
+  run_at_hand(ticket, deadline);
   if (progress_->reached(ticket)) return true;
   hurry();
   progress_->wait_until(ticket, deadline);
@@ -179,6 +181,16 @@ void Stream::wait_for(const Capture& capture) {
     return;
   }
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
+}
+
+void Stream::run_at_hand(std::uint64_t ticket, const Deadline& deadline) {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  const bool owner = try_own();
+  bool runs = owner;
+  while (runs && !progress_->reached(ticket) && !deadline.expired())
+    runs = run_owned(progress_->completed() + 1, Manner::in_passing);
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  owner ? disown() : pass_on();
 }
 
 // As a thread that synchronises does: what was queued here is at hand, and another thread would

@@ -73,8 +73,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Runs or waits for the work up to `ticket`. By a thread of the program, or in a command of
   // another stream.
   void run_until(std::uint64_t ticket, bool by_program = true);
-  // Waits for the work up to `ticket`, which another thread runs, until the deadline. Returns
-  // whether it has run.
+  // Waits for the work up to `ticket` until the deadline, running at most what does not wait.
+  // Returns whether it has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
   // Whether a thread of the program waits for this stream: then it calls nothing else meanwhile.
   [[nodiscard]] bool attended() const noexcept {
@@ -154,6 +154,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void wait_for_room();
   [[noreturn]] static void refuse();
   void run_in_passing(std::uint64_t ticket);
+  void run_at_hand(std::uint64_t ticket, const Deadline& deadline);
 
   Device& device_;
   std::uint64_t id_;
