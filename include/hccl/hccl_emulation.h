@@ -17,6 +17,21 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+// hcclEmulationBitAnd, hcclEmulationBitOr and hcclEmulationBitXor reduce bit by bit. They are
+// values of hcclRedOp_t that hcclAllReduce(), hcclReduce() and hcclReduceScatter() take for integer
+// types; a floating-point type is hcclInvalidArgument, and so is every type under HCCL_STRICT=1,
+// because Gaudi's library has no such reductions. They reduce truth values (0 or 1 in an hcclUint8)
+// by the logical and, or, and exclusive or.
+#ifdef __cplusplus
+#define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
+#define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
+#define hcclEmulationBitXor static_cast<hcclRedOp_t>(66)
+#else
+#define hcclEmulationBitAnd ((hcclRedOp_t)64)
+#define hcclEmulationBitOr ((hcclRedOp_t)65)
+#define hcclEmulationBitXor ((hcclRedOp_t)66)
+#endif
+
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives, and
 // returns at once. It runs on a thread of the library or on one that waits for the stream, so it
 // must neither throw nor call the library; memory it uses it gets from hcclEmulationHostView
