@@ -85,6 +85,46 @@ typedef struct {
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length);
 
+// ---- Blocks of different sizes ------------------------------------------------------------------
+// Collectives whose ranks have blocks of different sizes, which Gaudi's library does not have and
+// HCCL_STRICT=1 refuses with hcclUnsupported. n is the number of ranks. Counts and displacements
+// are arrays of n elements, which the call reads before it returns. They count elements, and a
+// displacement is one from the beginning of the buffer; null instead of displacements puts the
+// blocks one behind the other. A block of no elements has no displacement, and a buffer without
+// elements may be null.
+//
+// Each call is queued like a collective and takes part in groups: there it stands for the sends and
+// receives, or reduces, of which it consists, in its place, and counts as so many of the group's
+// calls on the stream: n reduces, or n sends and n receives, one of each to itself. Where two ranks
+// pass different counts for the same block, both fail with hcclInvalidUsage, and with them the
+// communicator, before that block is written; other blocks may have been. Errors are those of all
+// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
+// overlap, an output that overlaps an input other than in place, and sizes past 2^63 bytes.
+
+// Every rank receives the blocks of all: rank r sends counts[r] elements, which are stored at
+// displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ. In
+// place: sendbuff == recvbuff + displacements[rank] elements.
+hcclResult_t hcclEmulationAllGatherV(const void* sendbuff, void* recvbuff, const uint64_t* counts,
+                                     const uint64_t* displacements, hcclDataType_t type,
+                                     hcclComm_t comm, void* stream_handle);
+
+// Element-wise reduction of every rank's n blocks: block r has counts[r] elements and lies at
+// displacements[r] of `sendbuff`; rank r receives the result of block r. All ranks pass the same
+// counts; displacements may differ. `op` as in hcclReduceScatter(). In place: recvbuff == sendbuff
+// + displacements[rank] elements.
+hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
+                                         const uint64_t* counts, const uint64_t* displacements,
+                                         hcclDataType_t type, hcclRedOp_t op, hcclComm_t comm,
+                                         void* stream_handle);
+
+// Sends send_counts[p] elements from send_displacements[p] of `sendbuff` to rank p, and stores the
+// recv_counts[p] elements that rank p sends at recv_displacements[p] of `recvbuff`. What a rank
+// expects from another must be what that one sends. Not in place.
+hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_counts,
+                                    const uint64_t* send_displacements, void* recvbuff,
+                                    const uint64_t* recv_counts, const uint64_t* recv_displacements,
+                                    hcclDataType_t type, hcclComm_t comm, void* stream_handle);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus
