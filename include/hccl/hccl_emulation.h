@@ -125,6 +125,21 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
                                     const uint64_t* recv_counts, const uint64_t* recv_displacements,
                                     hcclDataType_t type, hcclComm_t comm, void* stream_handle);
 
+// ---- Receiving from any rank --------------------------------------------------------------------
+
+// Waits until another rank of the communicator has offered this one a message that no receive has
+// been called for, for at most `timeout_ms` milliseconds (0: only looks), and writes the rank to
+// `*source` and the message's size in bytes to `*bytes`, which may be null. hcclRecv() from that
+// rank gets this message next; until then it stays offered. A message is offered as soon as its
+// hcclSend() has its turn on the sender's stream; messages of a rank from which receives are queued
+// are seen once those have completed. Ranks that have offered messages take turns. Blocks; whoever
+// calls hcclCommAbort() meanwhile ends the wait. Not for use while another thread receives from any
+// rank in the same way: both may be told of one message. Returns hcclBusy, with nothing written, if
+// the time is over (at once in a communicator of one rank), and the code of the failure if the
+// communicator fails or has failed. Errors: hcclInvalidArgument for an unknown communicator or a
+// null `source`.
+hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source, uint64_t* bytes);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives over blocks of different sizes, made of sends and receives that progress together, or
 // of one reduce for each block. Every block takes part, an empty one too: so whoever differs in a
-// count meets a call that does not match, and no rank waits for what nobody sends.
+// count meets a call that does not match, and no rank waits for what nobody sends. And the probe
+// for messages of any rank.
 #include "api/queueing.h"
 #include "node/collective_call.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include <hccl_emulation.h>
@@ -201,5 +205,22 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
                                     {recv_counts, "recv_counts"}, recv_displacements);
     check_apart(sent, received);
     return messages_of(communicator, type, sent, received);
+  });
+}
+
+hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source,
+                                uint64_t* bytes) {
+  return guard(__func__, [&] {
+    if (source == nullptr)
+      throw Error(hcclInvalidArgument, "source is null; pass the address of a variable");
+    // Without a pin, which an abort waits for.
+    const std::shared_ptr<comm::Communicator> communicator = find_communicator(comm).shared();
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();  // 24 days
+    const std::chrono::milliseconds timeout(std::min(timeout_ms, kMost));
+    const std::optional<node::Offer> offer = communicator->probe(timeout);
+    if (!offer) return hcclBusy;
+    *source = offer->source;
+    if (bytes != nullptr) *bytes = offer->bytes;
+    return hcclSuccess;
   });
 }

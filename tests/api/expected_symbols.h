@@ -31,6 +31,7 @@ inline constexpr std::array kExpectedSymbols = std::to_array<std::string_view>({
     "hcclEmulationHostView",
     "hcclEmulationLaunch",
     "hcclEmulationPlan",
+    "hcclEmulationProbe",
     "hcclEmulationReduceScatterV",
     "hcclEmulationTraffic",
     "hcclGetErrorString",
