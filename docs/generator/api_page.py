@@ -128,7 +128,7 @@ def escaped(comment):
 def enum_tables(root):
     source = (root / "include/hccl" / TYPES).read_text() if (root / "include/hccl" / TYPES).exists() else ""
     for name in ("hcclDataType_t", "hcclRedOp_t"):
-        match = re.search(rf"((?://[^\n]*\n)+)typedef enum {name} \{{(.*?)\}}", source, re.S)
+        match = re.search(rf"((?://[^\n]*\n)+)typedef enum {name}(?: \w+)? \{{(.*?)\}}", source, re.S)
         if match:
             yield f"\n#### {name}\n\n" + escaped(paragraph(match.group(1).splitlines())) + "\n\n| name | value |\n|---|---|"
             for value, number in re.findall(r"(\w+)\s*=\s*(\d+)", match.group(2)):

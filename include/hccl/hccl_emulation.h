@@ -17,6 +17,21 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+// hcclEmulationBitAnd, hcclEmulationBitOr and hcclEmulationBitXor reduce bit by bit. They are
+// values of hcclRedOp_t that hcclAllReduce(), hcclReduce() and hcclReduceScatter() take for integer
+// types; a floating-point type is hcclInvalidArgument, and so is every type under HCCL_STRICT=1,
+// because Gaudi's library has no such reductions. They reduce truth values (0 or 1 in an hcclUint8)
+// by the logical and, or, and exclusive or.
+#ifdef __cplusplus
+#define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
+#define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
+#define hcclEmulationBitXor static_cast<hcclRedOp_t>(66)
+#else
+#define hcclEmulationBitAnd ((hcclRedOp_t)64)
+#define hcclEmulationBitOr ((hcclRedOp_t)65)
+#define hcclEmulationBitXor ((hcclRedOp_t)66)
+#endif
+
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives, and
 // returns at once. It runs on a thread of the library or on one that waits for the stream, so it
 // must neither throw nor call the library; memory it uses it gets from hcclEmulationHostView
@@ -125,6 +140,61 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
                                        void (*callback)(hcclResult_t result, const char* message,
                                                         void* argument),
                                        void* argument);
+
+// ---- Blocks of different sizes ------------------------------------------------------------------
+// Collectives whose ranks have blocks of different sizes, which Gaudi's library does not have and
+// HCCL_STRICT=1 refuses with hcclUnsupported. n is the number of ranks. Counts and displacements
+// are arrays of n elements, which the call reads before it returns. They count elements, and a
+// displacement is one from the beginning of the buffer; null instead of displacements puts the
+// blocks one behind the other. A block of no elements has no displacement, and a buffer without
+// elements may be null.
+//
+// Each call is queued like a collective and takes part in groups: there it stands for the sends and
+// receives, or reduces, of which it consists, in its place, and counts as so many of the group's
+// calls on the stream: n reduces, or n sends and n receives, one of each to itself. Where two ranks
+// pass different counts for the same block, both fail with hcclInvalidUsage, and with them the
+// communicator, before that block is written; other blocks may have been. Errors are those of all
+// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
+// overlap, an output that overlaps an input other than in place, and sizes past 2^63 bytes.
+
+// Every rank receives the blocks of all: rank r sends counts[r] elements, which are stored at
+// displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ. In
+// place: sendbuff == recvbuff + displacements[rank] elements.
+hcclResult_t hcclEmulationAllGatherV(const void* sendbuff, void* recvbuff, const uint64_t* counts,
+                                     const uint64_t* displacements, hcclDataType_t type,
+                                     hcclComm_t comm, void* stream_handle);
+
+// Element-wise reduction of every rank's n blocks: block r has counts[r] elements and lies at
+// displacements[r] of `sendbuff`; rank r receives the result of block r. All ranks pass the same
+// counts; displacements may differ. `op` as in hcclReduceScatter(). In place: recvbuff == sendbuff
+// + displacements[rank] elements.
+hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
+                                         const uint64_t* counts, const uint64_t* displacements,
+                                         hcclDataType_t type, hcclRedOp_t op, hcclComm_t comm,
+                                         void* stream_handle);
+
+// Sends send_counts[p] elements from send_displacements[p] of `sendbuff` to rank p, and stores the
+// recv_counts[p] elements that rank p sends at recv_displacements[p] of `recvbuff`. What a rank
+// expects from another must be what that one sends. Not in place.
+hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_counts,
+                                    const uint64_t* send_displacements, void* recvbuff,
+                                    const uint64_t* recv_counts, const uint64_t* recv_displacements,
+                                    hcclDataType_t type, hcclComm_t comm, void* stream_handle);
+
+// ---- Receiving from any rank --------------------------------------------------------------------
+
+// Waits until another rank of the communicator has offered this one a message that no receive has
+// been called for, for at most `timeout_ms` milliseconds (0: only looks), and writes the rank to
+// `*source` and the message's size in bytes to `*bytes`, which may be null. hcclRecv() from that
+// rank gets this message next; until then it stays offered. A message is offered as soon as its
+// hcclSend() has its turn on the sender's stream; messages of a rank from which receives are queued
+// are seen once those have completed. Ranks that have offered messages take turns. Blocks; whoever
+// calls hcclCommAbort() meanwhile ends the wait. Not for use while another thread receives from any
+// rank in the same way: both may be told of one message. Returns hcclBusy, with nothing written, if
+// the time is over (at once in a communicator of one rank), and the code of the failure if the
+// communicator fails or has failed. Errors: hcclInvalidArgument for an unknown communicator or a
+// null `source`.
+hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source, uint64_t* bytes);
 
 #pragma GCC visibility pop
 

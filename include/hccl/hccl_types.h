@@ -53,8 +53,16 @@ typedef enum hcclResult_t {
   hcclPortDown = 16
 } hcclResult_t;
 
+// In C++ an enumeration that names no type has only values of as many bits as its enumerators need,
+// which are fewer than hccl_emulation.h's reductions have.
+#ifdef __cplusplus
+#define HCCL_OF_TYPE_INT : int
+#else
+#define HCCL_OF_TYPE_INT
+#endif
+
 // Reductions. hcclMin and hcclMax are swapped against NCCL: translate by name.
-typedef enum hcclRedOp_t {
+typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,
   hcclMin = 2,

@@ -14,19 +14,6 @@ using node::CollectiveCall;
 
 namespace {
 
-void check_reduction(hcclRedOp_t operation) {
-  if (operation < hcclSum || operation > hcclAvg) {
-    throw Error(hcclInvalidArgument,
-                text("reduceOp ", static_cast<int>(operation),
-                     " is not a reduction; pass hcclSum, hcclProd, hcclMin, hcclMax or hcclAvg"));
-  }
-  if ((operation == hcclProd || operation == hcclAvg) && strict_mode()) {
-    throw Error(hcclInvalidArgument,
-                text("HCCL_STRICT=1: Gaudi's library knows no ", reduce::operation_name(operation),
-                     "; pass sum, min or max"));
-  }
-}
-
 void check_divisible(std::uint64_t count, int size) {
   if (count % static_cast<std::uint64_t>(size) == 0) return;
   throw Error(hcclInvalidArgument,
@@ -93,7 +80,7 @@ CollectiveCall make_call(Collective collective, const void* send, void* recv, st
   // Values outside the enumerations must not be mistaken for others once they are narrow.
   call.type = static_cast<unsigned>(type) < hcclNumTypes ? static_cast<std::uint8_t>(type) : 0xff;
   call.operation =
-      static_cast<unsigned>(operation) <= hcclOpNone ? static_cast<std::uint8_t>(operation) : 0xff;
+      static_cast<unsigned>(operation) <= 0xff ? static_cast<std::uint8_t>(operation) : 0xff;
   call.root = root;
   call.count = count;
   call.send = to_number(send);
@@ -108,7 +95,7 @@ hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            void* stream_handle) {
   return submit_collective(
       __func__, make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp),
-      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
+      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp, datatype); });
 }
 
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
@@ -117,7 +104,7 @@ hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
   return submit_collective(
       __func__,
       make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, reduceOp),
-      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp); });
+      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp, datatype); });
 }
 
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
@@ -144,7 +131,7 @@ hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hccl
   return submit_collective(
       __func__, make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),
       comm, stream_handle, [&](const comm::Communicator& communicator) {
-        check_reduction(reduceOp);
+        check_reduction(reduceOp, datatype);
         check_rank(root, communicator.size(), "root");
       });
 }

@@ -26,6 +26,25 @@ inline void check_type(hcclDataType_t type) {
   }
 }
 
+inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
+  const bool is_bitwise = reduce::is_bitwise(operation);
+  if (!is_bitwise && (operation < hcclSum || operation > hcclAvg)) {
+    throw Error(hcclInvalidArgument,
+                text("reduceOp ", static_cast<int>(operation),
+                     " is not a reduction; pass hcclSum, hcclProd, hcclMin, hcclMax or hcclAvg"));
+  }
+  if ((is_bitwise || operation == hcclProd || operation == hcclAvg) && strict_mode()) {
+    throw Error(hcclInvalidArgument,
+                text("HCCL_STRICT=1: Gaudi's library knows no ", reduce::operation_name(operation),
+                     "; pass sum, min or max"));
+  }
+  if (!reduce::supports(type, operation)) {
+    throw Error(hcclInvalidArgument,
+                text("reduceOp ", reduce::operation_name(operation), " does not apply to ",
+                     reduce::type_name(type), "; pass an integer type, or the bits as one"));
+  }
+}
+
 // A buffer in device memory, or in the host's.
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {

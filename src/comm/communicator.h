@@ -18,6 +18,8 @@
 
 #include <hccl_types.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,6 +68,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // An order of communicators that all their ranks agree on, if each has an id of its own.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
+
+  // Waits until another rank has offered a message that no receive has been queued for, and returns
+  // it; nothing if `timeout` is over first. A timeout of zero only looks. Ranks take turns. Any
+  // thread; blocks. Throws the communicator's fault.
+  [[nodiscard]] std::optional<node::Offer> probe(std::chrono::milliseconds timeout);
 
   // Waits for all work queued on this communicator, or until it fails.
   void finalize();
@@ -180,6 +187,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
   std::uint32_t next_ordinal_ = 0;
+  std::atomic<int> first_probed_ = 0;         // the rank that probe() looks at first
   bool has_left_ = false;                     // a group that is open may still queue calls
   std::shared_ptr<Communicator> own_keeper_;  // while there is no other for queued calls
   std::mutex error_texts_mutex_;

@@ -138,6 +138,7 @@ transport::WaitSet& FabricMessages::wait_set_of(std::uint64_t stream) {
 void FabricMessages::exchange(const FabricStream& stream, std::span<const PointToPoint> calls,
                               std::span<const PointToPoint> behind, device::Arena& arena) {
   if (fabric_.fault().raised()) fabric_.fault().throw_error();
+  take_from_probes(calls);
   std::array<std::byte, kAtHand> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
   Items items(&memory);

@@ -8,6 +8,7 @@
 
 #include "device/arena.h"
 #include "device/command_queue.h"
+#include "node/engine.h"
 #include "node/point_to_point.h"
 #include "transport/wait_set.h"
 
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 namespace hccl::comm {
@@ -50,6 +52,11 @@ class FabricMessages {
   // fault, a lost peer, a message that does not match, the deadline.
   void exchange(const FabricStream& stream, std::span<const node::PointToPoint> calls,
                 std::span<const node::PointToPoint> behind, device::Arena& arena);
+  // Waits until another rank has sent the beginning of a message that no receive has been queued
+  // for, and returns it; nothing if it `only_looks` or the deadline passes first. Looks at the
+  // ranks in a circle, from `first` on. Any thread, one after the other. Blocks. Throws the
+  // communicator's fault.
+  [[nodiscard]] std::optional<node::Offer> probe(int first, bool only_looks, Deadline deadline);
   // The stream is used no more.
   void forget(std::uint64_t stream);
   // Before it ends: see Fabric::part_from().
@@ -65,6 +72,8 @@ class FabricMessages {
     // Whose turn it is opens and uses it.
     std::unique_ptr<transport::Endpoint> endpoint;
     transport::Counters counted{};
+    // A probe has the endpoint, and gives it back soon once the next receive has been queued.
+    std::atomic<bool> probed{false};
   };
   [[nodiscard]] Way& way(const node::PointToPoint& call) {
     const auto peer = static_cast<std::size_t>(call.peer);
@@ -76,12 +85,16 @@ class FabricMessages {
   void finish(Way& way, const node::PointToPoint& call);
 
  private:
+  class Probe;
   [[nodiscard]] transport::WaitSet& wait_set_of(std::uint64_t stream);
+  // Before the receives among `calls` use their endpoints. Blocks until probes have let go.
+  void take_from_probes(std::span<const node::PointToPoint> calls);
 
   Fabric& fabric_;
   std::deque<Way> sends_, receives_;       // by peer
   std::atomic<int> waiting_for_turns_{0};  // streams that sleep until another passes a turn
   mutable std::mutex queued_mutex_;        // for Way::queued_on
+  std::timed_mutex probe_mutex_;           // of the one probe that looks
   std::mutex waits_mutex_;
   std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream
 };

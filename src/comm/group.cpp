@@ -93,6 +93,25 @@ void Group::add(CommunicatorHold communicator, StreamHold stream, const node::Po
   add(call);
 }
 
+void Group::add_parts(const std::shared_ptr<Communicator>& communicator,
+                      const std::shared_ptr<device::Stream>& stream,
+                      const std::vector<node::CollectiveCall>& parts) {
+  CollectedCalls& all = collected();
+  StreamCalls& on = all.of(stream);
+  check_room(on.calls + parts.size() - 1);
+  for (const node::CollectiveCall& part : parts) all.keep(communicator, on, part);
+}
+
+void Group::add_parts(const std::shared_ptr<Communicator>& communicator,
+                      const std::shared_ptr<device::Stream>& stream,
+                      const std::vector<node::PointToPoint>& parts) {
+  CollectedCalls& all = collected();
+  StreamCalls& on = all.of(stream);
+  check_room(on.calls + parts.size() - 1);
+  MessagePart& messages = on.part_of(communicator);
+  for (const node::PointToPoint& part : parts) all.keep(on, messages, part);
+}
+
 void Group::queue() {
   if (more_) return more_->queue();
   if (!communicator_) return;
@@ -111,6 +130,22 @@ void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::PointToPoint& call) {
   prepare(communicator, stream, call);
   communicator.queue(stream, MessageList(call));
+}
+
+void queue_alone(Communicator& communicator, device::Stream& stream,
+                 const std::vector<node::CollectiveCall>& parts) {
+  for (const node::CollectiveCall& part : parts) prepare(communicator, stream, part);
+  for (const node::CollectiveCall& part : parts) communicator.enqueue(stream, part);
+}
+
+void queue_alone(Communicator& communicator, device::Stream& stream,
+                 const std::vector<node::PointToPoint>& parts) {
+  MessageList calls;
+  for (const node::PointToPoint& part : parts) {
+    prepare(communicator, stream, part);
+    calls.push_back(part);
+  }
+  communicator.queue(stream, std::move(calls));
 }
 
 }  // namespace hccl::comm

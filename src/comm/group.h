@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace hccl::comm {
 
@@ -57,6 +59,18 @@ class Group {
     admit(*communicator, *stream, call);
     add(std::move(communicator), std::move(stream), call);
   }
+  // The same for the parts of one call, at least one: all of them are kept, or none.
+  template <class Call>
+  void keep_known(const std::vector<Call>& parts) {
+    for (const Call& part : parts) admit(*communicator_, *stream_, part);
+    add_parts(communicator_.shared(), stream_.shared(), parts);
+  }
+  template <class Call>
+  void keep(const CommunicatorHold& communicator, const StreamHold& stream,
+            const std::vector<Call>& parts) {
+    for (const Call& part : parts) admit(*communicator, *stream, part);
+    add_parts(communicator.shared(), stream.shared(), parts);
+  }
 
  private:
   template <class Call>
@@ -68,6 +82,12 @@ class Group {
   void add(const node::PointToPoint& call);
   void add(CommunicatorHold communicator, StreamHold stream, const node::CollectiveCall& call);
   void add(CommunicatorHold communicator, StreamHold stream, const node::PointToPoint& call);
+  void add_parts(const std::shared_ptr<Communicator>& communicator,
+                 const std::shared_ptr<device::Stream>& stream,
+                 const std::vector<node::CollectiveCall>& parts);
+  void add_parts(const std::shared_ptr<Communicator>& communicator,
+                 const std::shared_ptr<device::Stream>& stream,
+                 const std::vector<node::PointToPoint>& parts);
   [[nodiscard]] CollectedCalls& collected();
   void queue();
 
@@ -87,5 +107,10 @@ void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::CollectiveCall& call);
 void queue_alone(Communicator& communicator, device::Stream& stream,
                  const node::PointToPoint& call);
+// The parts of one call: collectives one after the other, sends and receives side by side.
+void queue_alone(Communicator& communicator, device::Stream& stream,
+                 const std::vector<node::CollectiveCall>& parts);
+void queue_alone(Communicator& communicator, device::Stream& stream,
+                 const std::vector<node::PointToPoint>& parts);
 
 }  // namespace hccl::comm

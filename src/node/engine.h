@@ -45,6 +45,12 @@ struct EngineOptions {
 
 class MessageWindow;
 
+// A message that another rank has offered.
+struct Offer {
+  int source = -1;
+  std::uint64_t bytes = 0;
+};
+
 // Where sends and receives stand in their stream: before the next collective of a lane. The window
 // is for the sends and receives of this stream and communicator alone.
 struct StreamPlace {
@@ -77,6 +83,17 @@ class Engine {
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead,
                 device::DeviceAddress stage = 0);
 
+  // Returns a message for which no receive has a number yet, if there is one; looks at the ranks in
+  // a circle, from `first` on. By one thread at a time, which is number()'s as well: so nobody
+  // takes the message meanwhile. Never blocks.
+  [[nodiscard]] std::optional<Offer> find_offer(int first) const;
+  // Returns once `ready()` holds, a message has been offered to this rank or taken from it, the
+  // communicator has failed, or `limit` has passed. Blocks.
+  template <class Ready>
+  void await_mail(std::chrono::nanoseconds limit, Ready ready) {
+    control_.header().records[rank_].mail.sleep(limit, [&] { return fault_.raised() || ready(); });
+  }
+
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);
   }
@@ -98,6 +115,7 @@ class Engine {
     return send_bytes(call, ranks) <= Slot::kPayloadBytes;
   }
   [[nodiscard]] const CoreCount& cores() const { return cores_; }
+  [[nodiscard]] WaitLadder ladder() const { return ladder_; }
   [[nodiscard]] std::string rank_text(int rank) const;  // "rank 3 (pid 41, host a)"
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 

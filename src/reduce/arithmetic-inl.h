@@ -184,6 +184,41 @@ struct FloatExtremum : Sum<T> {
   }
 };
 
+// Bits know no elements, so that a fold of bytes is that of every integer.
+struct BitAnd {
+  static constexpr std::size_t kElementBytes = 1;
+  static constexpr std::size_t kVectors = 1;
+  template <class D>
+  using Vector = Words<D>;
+
+  template <class D>
+  static HWY_INLINE void first(D, Words<D> words, Words<D>* accumulator) {
+    *accumulator = words;
+  }
+  template <class D>
+  static HWY_INLINE void next(D, Words<D> words, Words<D>* accumulator) {
+    *accumulator = hn::And(*accumulator, words);
+  }
+  template <class D>
+  static HWY_INLINE Words<D> finish(D, const Words<D>* accumulator, std::size_t) {
+    return *accumulator;
+  }
+};
+
+struct BitOr : BitAnd {
+  template <class D>
+  static HWY_INLINE void next(D, Words<D> words, Words<D>* accumulator) {
+    *accumulator = hn::Or(*accumulator, words);
+  }
+};
+
+struct BitXor : BitAnd {
+  template <class D>
+  static HWY_INLINE void next(D, Words<D> words, Words<D>* accumulator) {
+    *accumulator = hn::Xor(*accumulator, words);
+  }
+};
+
 template <class T>
 using Minimum = std::conditional_t<std::is_floating_point_v<T>, FloatExtremum<T, false>,
                                    IntegerExtremum<T, false>>;

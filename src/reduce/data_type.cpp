@@ -47,6 +47,9 @@ const char* operation_name(hcclRedOp_t operation) noexcept {
     case hcclOpNone:
       return "none";
   }
+  if (operation == hcclEmulationBitAnd) return "bitand";
+  if (operation == hcclEmulationBitOr) return "bitor";
+  if (operation == hcclEmulationBitXor) return "bitxor";
   return "unknown operation";
 }
 

@@ -157,11 +157,14 @@ template <class Fold>
 inline constexpr FoldKernel kFoldKernel{Fold::kElementBytes, fold_block<Fold, false>,
                                         fold_block<Fold, true>, fold_range<Fold>};
 
-// Of a type whose elements are lanes.
-template <class T>
+// Of a type whose elements are lanes, followed by the bitwise folds, if any.
+template <class T, class... Bitwise>
 inline constexpr FoldRow kLaneRow{{kFoldKernel<Sum<Summed<T>>>, kFoldKernel<Product<Summed<T>>>,
                                    kFoldKernel<Minimum<T>>, kFoldKernel<Maximum<T>>,
-                                   kFoldKernel<Average<T>>}};
+                                   kFoldKernel<Average<T>>, kFoldKernel<Bitwise>...}};
+
+template <class T>
+inline constexpr FoldRow kIntegerRow = kLaneRow<T, BitAnd, BitOr, BitXor>;
 
 }  // namespace hccl::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

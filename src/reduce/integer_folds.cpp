@@ -16,16 +16,16 @@ namespace hccl::reduce::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 const FoldRow* integer_fold_rows() {
   static constexpr FoldRow kRows[] = {
-      plain::kRow<plain::Integer<std::int8_t>>,  plain::kRow<plain::Integer<std::uint8_t>>,
-      plain::kRow<plain::Integer<std::int32_t>>, plain::kRow<plain::Integer<std::uint32_t>>,
-      plain::kRow<plain::Integer<std::int64_t>>, plain::kRow<plain::Integer<std::uint64_t>>};
+      plain::kIntegerRow<std::int8_t>,  plain::kIntegerRow<std::uint8_t>,
+      plain::kIntegerRow<std::int32_t>, plain::kIntegerRow<std::uint32_t>,
+      plain::kIntegerRow<std::int64_t>, plain::kIntegerRow<std::uint64_t>};
   return kRows;
 }
 #else
 const FoldRow* integer_fold_rows() {
-  static constexpr FoldRow kRows[] = {kLaneRow<std::int8_t>,  kLaneRow<std::uint8_t>,
-                                      kLaneRow<std::int32_t>, kLaneRow<std::uint32_t>,
-                                      kLaneRow<std::int64_t>, kLaneRow<std::uint64_t>};
+  static constexpr FoldRow kRows[] = {kIntegerRow<std::int8_t>,  kIntegerRow<std::uint8_t>,
+                                      kIntegerRow<std::int32_t>, kIntegerRow<std::uint32_t>,
+                                      kIntegerRow<std::int64_t>, kIntegerRow<std::uint64_t>};
   return kRows;
 }
 #endif

@@ -33,11 +33,18 @@ struct FoldKernel {
   void (*range)(const Operands& operands, std::size_t begin, std::size_t end);
 };
 
-// The kernels of one data type, by hcclRedOp_t.
+// The kernels of one data type, by hcclRedOp_t, then the bitwise ones, which floats have not.
 struct FoldRow {
-  static constexpr std::size_t kOperations = hcclOpNone;
+  static constexpr std::size_t kBitwise = hcclOpNone;  // where those begin
+  static constexpr std::size_t kOperations = kBitwise + 3;
 
   FoldKernel by_operation[kOperations];
+
+  [[nodiscard]] static constexpr std::size_t place_of(hcclRedOp_t operation) noexcept {
+    return is_bitwise(operation)
+               ? kBitwise + static_cast<std::size_t>(operation - hcclEmulationBitAnd)
+               : static_cast<std::size_t>(operation);
+  }
 };
 
 struct TileWalks {
@@ -56,7 +63,7 @@ struct KernelTable {
   TileWalks walks;
 
   [[nodiscard]] const FoldKernel& fold(hcclDataType_t type, hcclRedOp_t operation) const noexcept {
-    return folds[type].by_operation[operation];
+    return folds[type].by_operation[FoldRow::place_of(operation)];
   }
 };
 

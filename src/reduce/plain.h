@@ -119,6 +119,12 @@ struct Fold {
       const Accumulator next = Element::read(sources[s] + at);
       if constexpr (kOperation == hcclProd) {
         result *= next;
+      } else if constexpr (kOperation == hcclEmulationBitAnd) {
+        result &= next;
+      } else if constexpr (kOperation == hcclEmulationBitOr) {
+        result |= next;
+      } else if constexpr (kOperation == hcclEmulationBitXor) {
+        result ^= next;
       } else if constexpr (kOperation == hcclMin || kOperation == hcclMax) {
         result = Element::keeps(result, next, kOperation == hcclMin) ? result : next;
       } else {
@@ -148,9 +154,13 @@ inline constexpr FoldKernel kKernel{Element::kBytes, Fold<Element, kOperation>::
                                     Fold<Element, kOperation>::block,
                                     Fold<Element, kOperation>::range};
 
-template <class Element>
+template <class Element, hcclRedOp_t... kBitwise>
 inline constexpr FoldRow kRow{{kKernel<Element, hcclSum>, kKernel<Element, hcclProd>,
                                kKernel<Element, hcclMin>, kKernel<Element, hcclMax>,
-                               kKernel<Element, hcclAvg>}};
+                               kKernel<Element, hcclAvg>, kKernel<Element, kBitwise>...}};
+
+template <class T>
+inline constexpr FoldRow kIntegerRow =
+    kRow<Integer<T>, hcclEmulationBitAnd, hcclEmulationBitOr, hcclEmulationBitXor>;
 
 }  // namespace hccl::reduce::plain

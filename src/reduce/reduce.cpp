@@ -51,6 +51,7 @@ void copy_interleaved(const std::byte* source, std::span<std::byte* const> desti
 }  // namespace
 
 bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept {
+  if (is_bitwise(operation)) return type >= hcclInt8 && type <= hcclUint64;
   return element_size(type) != 0 && operation >= hcclSum && operation < hcclOpNone;
 }
 

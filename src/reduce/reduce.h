@@ -3,12 +3,12 @@
 // destination.
 #pragma once
 
-#include <hccl_types.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include <hccl_emulation.h>
 
 namespace hccl::reduce {
 
@@ -33,7 +33,11 @@ enum class StorePolicy { cached, interleaved, streaming };
 [[nodiscard]] const char* type_name(hcclDataType_t type) noexcept;  // "float", "bfloat16", ...
 [[nodiscard]] const char* operation_name(hcclRedOp_t operation) noexcept;  // "sum", ...
 
-// Whether reduce_tile knows this pair.
+[[nodiscard]] constexpr bool is_bitwise(hcclRedOp_t operation) noexcept {
+  return operation >= hcclEmulationBitAnd && operation <= hcclEmulationBitXor;
+}
+
+// Whether reduce_tile knows this pair: bitwise reductions are of integers alone.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
 // destinations[d][i] = fold over s of sources[s][i], in the order of `sources`, of which there is

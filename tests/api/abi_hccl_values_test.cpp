@@ -6,6 +6,8 @@
 
 #include <type_traits>
 
+#include <hccl_emulation.h>
+
 namespace hccl::test {
 namespace {
 
@@ -46,6 +48,9 @@ constexpr Value kValues[] = {
     {"hcclMax", hcclMax, 3},
     {"hcclAvg", hcclAvg, 4},
     {"hcclOpNone", hcclOpNone, 5},
+    {"hcclEmulationBitAnd", hcclEmulationBitAnd, 64},
+    {"hcclEmulationBitOr", hcclEmulationBitOr, 65},
+    {"hcclEmulationBitXor", hcclEmulationBitXor, 66},
     // hcclDataType_t
     {"hcclInt8", hcclInt8, 0},
     {"hcclChar", hcclChar, 0},

@@ -201,6 +201,18 @@ void bad_arguments(World& world) {
   int stray = 0;
   invalid(hcclAllReduce(buffer, buffer, 1, hcclNumTypes, hcclSum, group.handle, stream), "type");
   invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclOpNone, group.handle, stream), "op");
+  for (const int number : {6, 63, 67, 320, -1}) {  // 320 is hcclEmulationBitAnd in its low byte
+    invalid(hcclAllReduce(buffer, buffer, 1, hcclInt32, static_cast<hcclRedOp_t>(number),
+                          group.handle, stream),
+            "op");
+  }
+  for (const hcclDataType_t type : {hcclFloat32, hcclFloat64, hcclFloat16, hcclBfloat16}) {
+    for (const hcclRedOp_t operation : kBitReductions) {
+      invalid(hcclAllReduce(buffer, buffer, 1, type, operation, group.handle, stream), "op");
+      require(contains(last_hccl_message(), name_of(operation)), last_hccl_message());
+      require(contains(last_hccl_message(), name_of(type)), last_hccl_message());
+    }
+  }
   invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclSum, nullptr, stream), "communicator");
   invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclSum, &stray, stream), "communicator");
   invalid(hcclAllReduce(nullptr, buffer, 1, hcclFloat32, hcclSum, group.handle, stream), "send");
@@ -287,6 +299,8 @@ void strict_calls(World& world) {
   }
   for (const hcclRedOp_t operation : {hcclProd, hcclAvg})
     expect(reduce(hcclFloat32, operation), hcclInvalidArgument);
+  for (const hcclRedOp_t operation : kBitReductions)
+    expect(reduce(hcclInt32, operation), hcclInvalidArgument);
   expect(hcclBarrier(group.handle, stream), hcclUnsupported);
   expect(hcclAlltoAll(buffer, buffer, 8, hcclFloat32, group.handle, stream), hcclInvalidArgument);
   synDeviceId second = 0;

@@ -31,7 +31,7 @@ class MatrixBuilder {
 
   std::vector<Operation> build() {
     for (const hcclDataType_t type : kAllTypes) {
-      for (const hcclRedOp_t reduction : kAllReductions) {
+      for (const hcclRedOp_t reduction : reductions_of(type)) {
         if (!reduces(collective_) && reduction != hcclSum) continue;
         if (samples() && reduces(collective_) && !meets(type, reduction)) continue;
         for (const bool in_place : {false, true}) add_counts(type, reduction, in_place);
@@ -46,8 +46,11 @@ class MatrixBuilder {
   [[nodiscard]] bool samples() const {
     return sanitized() || (!nodes_.of_rank.empty() && test_scale() <= 1);
   }
-  // Each type one reduction, another one on other layouts and with other algorithms.
+  // Each type one reduction, another one on other layouts and with other algorithms; and each
+  // bitwise one a type.
   [[nodiscard]] bool meets(hcclDataType_t type, hcclRedOp_t reduction) const {
+    if (reduction >= hcclEmulationBitAnd)
+      return static_cast<int>(type) == reduction - hcclEmulationBitAnd;
     const std::size_t turn = nodes_.of_rank.size() + nodes_.algorithm.size();
     return (static_cast<std::size_t>(type) + turn) % kAllReductions.size() ==
            static_cast<std::size_t>(reduction);

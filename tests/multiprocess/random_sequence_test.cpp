@@ -97,7 +97,8 @@ class Program {
     Operation operation;
     operation.collective = kCollectives[pick(kCollectives.size())];
     operation.type = kAllTypes[pick(kAllTypes.size())];
-    operation.reduction = kAllReductions[pick(kAllReductions.size())];
+    const std::vector<hcclRedOp_t> reductions = reductions_of(operation.type);
+    operation.reduction = reductions[pick(reductions.size())];
     operation.root = static_cast<int>(pick(groups_[0].members.size()));
     operation.count = pick(kLimits[pick(kLimits.size())]);
     if (operation.collective == Collective::all_to_all) {

@@ -61,6 +61,9 @@ const char* name_of(hcclDataType_t type) {
 
 const char* name_of(hcclRedOp_t operation) {
   constexpr std::array kNames = {"sum", "prod", "min", "max", "avg", "none"};
+  if (operation == hcclEmulationBitAnd) return "bitand";
+  if (operation == hcclEmulationBitOr) return "bitor";
+  if (operation == hcclEmulationBitXor) return "bitxor";
   return kNames.at(operation);
 }
 

@@ -3,8 +3,6 @@
 // compared with, bit by bit. An element is a word that holds its bits, low bytes first.
 #pragma once
 
-#include <hccl_types.h>
-
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -14,12 +12,17 @@
 #include <type_traits>
 #include <vector>
 
+#include <hccl_emulation.h>
+
 namespace hccl::test {
 
 inline constexpr std::array kAllTypes = {hcclInt8,    hcclUint8,   hcclInt32,   hcclUint32,
                                          hcclInt64,   hcclUint64,  hcclFloat16, hcclFloat32,
                                          hcclFloat64, hcclBfloat16};
 inline constexpr std::array kAllReductions = {hcclSum, hcclProd, hcclMin, hcclMax, hcclAvg};
+
+inline constexpr std::array kBitReductions = {hcclEmulationBitAnd, hcclEmulationBitOr,
+                                              hcclEmulationBitXor};
 
 inline std::size_t size_of(hcclDataType_t type) {
   constexpr std::array<std::size_t, hcclNumTypes> kBytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -28,6 +31,13 @@ inline std::size_t size_of(hcclDataType_t type) {
 
 inline bool is_float(hcclDataType_t type) {
   return type == hcclFloat16 || type == hcclFloat32 || type == hcclFloat64 || type == hcclBfloat16;
+}
+
+// The bitwise ones come last.
+inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
+  std::vector<hcclRedOp_t> all(kAllReductions.begin(), kAllReductions.end());
+  if (!is_float(type)) all.insert(all.end(), kBitReductions.begin(), kBitReductions.end());
+  return all;
 }
 
 template <class To, class From>
@@ -63,6 +73,9 @@ T apply(hcclRedOp_t operation, T a, T b) {
     using Unsigned = std::make_unsigned_t<T>;
     const auto left = static_cast<std::uint64_t>(static_cast<Unsigned>(a));
     const auto right = static_cast<std::uint64_t>(static_cast<Unsigned>(b));
+    if (operation == hcclEmulationBitAnd) return static_cast<T>(left & right);
+    if (operation == hcclEmulationBitOr) return static_cast<T>(left | right);
+    if (operation == hcclEmulationBitXor) return static_cast<T>(left ^ right);
     return static_cast<T>(operation == hcclProd ? left * right : left + right);
   }
 }

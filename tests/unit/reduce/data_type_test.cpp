@@ -46,7 +46,11 @@ TEST(Reduction, HasAName) {
   EXPECT_STREQ(operation_name(hcclMax), "max");
   EXPECT_STREQ(operation_name(hcclAvg), "avg");
   EXPECT_STREQ(operation_name(hcclOpNone), "none");
-  EXPECT_STREQ(operation_name(static_cast<hcclRedOp_t>(7)), "unknown operation");
+  EXPECT_STREQ(operation_name(hcclEmulationBitAnd), "bitand");
+  EXPECT_STREQ(operation_name(hcclEmulationBitOr), "bitor");
+  EXPECT_STREQ(operation_name(hcclEmulationBitXor), "bitxor");
+  for (const int number : {6, 7, 63, 67})
+    EXPECT_STREQ(operation_name(static_cast<hcclRedOp_t>(number)), "unknown operation") << number;
 }
 
 TEST(Reduction, IsSupportedForEveryType) {
@@ -54,7 +58,13 @@ TEST(Reduction, IsSupportedForEveryType) {
     for (const hcclRedOp_t operation : {hcclSum, hcclProd, hcclMin, hcclMax, hcclAvg}) {
       EXPECT_TRUE(supports(fact.type, operation)) << fact.name;
     }
-    EXPECT_FALSE(supports(fact.type, hcclOpNone)) << fact.name;
+    for (const int number : {static_cast<int>(hcclOpNone), 6, 63, 67})
+      EXPECT_FALSE(supports(fact.type, static_cast<hcclRedOp_t>(number))) << fact.name;
+    const bool is_integer = fact.type <= hcclUint64;
+    for (const hcclRedOp_t operation :
+         {hcclEmulationBitAnd, hcclEmulationBitOr, hcclEmulationBitXor}) {
+      EXPECT_EQ(supports(fact.type, operation), is_integer) << fact.name;
+    }
   }
 }
 

@@ -57,7 +57,7 @@ void check(const KernelTable& table, hcclDataType_t type, hcclRedOp_t operation,
 TEST_P(Kernels, EqualTheReferenceBitwise) {
   const KernelTable table = kernels_of(GetParam());
   for (const hcclDataType_t type : kAllTypes) {
-    for (const hcclRedOp_t operation : kAllReductions) {
+    for (const hcclRedOp_t operation : reductions_of(type)) {
       for (const Values values : {Values::ordinary, Values::special}) {
         check(table, type, operation, values, StorePolicy::cached);
         check(table, type, operation, values, StorePolicy::streaming);

@@ -12,6 +12,8 @@ namespace hccl::reduce::reference {
 using test::bits;
 using test::kAllReductions;
 using test::kAllTypes;
+using test::kBitReductions;
+using test::reductions_of;
 using test::size_of;
 
 using Bytes = std::vector<std::byte>;

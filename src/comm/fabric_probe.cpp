@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has begun to send this rank a message that it has not called a receive for. A message begins
+// with a header, which stays in its endpoint until the receive takes it. So whoever probes borrows
+// the endpoints of the ranks from which no receive is under way, and gives one back as soon as a
+// receive has been queued.
+#include "base/error.h"
+#include "comm/fabric.h"
+#include "comm/fabric_messages.h"
+#include "executor/call_header.h"
+#include "executor/drive.h"
+
+#include <set>
+#include <vector>
+
+namespace hccl::comm {
+namespace {
+
+using executor::CallHeader;
+using node::Direction;
+using node::PointToPoint;
+
+constexpr std::uint64_t kProbe = ~std::uint64_t{0};  // in place of a stream's id
+constexpr std::chrono::milliseconds kTick{1};  // a deadline of no time would be none
+
+}  // namespace
+
+// The endpoints that a probe has. By one thread at a time.
+class FabricMessages::Probe {
+ public:
+  explicit Probe(FabricMessages& messages) : messages_(messages) {}
+  ~Probe() { give_back(); }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  // All that no receive is using or is about to use. A receive that gets its number after that sees
+  // that it is probed.
+  void borrow() {
+    const std::lock_guard lock(messages_.queued_mutex_);
+    const int ranks = messages_.fabric_.options().size;
+    for (int peer = 0; peer < ranks; ++peer) {
+      if (peer == messages_.fabric_.options().rank || lost_.contains(peer)) continue;
+      Way& way = messages_.receives_[static_cast<std::size_t>(peer)];
+      if (way.turn.load(std::memory_order_seq_cst) != way.numbered) continue;
+      way.probed.store(true, std::memory_order_seq_cst);
+      ways_.push_back({peer, &way});
+    }
+  }
+
+  void give_back() noexcept {
+    for (const auto& [peer, way] : ways_) {
+      way->probed.store(false, std::memory_order_seq_cst);
+      way->probed.notify_all();
+    }
+    ways_.clear();
+  }
+
+  [[nodiscard]] std::optional<node::Offer> look(int first) {
+    std::optional<node::Offer> best;
+    const int ranks = messages_.fabric_.options().size;
+    const auto distance = [&](int peer) { return (peer + ranks - first) % ranks; };
+    for (const auto& [peer, way] : ways_) {
+      const std::optional<node::Offer> offer = look_at(peer, *way);
+      if (offer && (!best || distance(peer) < distance(best->source))) best = offer;
+    }
+    std::erase_if(ways_, [&](const Borrowed& borrowed) { return lost_.contains(borrowed.peer); });
+    return best;
+  }
+
+  void sleep(transport::WaitSet& wait_set, Deadline deadline) const {
+    std::vector<transport::WaitSet::Entry> entries;
+    for (const auto& [peer, way] : ways_)
+      entries.push_back({way->endpoint.get(), {.readable = true}});
+    static_cast<void>(wait_set.wait(entries, deadline));
+  }
+
+ private:
+  struct Borrowed {
+    int peer;
+    Way* way;
+  };
+
+  // Whoever is lost offers nothing. That becomes a fault where it is one.
+  [[nodiscard]] std::optional<node::Offer> look_at(int peer, Way& way) {
+    try {
+      PointToPoint call;
+      call.direction = Direction::receive;
+      call.peer = peer;
+      if (!way.endpoint) messages_.open(way, call);
+      const auto heard = way.endpoint->try_receive(sizeof(CallHeader));
+      if (heard.size() < sizeof(CallHeader)) return std::nullopt;
+      const CallHeader header = CallHeader::from(heard);
+      const auto type = static_cast<hcclDataType_t>(header.type);
+      return node::Offer{peer, header.count * reduce::element_size(type)};
+    } catch (const transport::PeerLost&) {
+      lost_.insert(peer);
+      way.probed.store(false, std::memory_order_seq_cst);
+      way.probed.notify_all();
+      return std::nullopt;
+    }
+  }
+
+  FabricMessages& messages_;
+  std::vector<Borrowed> ways_;
+  std::set<int> lost_;
+};
+
+std::optional<node::Offer> FabricMessages::probe(int first, bool only_looks, Deadline deadline) {
+  std::unique_lock turn(probe_mutex_, std::try_to_lock);
+  while (!turn.owns_lock()) {
+    if (fabric_.fault().raised()) fabric_.fault().throw_error();
+    if (only_looks || deadline.expired()) return std::nullopt;
+    static_cast<void>(turn.try_lock_for(deadline.remaining(executor::kLook)));
+  }
+  transport::WaitSet& wait_set = wait_set_of(kProbe);
+  Probe probe(*this);
+  Waiter waiter(fabric_.ladder());
+  for (;;) {
+    if (fabric_.fault().raised()) fabric_.fault().throw_error();
+    probe.borrow();
+    if (const auto found = probe.look(first)) return found;
+    if (only_looks || deadline.expired()) return std::nullopt;
+    if (!waiter.poll_again()) {
+      probe.sleep(wait_set, Deadline::after(deadline.remaining(executor::kLook) + kTick));
+      waiter = Waiter(fabric_.ladder());
+    }
+    probe.give_back();
+  }
+}
+
+// A receive has its number by now: either the probe has seen it, or this sees the probe.
+void FabricMessages::take_from_probes(std::span<const PointToPoint> calls) {
+  for (const PointToPoint& call : calls) {
+    if (call.direction != Direction::receive) continue;
+    Way& from = way(call);
+    if (!from.probed.load(std::memory_order_seq_cst)) [[likely]]
+      continue;
+    wait_set_of(kProbe).ring();
+    from.probed.wait(true, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace hccl::comm
