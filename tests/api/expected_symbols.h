@@ -26,6 +26,7 @@ inline constexpr std::array kExpectedSymbols = std::to_array<std::string_view>({
     "hcclCommSynDevice",
     "hcclCommUserRank",
     "hcclDeviceInit",
+    "hcclEmulationDeviceAddress",
     "hcclEmulationHostView",
     "hcclEmulationLaunch",
     "hcclEmulationPlan",
