@@ -44,9 +44,17 @@ hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* argum
 // Gives in `*view` where `size` bytes of device memory, inside one allocation, lie in the host's
 // address space. The same for every call, valid until the memory is freed, also when the library
 // moves the pages behind it after a failure. Writes are seen by work that is ordered after them.
-// Does not block. Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if
-// it cannot be mapped.
+// Calls take an address in the view for the device address of what it shows, so it can be a buffer
+// of a collective, a message or a copy; where the system refuses to reserve an address range as
+// long as the device memory (RLIMIT_AS), it is a buffer in host memory instead. Does not block.
+// Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if it cannot be
+// mapped.
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view);
+
+// The reverse: gives in `*device_address` the device address of the `size` bytes at `view`. Does
+// not block. Errors: hcclInvalidArgument if `view` lies in no host view of memory that is
+// allocated now, if the range leaves its allocation, or for a null pointer.
+hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
 // How this rank's calls on a communicator run, and what the completed ones have moved over
 // transports since it was made.

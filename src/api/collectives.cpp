@@ -60,16 +60,20 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   }
 }
 
-// `check` looks at the arguments that only this collective has.
+// `check` looks at the arguments that only this collective has, and gets the call with its buffers
+// as device memory where they are views of it.
 template <class Check>
 hcclResult_t submit_collective(Callee callee, const CollectiveCall& call, hcclComm_t comm,
                                void* stream, Check check) {
   return submit(callee, call.data_type(), comm, stream,
                 [&](const comm::Communicator& communicator) {
-                  check(communicator);
-                  check_count(call, communicator.size());
-                  check_buffers(communicator, call);
-                  return call;
+                  CollectiveCall seen = call;
+                  seen.send = behind_view(communicator, call.send);
+                  seen.recv = behind_view(communicator, call.recv);
+                  check(communicator, seen);
+                  check_count(seen, communicator.size());
+                  check_buffers(communicator, seen);
+                  return seen;
                 });
 }
 
@@ -95,7 +99,9 @@ hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            void* stream_handle) {
   return submit_collective(
       __func__, make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, reduceOp),
-      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp, datatype); });
+      comm, stream_handle, [&](const comm::Communicator&, const CollectiveCall&) {
+        check_reduction(reduceOp, datatype);
+      });
 }
 
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
@@ -104,14 +110,16 @@ hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
   return submit_collective(
       __func__,
       make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, reduceOp),
-      comm, stream_handle, [&](const comm::Communicator&) { check_reduction(reduceOp, datatype); });
+      comm, stream_handle, [&](const comm::Communicator&, const CollectiveCall&) {
+        check_reduction(reduceOp, datatype);
+      });
 }
 
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
   return submit_collective(
       __func__, make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
-      stream_handle, [](const comm::Communicator&) {});
+      stream_handle, [](const comm::Communicator&, const CollectiveCall&) {});
 }
 
 hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
@@ -120,7 +128,7 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
   return submit_collective(
       __func__,
       make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, hcclOpNone, root), comm,
-      stream_handle, [&](const comm::Communicator& communicator) {
+      stream_handle, [&](const comm::Communicator& communicator, const CollectiveCall&) {
         check_rank(root, communicator.size(), "root");
       });
 }
@@ -130,7 +138,7 @@ hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hccl
                         hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle) {
   return submit_collective(
       __func__, make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, reduceOp, root),
-      comm, stream_handle, [&](const comm::Communicator& communicator) {
+      comm, stream_handle, [&](const comm::Communicator& communicator, const CollectiveCall&) {
         check_reduction(reduceOp, datatype);
         check_rank(root, communicator.size(), "root");
       });
@@ -140,9 +148,9 @@ hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle) {
   return submit_collective(
       __func__, make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm,
-      stream_handle, [&](const comm::Communicator& communicator) {
+      stream_handle, [&](const comm::Communicator& communicator, const CollectiveCall& call) {
         check_divisible(count, communicator.size());
-        if (sendbuff != recvbuff || count == 0 || !strict_mode()) return;
+        if (call.send != call.recv || count == 0 || !strict_mode()) return;
         throw Error(hcclInvalidArgument,
                     "HCCL_STRICT=1: Gaudi's library exchanges nothing in place; pass two buffers");
       });
@@ -156,5 +164,6 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {
     });
   }
   return submit_collective(__func__, make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8),
-                           comm, stream_handle, [](const comm::Communicator&) {});
+                           comm, stream_handle,
+                           [](const comm::Communicator&, const CollectiveCall&) {});
 }

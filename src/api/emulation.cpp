@@ -84,16 +84,3 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
     if (size > 0) copy_text(plan, buffer, size);
   });
 }
-
-hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view) {
-  return guard(__func__, [&] {
-    if (view == nullptr)
-      throw Error(hcclInvalidArgument, "view is null; pass the address of a pointer");
-    if (!device::is_device_address(device_address)) {
-      throw Error(hcclInvalidArgument, text("device_address 0x", std::hex, device_address,
-                                            " is no device address; pass one of synDeviceMalloc"));
-    }
-    device::Arena& arena = runtime().device(device::device_of(device_address))->arena();
-    *view = arena.host_view(device_address, size);
-  });
-}

@@ -148,11 +148,11 @@ hcclResult_t hcclEmulationAllGatherV(const void* sendbuff, void* recvbuff, const
                                      hcclComm_t comm, void* stream_handle) {
   return submit(__func__, type, comm, stream_handle, [&](const comm::Communicator& communicator) {
     refuse_in_strict_mode();
-    const Layout received = lay_out(communicator, to_number(recvbuff), "recvbuff", type,
-                                    {counts, "counts"}, displacements);
+    const Layout received = lay_out(communicator, behind_view(communicator, to_number(recvbuff)),
+                                    "recvbuff", type, {counts, "counts"}, displacements);
     Block own = received.of(communicator.rank());
-    const bool in_place = own.address == to_number(sendbuff);
-    own.address = to_number(sendbuff);
+    const bool in_place = own.address == behind_view(communicator, to_number(sendbuff));
+    own.address = behind_view(communicator, to_number(sendbuff));
     check_own(communicator, own, "sendbuff");
     check_apart({"sendbuff", in_place ? std::vector<Block>() : std::vector<Block>{own}}, received);
     const Layout sent{"sendbuff",
@@ -169,8 +169,8 @@ hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
   return submit(__func__, type, comm, stream_handle, [&](const comm::Communicator& communicator) {
     refuse_in_strict_mode();
     check_reduction(op, type);
-    Layout sent = lay_out(communicator, to_number(sendbuff), "sendbuff", type, {counts, "counts"},
-                          displacements);
+    Layout sent = lay_out(communicator, behind_view(communicator, to_number(sendbuff)), "sendbuff",
+                          type, {counts, "counts"}, displacements);
     std::vector<CollectiveCall> calls;
     for (const Block& block : sent.blocks) {
       CollectiveCall& call = calls.emplace_back();
@@ -180,11 +180,11 @@ hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
       call.root = block.rank;
       call.count = block.count;
       call.send = block.address;
-      call.recv = to_number(recvbuff);
+      call.recv = behind_view(communicator, to_number(recvbuff));
     }
     Block& own = sent.blocks[static_cast<std::size_t>(communicator.rank())];
     Block result = own;
-    result.address = to_number(recvbuff);
+    result.address = behind_view(communicator, to_number(recvbuff));
     check_own(communicator, result, "recvbuff");
     if (own.address == result.address) own.bytes = 0;  // in place
     check_apart(sent, {"recvbuff", {result}});
@@ -199,10 +199,11 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
                                     hcclDataType_t type, hcclComm_t comm, void* stream_handle) {
   return submit(__func__, type, comm, stream_handle, [&](const comm::Communicator& communicator) {
     refuse_in_strict_mode();
-    const Layout sent = lay_out(communicator, to_number(sendbuff), "sendbuff", type,
-                                {send_counts, "send_counts"}, send_displacements);
-    const Layout received = lay_out(communicator, to_number(recvbuff), "recvbuff", type,
-                                    {recv_counts, "recv_counts"}, recv_displacements);
+    const Layout sent = lay_out(communicator, behind_view(communicator, to_number(sendbuff)),
+                                "sendbuff", type, {send_counts, "send_counts"}, send_displacements);
+    const Layout received =
+        lay_out(communicator, behind_view(communicator, to_number(recvbuff)), "recvbuff", type,
+                {recv_counts, "recv_counts"}, recv_displacements);
     check_apart(sent, received);
     return messages_of(communicator, type, sent, received);
   });

@@ -33,7 +33,7 @@ hcclResult_t submit_message(Callee callee, Direction direction, const void* buff
     call.type = static_cast<std::uint8_t>(type);
     call.peer = peer;
     call.count = count;
-    call.address = to_number(buffer);
+    call.address = behind_view(communicator, to_number(buffer));
     check_buffer(communicator, call);
     check_rank(peer, communicator.size(), "peer");
     return call;

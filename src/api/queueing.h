@@ -45,6 +45,12 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   }
 }
 
+// The device memory that a buffer shows if it is a host view, else the buffer.
+[[nodiscard]] inline std::uint64_t behind_view(const comm::Communicator& communicator,
+                                               std::uint64_t address) {
+  return communicator.device().arena().behind_view(address);
+}
+
 // A buffer in device memory, or in the host's.
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {

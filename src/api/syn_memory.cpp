@@ -79,6 +79,12 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
                   synDmaDir direction) {
   if (size == 0) return;
   device::Arena& arena = stream.device().arena();
+  // A host view is the device memory that it shows.
+  src = arena.behind_view(src);
+  dst = arena.behind_view(dst);
+  if ((direction == HOST_TO_DRAM && device::is_device_address(src)) ||
+      (direction == DRAM_TO_HOST && device::is_device_address(dst)))
+    direction = DRAM_TO_DRAM;
   switch (direction) {
     case HOST_TO_DRAM:
       static_cast<void>(arena.resolve(dst, size, "dst"));
@@ -127,9 +133,10 @@ synStatus enqueue_fill(Callee callee, uint64_t address, uint32_t value, std::siz
                      text(elements, " elements of ", width, " bytes are more than any memory"));
     }
     device::Arena& arena = stream->device().arena();
-    static_cast<void>(arena.resolve(address, elements * width, "pDeviceMem"));
+    const uint64_t filled = arena.behind_view(address);
+    static_cast<void>(arena.resolve(filled, elements * width, "pDeviceMem"));
     enqueue(*stream, "fill", elements * width,
-            [=, &arena] { fill(arena, address, value, width, elements * width); });
+            [=, &arena] { fill(arena, filled, value, width, elements * width); });
     wait_if_blocking(*stream);
   });
 }

@@ -68,6 +68,7 @@ Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger)
     : base_(base),
       capacity_(capacity),
       view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
+      views_(capacity),
       addresses_(0, capacity),
       fresh_pages_(capacity, 2 * capacity),
       serial_(next_serial.fetch_add(1)),
@@ -237,8 +238,23 @@ std::byte* Arena::host_view(DeviceAddress address, std::uint64_t bytes) {
                 "another thread");
   Allocation& allocation = entry->second;
   if (allocation.view.base() == nullptr)
-    allocation.view = HostView(view_->file(), allocation.file_offset, allocation.bytes);
+    allocation.view = HostView(view_->file(), allocation.file_offset, allocation.bytes,
+                               views_.place(entry->first));
   return allocation.view.base() + (address - base_ - entry->first);
+}
+
+std::optional<DeviceAddress> Arena::find_seen_at(std::uint64_t host_address) {
+  const std::lock_guard lock(mutex_);
+  const auto shows = [&](const Allocations::value_type& entry) {
+    const auto view = reinterpret_cast<std::uint64_t>(entry.second.view.base());
+    return view != 0 && entry.second.live && host_address - view < entry.second.bytes;
+  };
+  const auto offset = views_.offset_of(host_address);
+  const auto entry =
+      offset ? find(*offset) : std::find_if(allocations_.begin(), allocations_.end(), shows);
+  if (entry == allocations_.end() || !shows(*entry)) return std::nullopt;
+  const auto view = reinterpret_cast<std::uint64_t>(entry->second.view.base());
+  return base_ + entry->first + (host_address - view);
 }
 
 Placement Arena::place(DeviceAddress address) {

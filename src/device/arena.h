@@ -7,6 +7,7 @@
 #include "device/address_allocator.h"
 #include "device/arena_view.h"
 #include "device/host_view.h"
+#include "device/view_space.h"
 
 #include <atomic>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,19 @@ class Arena {
   // Where [address, address + bytes) lies for the program's own code, until it is freed. Throws
   // Error: hcclInvalidArgument as resolve() does, hcclOutOfMemory.
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
+
+  // What a program passes as memory: the device address of what it shows if it lies in the range of
+  // host views, else `address` itself. Says nothing of allocations: resolve() does. Takes two
+  // comparisons. Where the system refuses that range (see ViewSpace), views are host memory.
+  [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
+    if (is_device_address(address)) [[likely]]
+      return address;
+    const std::optional<std::uint64_t> offset = views_.offset_of(address);
+    return offset ? base_ + *offset : address;
+  }
+  // The device address of what the view of a live allocation shows at `host_address`, wherever it
+  // is mapped; nothing if there is no such view.
+  [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages: what a stopped peer
   // still writes to the old ones reaches nobody. The old pages stay until the allocation is freed:
@@ -129,6 +144,7 @@ class Arena {
   std::uint64_t capacity_;
   std::shared_ptr<ArenaView> view_;
   std::mutex mutex_;
+  ViewSpace views_;  // outlives the views, which are in the allocations
   Allocations allocations_;
   AddressAllocator addresses_;
   AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages

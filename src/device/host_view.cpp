@@ -13,21 +13,36 @@
 
 namespace hccl::device {
 
-HostView::HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes)
-    : bytes_(bytes) {
-  map(nullptr, file, offset);
+HostView::HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
+                   std::byte* place)
+    : bytes_(bytes), reserved_(place != nullptr) {
+  map(place, file, offset);
 }
 
 HostView::~HostView() {
-  if (base_ != nullptr) munmap(base_, bytes_);
+  if (base_ == nullptr) return;
+  if (!reserved_) {
+    munmap(base_, bytes_);
+    return;
+  }
+  // Atomically: were the place free for a moment, anybody's mapping could end up in it. Where the
+  // system refuses this, the view stays, in a place that nobody uses.
+  void* const reserved = mmap(base_, bytes_, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (reserved == MAP_FAILED) return;
+  madvise(reserved, bytes_, MADV_DONTDUMP);
+  madvise(reserved, bytes_, MADV_DONTFORK);
 }
 
 HostView::HostView(HostView&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+    : base_(std::exchange(other.base_, nullptr)),
+      bytes_(other.bytes_),
+      reserved_(other.reserved_) {}
 
 HostView& HostView::operator=(HostView&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(bytes_, other.bytes_);
+  std::swap(reserved_, other.reserved_);
   return *this;
 }
 
@@ -47,6 +62,7 @@ void HostView::map(void* at, const FileDescriptor& file, std::uint64_t offset) {
   }
   madvise(mapped, bytes_, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes_, MADV_DONTFORK);
+  madvise(mapped, bytes_, MADV_HUGEPAGE);  // where shared memory may have them
   base_ = static_cast<std::byte*>(mapped);
 }
 

@@ -13,8 +13,11 @@ namespace hccl::device {
 class HostView {
  public:
   HostView() = default;
-  // Maps [offset, offset + bytes) of the file, whole pages. Throws Error(hcclOutOfMemory).
-  HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes);
+  // Maps [offset, offset + bytes) of the file, whole pages, at `place` in address space that its
+  // owner has reserved, or anywhere if that is null. Throws Error(hcclOutOfMemory).
+  HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
+           std::byte* place = nullptr);
+  // The place is reserved again, or free.
   ~HostView();
   HostView(HostView&& other) noexcept;
   HostView& operator=(HostView&& other) noexcept;
@@ -28,6 +31,7 @@ class HostView {
 
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
+  bool reserved_ = false;
 };
 
 }  // namespace hccl::device

@@ -165,4 +165,11 @@ std::shared_ptr<Device> Runtime::current() {
   return devices_.empty() ? nullptr : devices_.begin()->second;
 }
 
+std::vector<std::shared_ptr<Device>> Runtime::devices() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Device>> held;
+  for (const auto& [id, device] : devices_) held.push_back(device);
+  return held;
+}
+
 }  // namespace hccl::device

@@ -44,6 +44,8 @@ class Runtime {
   [[nodiscard]] std::shared_ptr<Device> device(std::uint32_t device_id);
   // The device the calling thread acquired last, else the process's first; null if it holds none.
   [[nodiscard]] std::shared_ptr<Device> current();
+  // All that this process holds.
+  [[nodiscard]] std::vector<std::shared_ptr<Device>> devices();
 
   HandleTable<Stream>& streams() noexcept { return streams_; }
   HandleTable<Event>& events() noexcept { return events_; }

@@ -67,7 +67,8 @@ class MatrixBuilder {
       add(type, reduction, in_place, counts[turn_ % counts.size()]);
     }
     // Long enough for several slices, but for the turns of the narrow types.
-    const Placement placement = turn_ % 2 == 0 ? Placement::host : Placement::mixed;
+    constexpr std::array kPlaces{Placement::host, Placement::mixed, Placement::view};
+    const Placement placement = kPlaces[turn_ % kPlaces.size()];
     add(type, reduction, in_place, kSmallCounts[turn_ % kSmallCounts.size()], placement);
     add(type, reduction, in_place, counts[(turn_ + 1) % counts.size()], placement);
     ++turn_;

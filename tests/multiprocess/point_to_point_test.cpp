@@ -17,8 +17,8 @@ namespace {
 constexpr std::array<std::size_t, 11> kCounts{0,    1,    3,    48,     49,     255,
                                               1024, 1025, 4099, 65'537, 300'001};
 
-constexpr std::array<Placement, 3> kPlacements{Placement::device, Placement::host,
-                                               Placement::mixed};
+constexpr std::array kPlacements{Placement::device, Placement::host, Placement::view,
+                                 Placement::mixed};
 
 int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }

@@ -41,14 +41,17 @@ Messages::Buffer& Messages::add(int peer, std::size_t bytes, bool received, std:
     buffer.expected = buffer.before;
   }
   const std::uint64_t mix = tag + 2 * static_cast<std::uint64_t>(group_.rank) + (received ? 1 : 0);
-  if (placement_ == Placement::host || (placement_ == Placement::mixed && mix % 3 != 0))
-    buffer.host = buffer.before;
+  const Placement place = placement_of(placement_, mix);
+  if (place == Placement::host) buffer.host = buffer.before;
+  buffer.viewed = place == Placement::view;
   upload(stream, buffer.before, buffer.memory.address());
   return buffer;
 }
 
 void* Messages::Buffer::address() {
-  return host.empty() ? device_pointer(memory.address() + kGuard) : host.data() + kGuard;
+  if (!host.empty()) return host.data() + kGuard;
+  if (viewed) return static_cast<std::byte*>(memory.view()) + kGuard;
+  return device_pointer(memory.address() + kGuard);
 }
 
 hcclResult_t Messages::send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,

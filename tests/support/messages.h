@@ -39,6 +39,7 @@ class Messages {
     DeviceMemory memory;
     std::vector<std::byte> before, expected;
     std::vector<std::byte> host;  // where the message is, or empty if it is in `memory`
+    bool viewed = false;          // the call gets its address in the host view
     [[nodiscard]] void* address();
     int peer;
     bool received;

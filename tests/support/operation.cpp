@@ -5,6 +5,7 @@
 #include "planned.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace hccl::test {
@@ -48,6 +49,11 @@ Operation make_operation(Collective collective, std::size_t count, hcclDataType_
   return operation;
 }
 
+Placement placement_of(Placement placement, std::uint64_t mix) {
+  constexpr std::array kWays{Placement::device, Placement::host, Placement::view};
+  return placement == Placement::mixed ? kWays[mix % kWays.size()] : placement;
+}
+
 std::string describe(const Operation& operation) {
   return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
               reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",
@@ -55,7 +61,8 @@ std::string describe(const Operation& operation) {
               operation.in_place ? " in place" : "",
               operation.placement == Placement::device ? ""
               : operation.placement == Placement::host ? " in host memory"
-                                                       : " in memory of both kinds",
+              : operation.placement == Placement::view ? " in host views"
+                                                       : " in memory of all kinds",
               " at offset ", operation.offset, " (seed ", operation.seed, ")");
 }
 
@@ -71,8 +78,8 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
                            operation.in_place ? 0 : receive_elements() * element_)),
       send_start_(send_.start),
       receive_start_(operation.in_place ? send_.start : receive_.start),
-      host_send_(on_host(0)),
-      host_receive_(on_host(operation.in_place ? 0 : 1)),
+      send_place_(place(0)),
+      receive_place_(place(operation.in_place ? 0 : 1)),
       send_memory_(session.device(), send_.before.size()),
       receive_memory_(session.device(), receive_.before.size()) {
   const std::size_t part = static_cast<std::size_t>(group.rank) * operation.count * element_;
@@ -86,9 +93,9 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
   }
 }
 
-bool OperationRun::on_host(std::size_t buffer) const {
-  if (operation_.placement != Placement::mixed) return operation_.placement == Placement::host;
-  return (static_cast<std::size_t>(group_.rank) + buffer + operation_.seed / 1000) % 3 != 0;
+Placement OperationRun::place(std::size_t buffer) const {
+  return placement_of(operation_.placement,
+                      static_cast<std::uint64_t>(group_.rank) + buffer + operation_.seed / 1000);
 }
 
 Data OperationRun::data() const {
@@ -150,21 +157,25 @@ hcclResult_t OperationRun::queue(synStreamHandle stream) {
 void OperationRun::queue_upload(synStreamHandle stream) {
   send_.after = send_.before;
   receive_.after = receive_.before;
-  if (!host_send_) upload(stream, send_.before, send_memory_.address());
-  if (!host_receive_) upload(stream, receive_.before, receive_memory_.address());
+  if (send_place_ != Placement::host) upload(stream, send_.before, send_memory_.address());
+  if (receive_place_ != Placement::host) upload(stream, receive_.before, receive_memory_.address());
 }
 
-void* OperationRun::address(Region& region, const DeviceMemory& memory, bool host) const {
-  return host ? region.after.data() : device_pointer(memory.address());
+void* OperationRun::address(Region& region, const DeviceMemory& memory, Placement place) {
+  if (place == Placement::host) return region.after.data();
+  return place == Placement::view ? memory.view() : device_pointer(memory.address());
 }
 
 hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
   const auto at = [](void* base, std::size_t offset) {
     return device_pointer(host_address(base) + offset);
   };
-  void* const send_base = address(send_, send_memory_, host_send_);
-  void* const receive_base =
-      operation_.in_place ? send_base : address(receive_, receive_memory_, host_receive_);
+  void* const send_base = address(send_, send_memory_, send_place_);
+  void* receive_base =
+      operation_.in_place ? send_base : address(receive_, receive_memory_, receive_place_);
+  // In place is in place by whatever name.
+  if (operation_.in_place && send_place_ == Placement::view && operation_.seed % 2000 == 0)
+    receive_base = device_pointer(send_memory_.address());
   const void* send = at(send_base, send_start_);
   void* receive = at(receive_base, receive_start_);
   switch (operation_.collective) {
@@ -194,8 +205,9 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
 }
 
 void OperationRun::queue_download(synStreamHandle stream) {
-  if (!host_send_) download(stream, send_memory_.address(), send_.after);
-  if (!host_receive_) download(stream, receive_memory_.address(), receive_.after);
+  if (send_place_ != Placement::host) download(stream, send_memory_.address(), send_.after);
+  if (receive_place_ != Placement::host)
+    download(stream, receive_memory_.address(), receive_.after);
 }
 
 void OperationRun::verify() const {

@@ -16,8 +16,12 @@
 
 namespace hccl::test {
 
-// Where a rank's buffers lie. Mixed: each buffer of each rank somewhere else.
-enum class Placement { device, host, mixed };
+// Where a rank's buffers lie, or how they are named: a view is device memory, which the call gets
+// by its address in the host view. Mixed: each buffer of each rank in another way.
+enum class Placement { device, host, view, mixed };
+
+// Returns the placement of one of a rank's buffers: never mixed, but one of the others by `mix`.
+[[nodiscard]] Placement placement_of(Placement placement, std::uint64_t mix);
 
 struct Operation {
   Collective collective = Collective::all_reduce;
@@ -64,8 +68,8 @@ class OperationRun {
 
  private:
   [[nodiscard]] Data data() const;
-  [[nodiscard]] bool on_host(std::size_t buffer) const;
-  [[nodiscard]] void* address(Region& region, const DeviceMemory& memory, bool host) const;
+  [[nodiscard]] Placement place(std::size_t buffer) const;
+  [[nodiscard]] static void* address(Region& region, const DeviceMemory& memory, Placement place);
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
   [[nodiscard]] std::uint64_t input(int source, std::size_t index) const;
@@ -82,8 +86,8 @@ class OperationRun {
   Region receive_;
   std::size_t send_start_;     // of the call's send buffer within its allocation
   std::size_t receive_start_;  // and of its receive buffer
-  bool host_send_;             // the buffers are the regions' `after`, in host memory
-  bool host_receive_;
+  Placement send_place_;       // in host memory, the buffers are the regions' `after`
+  Placement receive_place_;
   DeviceMemory send_memory_;
   DeviceMemory receive_memory_;  // unused in place: then everything lies in `send_`
 };

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include <hccl_emulation.h>
+
 namespace hccl::test {
 
 Session::Session(World& world) : world_(world) {
@@ -89,6 +91,12 @@ DeviceMemory::~DeviceMemory() {
   std::uint64_t total = 0;
   if (synDeviceGetMemoryInfo(device_, &free, &total) == synSuccess)
     static_cast<void>(synDeviceFree(device_, address_, 0));
+}
+
+void* DeviceMemory::view() const {
+  void* view = nullptr;
+  succeed(hcclEmulationHostView(address_, size_, &view));
+  return view;
 }
 
 void upload(synStreamHandle stream, const std::vector<std::byte>& from, std::uint64_t to) {

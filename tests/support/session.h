@@ -68,6 +68,8 @@ class DeviceMemory {
 
   [[nodiscard]] std::uint64_t address() const { return address_; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  // Returns where it lies for the host.
+  [[nodiscard]] void* view() const;
 
  private:
   synDeviceId device_;

@@ -4,7 +4,10 @@
 #include "device/arena.h"
 #include "device/copy.h"
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -65,6 +68,41 @@ TEST(HostView, IsOfOneLiveAllocation) {
   EXPECT_THROW(static_cast<void>(arena.host_view(address + 2 * kMiB, 1)), Error);
   arena.release(address, [] { return true; });
   EXPECT_THROW(static_cast<void>(arena.host_view(address, 1)), Error);
+}
+
+TEST(HostView, IsToldFromOtherMemory) {
+  Arena arena(base_address(0), 8 * kMiB);
+  Arena other(base_address(1), 8 * kMiB);
+  const DeviceAddress first = arena.allocate(kMiB);
+  const DeviceAddress second = arena.allocate(kMiB);
+  std::uint64_t local = 0;
+  const auto number = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
+  EXPECT_EQ(arena.behind_view(number(&local)), number(&local));
+  std::byte* const view = arena.host_view(second, kMiB);
+  EXPECT_EQ(arena.behind_view(number(view) + 77), second + 77);
+  EXPECT_EQ(arena.behind_view(first), first);
+  for (const std::uint64_t address : {std::uint64_t{0}, number(&local), ~std::uint64_t{0}})
+    EXPECT_EQ(arena.behind_view(address), address);
+  EXPECT_EQ(other.behind_view(number(view)), number(view));
+  EXPECT_EQ(arena.find_seen_at(number(view) + kMiB - 1), second + kMiB - 1);
+  EXPECT_FALSE(arena.find_seen_at(number(&local)));
+  arena.move_to_fresh_pages(arena.resolve(second, 1, "memory"));
+  EXPECT_EQ(arena.behind_view(number(view) + 77), second + 77);
+  arena.release(second, [] { return true; });
+  EXPECT_FALSE(arena.find_seen_at(number(view)));
+}
+
+TEST(HostView, OfNeighboursIsOneMapping) {
+  Arena arena(base_address(0), 8 * kMiB);
+  const auto show = [&] { static_cast<void>(arena.host_view(arena.allocate(8000), 1)); };
+  show();
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  };
+  const auto before = mappings();
+  for (int more = 0; more < 20; ++more) show();
+  EXPECT_LT(mappings(), before + 5);
 }
 
 }  // namespace

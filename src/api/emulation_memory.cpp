@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of hccl_emulation.h on device memory as the program's own code sees it.
+#include "api/guard.h"
+#include "api/handles.h"
+
+#include <optional>
+
+#include <hccl_emulation.h>
+
+using namespace hccl;
+using namespace hccl::api;
+
+namespace {
+
+// The device that has the memory at `address`.
+std::shared_ptr<device::Device> device_with(std::uint64_t address) {
+  if (!device::is_device_address(address)) {
+    throw Error(hcclInvalidArgument, text("device_address 0x", std::hex, address,
+                                          " is no device address; pass one of synDeviceMalloc"));
+  }
+  return runtime().device(device::device_of(address));
+}
+
+}  // namespace
+
+hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view) {
+  return guard(__func__, [&] {
+    if (view == nullptr)
+      throw Error(hcclInvalidArgument, "view is null; pass the address of a pointer");
+    *view = device_with(device_address)->arena().host_view(device_address, size);
+  });
+}
+
+hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address) {
+  return guard(__func__, [&] {
+    if (device_address == nullptr)
+      throw Error(hcclInvalidArgument, "device_address is null; pass the address of a variable");
+    for (const auto& device : runtime().devices()) {
+      device::Arena& arena = device->arena();
+      const auto address = arena.find_seen_at(to_number(view));
+      if (!address) continue;
+      static_cast<void>(arena.resolve(*address, size, "what the view shows, "));
+      *device_address = *address;
+      return;
+    }
+    throw Error(hcclInvalidArgument,
+                text("view ", view,
+                     " is in no host view of device memory; pass an address that "
+                     "hcclEmulationHostView gave"));
+  });
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host views as buffers of calls: device memory by another name.
+#include "check.h"
+#include "operation.h"
+#include "ranks.h"
+#include "session.h"
+
+#include <hccl.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <hccl_emulation.h>
+#include <sys/resource.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kFloats = 50'000;
+constexpr std::size_t kBytes = kFloats * sizeof(float);
+
+void require_refused(hcclResult_t result, const char* part) {
+  require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), part);
+  require(contains(last_hccl_message(), part), last_hccl_message());
+}
+
+std::byte* view_of(const DeviceMemory& memory) { return static_cast<std::byte*>(memory.view()); }
+
+void run_on_views(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  std::uint64_t seed = 0;
+  for (const std::size_t count : {std::size_t{3}, std::size_t{100'000}}) {
+    for (const bool in_place : {false, true}) {
+      for (int round = 0; round < 2; ++round) {
+        Operation operation = make_operation(Collective::all_reduce, count);
+        operation.placement = Placement::view;
+        operation.in_place = in_place;
+        operation.offset = 5;
+        operation.seed = 1000 * seed++;
+        OperationRun run(session, group, operation);
+        succeed(run.queue(stream));
+        succeed(synStreamSynchronize(stream));
+        run.verify();
+      }
+    }
+  }
+  session.finish();
+}
+
+TEST(ViewAsBuffer, IsDeviceMemoryAndNotStaged) {
+  RankOptions options;
+  options.environment = {{"HCCL_EXPLAIN", "1"}, {"HCCL_STRICT", "1"}};
+  options.capture_stderr = true;
+  for (const int ranks : {1, 3}) {
+    const auto outcomes = run_ranks(ranks, run_on_views, options);
+    EXPECT_EQ(failures(outcomes), "") << ranks;
+    const std::string& said = outcomes[0].stderr_text;
+    EXPECT_TRUE(contains(said, "in device memory")) << said;
+    EXPECT_FALSE(contains(said, "in host memory")) << said;
+  }
+}
+
+// The bounds of what a view shows are those of the allocation, also where the next one follows.
+void refuse_bad_views(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), kBytes);
+  const DeviceMemory next(session.device(), kBytes);
+  std::byte* const view = view_of(memory);
+  static_cast<void>(view_of(next));
+  require_refused(
+      hcclAllReduce(view, view, kFloats + 1, hcclFloat32, hcclSum, group.handle, stream),
+      "leaves allocation");
+  require_refused(hcclSend(view + 4, kFloats, hcclFloat32, 0, group.handle, stream),
+                  "leaves allocation");
+  // Overlap, by two names.
+  require_refused(hcclAllReduce(view, device_pointer(memory.address() + 4), kFloats - 1,
+                                hcclFloat32, hcclSum, group.handle, stream),
+                  "overlap");
+  require(synMemCopyAsync(stream, host_address(view), kBytes + 1, next.address(), HOST_TO_DRAM) ==
+              synInvalidArgument,
+          "a copy that leaves the allocation");
+  require(contains(last_syn_message(), "leaves allocation"), last_syn_message());
+  session.finish();
+}
+
+TEST(ViewAsBuffer, EndsWhereItsAllocationEnds) {
+  EXPECT_EQ(failures(run_ranks(1, refuse_bad_views)), "");
+}
+
+void translate(World& world) {
+  Session session(world);
+  const DeviceMemory memory(session.device(), kBytes);
+  const DeviceMemory unseen(session.device(), kBytes);
+  std::byte* const view = view_of(memory);
+  std::uint64_t address = 0;
+  succeed(hcclEmulationDeviceAddress(view, kBytes, &address));
+  require_equal(address, memory.address(), "the address of a view");
+  succeed(hcclEmulationDeviceAddress(view + 1001, kBytes - 1001, &address));
+  require_equal(address, memory.address() + 1001, "the address within a view");
+  require_refused(hcclEmulationDeviceAddress(view + 1, kBytes, &address), "by 1 bytes");
+  require_refused(hcclEmulationDeviceAddress(&address, 8, &address), "in no host view");
+  require_refused(hcclEmulationDeviceAddress(nullptr, 1, &address), "in no host view");
+  require_refused(hcclEmulationDeviceAddress(view, 1, nullptr), "is null");
+  std::uint64_t freed = 0;
+  succeed(synDeviceMalloc(session.device(), kBytes, 0, 0, &freed));
+  void* gone = nullptr;
+  succeed(hcclEmulationHostView(freed, kBytes, &gone));
+  succeed(synDeviceFree(session.device(), freed, 0));
+  require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "in no host view");
+  session.finish();
+}
+
+TEST(DeviceAddress, IsThatOfWhatAViewShows) { EXPECT_EQ(failures(run_ranks(1, translate)), ""); }
+
+// Views as either side of copies, whose ranges may then overlap.
+void copy_views(World& world) {
+  Session session(world);
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory from(session.device(), kBytes);
+  const DeviceMemory to(session.device(), kBytes);
+  std::byte* const source = view_of(from);
+  std::byte* const target = view_of(to);
+  std::vector<std::byte> wanted(kBytes);
+  for (std::size_t at = 0; at < kBytes; ++at) wanted[at] = static_cast<std::byte>(at * 31 + at / 9);
+  std::memcpy(source, wanted.data(), kBytes);
+  const auto check = [&](const std::byte* got, const char* what) {
+    succeed(synStreamSynchronize(stream));
+    require(std::memcmp(got, wanted.data(), kBytes - 8) == 0, what);
+    std::memset(target, 0xA5, kBytes);
+  };
+  succeed(synMemCopyAsync(stream, host_address(source), kBytes, to.address(), HOST_TO_DRAM));
+  check(target, "from a view to the device");
+  succeed(synMemCopyAsync(stream, from.address(), kBytes, host_address(target), DRAM_TO_HOST));
+  check(target, "from the device to a view");
+  succeed(
+      synMemCopyAsync(stream, host_address(source), kBytes, host_address(target), DRAM_TO_DRAM));
+  check(target, "from view to view");
+  succeed(
+      synMemCopyAsync(stream, host_address(source), kBytes - 8, from.address() + 8, HOST_TO_DRAM));
+  check(source + 8, "from a view to where it shows");
+  succeed(synMemsetD8Async(host_address(target), 0x11, kBytes, stream));
+  wanted.assign(kBytes, std::byte{0x11});
+  check(target, "a fill of a view");
+  session.finish();
+}
+
+TEST(ViewAsBuffer, IsEitherSideOfACopy) { EXPECT_EQ(failures(run_ranks(1, copy_views)), ""); }
+
+// Without room for all of the device's memory, views are host memory, at an address each.
+void run_without_room(World& world) {
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = std::uint64_t{16} << 30;
+  require(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  for (const Placement placement : {Placement::view, Placement::mixed}) {
+    Operation operation = make_operation(Collective::all_reduce, 100'000);
+    operation.placement = placement;
+    OperationRun run(session, group, operation);
+    succeed(run.queue(stream));
+    succeed(synStreamSynchronize(stream));
+    run.verify();
+  }
+  const DeviceMemory memory(session.device(), kBytes);
+  std::uint64_t address = 0;
+  succeed(hcclEmulationDeviceAddress(view_of(memory) + 7, 1, &address));
+  require_equal(address, memory.address() + 7, "the address within a view");
+  session.finish();
+}
+
+TEST(ViewAsBuffer, IsHostMemoryWhereAddressSpaceIsShort) {
+  if (sanitized()) GTEST_SKIP() << "sanitizers reserve address space";
+  EXPECT_EQ(failures(run_ranks(2, run_without_room)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
