@@ -56,6 +56,27 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // allocated now, if the range leaves its allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
+// Whether processes forked from now on keep `size` bytes of device memory, inside one allocation:
+// with `keep` 1, the child finds a private copy, as of the moment of the fork, at the same place in
+// the host view, which stays ordinary memory of it and of its own children; with 0, which is how
+// memory begins, that place is not mapped in the child. Freed memory is forgotten. Each fork copies
+// what is kept, without its holes, while the thread that forks waits (tens of ms for 64 MiB; at
+// most 10 s and 1 s for each GiB, after which the child does without) and other threads wait to
+// allocate or free device memory. What they or queued work write meanwhile may be in the copy or
+// not. vfork, posix_spawn and clone are untouched. Does not block, unless another thread forks.
+// Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if its view cannot
+// be mapped.
+hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
+
+// Gives the whole pages (of 4096 bytes, as the host view has them) inside `size` bytes of device
+// memory, inside one allocation, back to the system. They read as zeros from then on and are there
+// again when they are written. The rest of the range keeps its contents, all addresses stay valid.
+// No work that uses the range may be queued or run meanwhile, on any rank: wait for the streams
+// first. The next calls on buffers of the allocation look at all their pages once more, so trim
+// seldom and much. Does not block for work. Errors: hcclInvalidArgument if the range is in no
+// allocation, hcclSystemError if the system refuses.
+hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
+
 // How this rank's calls on a communicator run, and what the completed ones have moved over
 // transports since it was made.
 typedef struct {

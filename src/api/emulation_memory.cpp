@@ -39,7 +39,7 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
       device::Arena& arena = device->arena();
       const auto address = arena.find_seen_at(to_number(view));
       if (!address) continue;
-      static_cast<void>(arena.resolve(*address, size, "what the view shows, "));
+      static_cast<void>(arena.resolve(*address, size, "device_address"));
       *device_address = *address;
       return;
     }
@@ -48,4 +48,14 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
                      " is in no host view of device memory; pass an address that "
                      "hcclEmulationHostView gave"));
   });
+}
+
+hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep) {
+  return guard(__func__, [&] {
+    device_with(device_address)->arena().keep_at_fork(device_address, size, keep != 0);
+  });
+}
+
+hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size) {
+  return guard(__func__, [&] { device_with(device_address)->arena().trim(device_address, size); });
 }

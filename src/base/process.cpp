@@ -26,7 +26,21 @@ namespace {
 
 std::atomic<bool> forked_child{false};
 
+std::atomic<const ForkHooks*> fork_hooks{nullptr};
+// Those that ran before this thread's fork: others may be set meanwhile.
+thread_local const ForkHooks* running_hooks = nullptr;
+
+void prepare_fork() {
+  running_hooks = is_forked_child() ? nullptr : fork_hooks.load(std::memory_order_acquire);
+  if (running_hooks != nullptr) running_hooks->before();
+}
+
+void resume_parent() {
+  if (running_hooks != nullptr) running_hooks->in_parent();
+}
+
 void enter_forked_child() {
+  if (running_hooks != nullptr) running_hooks->in_child();
   forked_child.store(true, std::memory_order_relaxed);
   close_remembered_descriptors();
 }
@@ -48,10 +62,14 @@ std::string first_bytes(const std::string& path) {
 void install_fork_guard() {
   static std::once_flag once;
   std::call_once(once, [] {
-    if (pthread_atfork(nullptr, nullptr, enter_forked_child) != 0) {
+    if (pthread_atfork(prepare_fork, resume_parent, enter_forked_child) != 0) {
       throw Error(hcclOutOfMemory, "cannot install the fork handler: out of memory");
     }
   });
+}
+
+void set_fork_hooks(const ForkHooks& hooks) noexcept {
+  fork_hooks.store(&hooks, std::memory_order_release);
 }
 
 bool is_forked_child() noexcept { return forked_child.load(std::memory_order_relaxed); }

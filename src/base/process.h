@@ -10,6 +10,17 @@ namespace hccl {
 // Installs the fork handlers once. Called when the runtime is initialised.
 void install_fork_guard();
 
+// What else runs around a fork() of this process, but not of a forked child: `before` and
+// `in_parent` in the thread that forks, `in_child` in the child before the library's descriptors
+// are closed there. None may throw; the last must be async-signal-safe.
+struct ForkHooks {
+  void (*before)() noexcept;
+  void (*in_parent)() noexcept;
+  void (*in_child)() noexcept;
+};
+// Of forks that begin later. `hooks` must live on.
+void set_fork_hooks(const ForkHooks& hooks) noexcept;
+
 // True in a child forked after install_fork_guard(): the library's threads do not exist there, so
 // every call must refuse.
 [[nodiscard]] bool is_forked_child() noexcept;

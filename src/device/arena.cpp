@@ -117,6 +117,7 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
                         ": not the start of an allocation; pass what synDeviceMalloc returned, "
                         "once"));
   }
+  kept_.remove(entry->first, entry->first + entry->second.bytes);
   entry->second.live = false;
   entry->second.quiescent = std::move(quiescent);
   allocated_.fetch_sub(entry->second.bytes, std::memory_order_relaxed);
@@ -152,8 +153,9 @@ void Arena::collect_locked() {
       ++entry;
       continue;
     }
-    give_back(allocation.file_offset, allocation.bytes);
-    for (const std::uint64_t offset : allocation.left_behind) give_back(offset, allocation.bytes);
+    retire_pages(allocation.file_offset, allocation.bytes);
+    for (const std::uint64_t offset : allocation.left_behind)
+      retire_pages(offset, allocation.bytes);
     if (allocation.file_offset == entry->first) {
       addresses_.release(entry->first, allocation.bytes);
     } else {  // moved away from a stopped peer, which may still write to the range at this address
@@ -165,15 +167,21 @@ void Arena::collect_locked() {
   }
 }
 
-void Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) {
+bool Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
   view_->forget(file_offset, bytes);
-  if (fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                static_cast<off_t>(file_offset), static_cast<off_t>(bytes)) != 0) {
-    log(LogLevel::warning, "device", "cannot give back ", bytes,
-        " bytes of device memory: ", system_error_text(errno));
-  }
+  const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(file_offset), static_cast<off_t>(bytes));
+  const int error = errno;
   // Not before: who uses a neighbour meanwhile could take up the old pages once more.
   for (PageWatcher* const watcher : watchers_) watcher->pages_left(file_offset, bytes);
+  errno = error;
+  return result == 0;
+}
+
+void Arena::retire_pages(std::uint64_t file_offset, std::uint64_t bytes) {
+  if (give_back(file_offset, bytes)) return;
+  log(LogLevel::warning, "device", "cannot give back ", bytes,
+      " bytes of device memory: ", system_error_text(errno));
 }
 
 Arena::Allocations::iterator Arena::find(std::uint64_t offset) {
@@ -226,35 +234,6 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
                                           " bytes; check the count and the type"));
   }
   return {remember(*entry, offset).file_offset, bytes};
-}
-
-std::byte* Arena::host_view(DeviceAddress address, std::uint64_t bytes) {
-  static_cast<void>(resolve(address, bytes, "device_address"));
-  const std::lock_guard lock(mutex_);
-  const auto entry = find(address - base_);
-  if (entry == allocations_.end())
-    throw Error(hcclInvalidArgument,
-                "device_address: the memory was freed meanwhile; look for a synDeviceFree on "
-                "another thread");
-  Allocation& allocation = entry->second;
-  if (allocation.view.base() == nullptr)
-    allocation.view = HostView(view_->file(), allocation.file_offset, allocation.bytes,
-                               views_.place(entry->first));
-  return allocation.view.base() + (address - base_ - entry->first);
-}
-
-std::optional<DeviceAddress> Arena::find_seen_at(std::uint64_t host_address) {
-  const std::lock_guard lock(mutex_);
-  const auto shows = [&](const Allocations::value_type& entry) {
-    const auto view = reinterpret_cast<std::uint64_t>(entry.second.view.base());
-    return view != 0 && entry.second.live && host_address - view < entry.second.bytes;
-  };
-  const auto offset = views_.offset_of(host_address);
-  const auto entry =
-      offset ? find(*offset) : std::find_if(allocations_.begin(), allocations_.end(), shows);
-  if (entry == allocations_.end() || !shows(*entry)) return std::nullopt;
-  const auto view = reinterpret_cast<std::uint64_t>(entry->second.view.base());
-  return base_ + entry->first + (host_address - view);
 }
 
 Placement Arena::place(DeviceAddress address) {

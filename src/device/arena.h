@@ -7,6 +7,7 @@
 #include "device/address_allocator.h"
 #include "device/arena_view.h"
 #include "device/host_view.h"
+#include "device/kept_ranges.h"
 #include "device/view_space.h"
 
 #include <atomic>
@@ -55,6 +56,7 @@ class Arena {
   // Devices of one box pass different `stagger` values, so that their buffers do not all start at
   // the same cache set.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
+  ~Arena();
 
   // Throws SynError(synOutOfDeviceMemory) with `what` asked for it. Allocations share no page and
   // start at a multiple of 128 bytes.
@@ -84,6 +86,25 @@ class Arena {
   // The device address of what the view of a live allocation shows at `host_address`, wherever it
   // is mapped; nothing if there is no such view.
   [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
+
+  // Gives the whole pages inside [address, address + bytes) back: they read as zeros from then on.
+  // No work that uses the range may be queued. Throws Error: hcclInvalidArgument as resolve() does,
+  // hcclSystemError if the system refuses.
+  void trim(DeviceAddress address, std::uint64_t bytes);
+
+  // Whether children forked from now on find a private copy of the range in its host view (until it
+  // is freed), or nothing, which is how it begins. Throws as host_view() does.
+  void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
+
+  // Around a fork(), for fork_snapshot.cpp. The lock of the arena is held in between, by both
+  // processes. Returns the bytes that the child keeps.
+  [[nodiscard]] std::uint64_t lock_for_fork();
+  void unlock_after_fork() noexcept { mutex_.unlock(); }
+  // In the child: makes the copies; false if there is no memory for one, which is then missing.
+  // Allocates nothing.
+  [[nodiscard]] bool copy_kept() const noexcept;
+  // In the child: unmaps them again.
+  void drop_kept() const noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages: what a stopped peer
   // still writes to the old ones reaches nobody. The old pages stay until the allocation is freed:
@@ -133,8 +154,16 @@ class Arena {
   using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
 
   Allocations::iterator find(std::uint64_t offset);
+  // Of a range that resolve() has found. Throws if it was freed meanwhile.
+  [[nodiscard]] Allocations::value_type& require_live(DeviceAddress address);
+  void map_view(Allocations::value_type& entry);
+  // Calls visit(view, file offset, bytes) for all pages that children keep.
+  template <class Visit>
+  void for_each_kept(Visit visit) const;
   void collect_locked();
-  void give_back(std::uint64_t file_offset, std::uint64_t bytes);
+  // False, with errno, if the system refuses.
+  bool give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept;
+  void retire_pages(std::uint64_t file_offset, std::uint64_t bytes);
   // Puts an allocation into the thread's cache of look-ups; returns where `offset` is in the file.
   [[nodiscard]] Placement remember(const Allocations::value_type& entry,
                                    std::uint64_t offset) const;
@@ -154,6 +183,7 @@ class Arena {
       1};                 // changes with the allocations: validates threads' cached look-ups
   std::uint64_t serial_;  // tells arenas apart in those caches
   std::size_t retiring_ = 0;
+  KeptRanges kept_;  // offsets of the arena
   std::vector<PageWatcher*> watchers_;
   std::uint64_t next_lead_;
 };

@@ -82,10 +82,13 @@ class ArenaView {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;
     // Buffers tend to lie at multiples of large powers of two: a plain remainder would mix them up.
-    std::atomic<std::uint64_t>& entry = followed_[page * 0x9e3779b97f4a7c15u >> 54];
-    if (entry.load(std::memory_order_relaxed) == known) return;
+    Followed& entry = followed_[page * 0x9e3779b97f4a7c15u >> 54];
+    if (entry.known.load(std::memory_order_relaxed) == known &&
+        entry.end.load(std::memory_order_relaxed) >= offset + bytes)
+      return;
     forget(offset, bytes);
-    entry.store(known, std::memory_order_relaxed);
+    entry.known.store(known, std::memory_order_relaxed);
+    entry.end.store(offset + bytes, std::memory_order_relaxed);
   }
 
   [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
@@ -110,7 +113,12 @@ class ArenaView {
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  std::array<std::atomic<std::uint64_t>, 1024> followed_{};
+  // A buffer, and up to where it was followed.
+  struct Followed {
+    std::atomic<std::uint64_t> known{0};
+    std::atomic<std::uint64_t> end{0};
+  };
+  std::array<Followed, 1024> followed_{};
 };
 
 }  // namespace hccl::device

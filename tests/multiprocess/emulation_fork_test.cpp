@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory that forked children keep, and device memory that is given back, between
+// collectives of several ranks.
+#include "check.h"
+#include "elements.h"
+#include "ranks.h"
+#include "session.h"
+
+#include <hccl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <hccl_emulation.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr std::size_t kCount = 300'000;
+constexpr std::size_t kBytes = kCount * sizeof(std::uint32_t);
+
+// What `rank` brings to a round.
+std::uint32_t drawn(int rank, int round, std::size_t index) {
+  return static_cast<std::uint32_t>(
+      element_word(hcclUint32, Data::bits, static_cast<std::uint64_t>(round), rank, index));
+}
+
+// A rank's buffers and their views.
+struct Buffers {
+  explicit Buffers(const Session& session)
+      : send(session.device(), kBytes),
+        receive(session.device(), kBytes),
+        input(static_cast<std::uint32_t*>(send.view())),
+        output(static_cast<std::uint32_t*>(receive.view())) {}
+  DeviceMemory send;
+  DeviceMemory receive;
+  std::uint32_t* input;
+  std::uint32_t* output;
+};
+
+void write_inputs(const Buffers& buffers, int rank, int round) {
+  for (std::size_t i = 0; i < kCount; ++i) buffers.input[i] = drawn(rank, round, i);
+  std::fill_n(buffers.output, kCount, 0xA5A5A5A5U);
+}
+
+[[nodiscard]] bool holds_sum(const Buffers& buffers, int ranks, int round) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    std::uint32_t sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += drawn(rank, round, i);
+    if (buffers.output[i] != sum) return false;
+  }
+  return true;
+}
+
+void reduce(const Buffers& buffers, const Group& group, synStreamHandle stream, int round) {
+  write_inputs(buffers, group.rank, round);
+  succeed(hcclAllReduce(buffers.input, buffers.output, kCount, hcclUint32, hcclSum, group.handle,
+                        stream));
+  succeed(synStreamSynchronize(stream));
+  require(holds_sum(buffers, group.size(), round), join("round ", round, " is wrong"));
+}
+
+pid_t fork_for(const std::function<bool()>& work) {
+  const pid_t process = fork();
+  require(process >= 0, "fork");
+  if (process == 0) _exit(work() ? 0 : 1);
+  return process;
+}
+
+[[nodiscard]] bool succeeds(pid_t process) {
+  int status = -1;
+  return waitpid(process, &status, 0) == process && status == 0;
+}
+
+// Children as a loader of data has them: they read and write what they kept while the parent goes
+// on with collectives in the same memory.
+void load_data(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const Buffers buffers(session);
+  succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kBytes, 1));
+  succeed(hcclEmulationKeepAtFork(buffers.send.address(), kBytes, 1));
+  reduce(buffers, group, stream, 0);
+  std::array<int, 2> gate{};
+  require(pipe(gate.data()) == 0, "pipe");
+  std::vector<pid_t> children;
+  for (int round = 1; round <= 4; ++round) {
+    reduce(buffers, group, stream, round);
+    children.push_back(fork_for([&] {
+      close(gate[1]);
+      char byte = 0;
+      if (read(gate[0], &byte, 1) != 0) return false;  // the parent is rounds ahead
+      const bool kept = holds_sum(buffers, group.size(), round) &&
+                        buffers.input[7] == drawn(group.rank, round, 7);
+      std::fill_n(buffers.output, kCount, 1U);
+      return kept && hcclEmulationTrim(buffers.send.address(), kBytes) != hcclSuccess;
+    }));
+  }
+  for (int round = 5; round < 8; ++round) reduce(buffers, group, stream, round);
+  close(gate[0]);
+  close(gate[1]);
+  for (const pid_t child : children) require(succeeds(child), "a child finds what it kept");
+  require(holds_sum(buffers, group.size(), 7), "children write their own memory");
+  reduce(buffers, group, stream, 8);
+  session.finish();
+}
+
+TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn) {
+  for (const int ranks : {1, 3}) EXPECT_EQ(failures(run_ranks(ranks, load_data)), "") << ranks;
+}
+
+// Forks while collectives run on another thread.
+void fork_beside_collectives(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const Buffers buffers(session);
+  const DeviceMemory other(session.device(), kBytes);
+  auto* const kept = static_cast<std::uint32_t*>(other.view());
+  std::fill_n(kept, kCount, 77U);
+  succeed(hcclEmulationKeepAtFork(other.address(), kBytes, 1));
+  int good = 0;
+  std::thread forking([&] {
+    for (int round = 0; round < 8; ++round) {
+      const pid_t process = fork();
+      if (process == 0) {
+        const pid_t grandchild = fork();
+        const bool is_kept = std::all_of(kept, kept + kCount, [](auto got) { return got == 77; });
+        if (grandchild == 0) _exit(is_kept ? 0 : 1);
+        _exit(is_kept && succeeds(grandchild) ? 0 : 1);
+      }
+      good += succeeds(process) ? 1 : 0;
+    }
+  });
+  for (int round = 0; round < 12; ++round) reduce(buffers, group, stream, round);
+  forking.join();
+  require_equal(good, 8, "children that found what they kept");
+  session.finish();
+}
+
+TEST(KeepAtFork, WorksInAThreadBesideCollectives) {
+  for (const int ranks : {1, 3})
+    EXPECT_EQ(failures(run_ranks(ranks, fork_beside_collectives)), "") << ranks;
+}
+
+// Buffers whose pages go between calls, on one rank, on all, in part and as a whole.
+void trim_between_calls(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const Buffers buffers(session);
+  const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
+    succeed(synStreamSynchronize(stream));
+    succeed(hcclBarrier(group.handle, stream));  // nobody reads it any more
+    succeed(synStreamSynchronize(stream));
+    succeed(hcclEmulationTrim(memory.address() + first, bytes));
+  };
+  for (int round = 0; round < 9; ++round) {
+    // Twice, so that peers map the buffers as a whole.
+    reduce(buffers, group, stream, 3 * round);
+    reduce(buffers, group, stream, 3 * round + 1);
+    const bool mine = round % 3 == 0 || group.rank == round % group.size();
+    trim(buffers.send, 0, mine ? kBytes : 0);
+    trim(buffers.receive, 50'000, mine ? kBytes / 2 : 0);
+    reduce(buffers, group, stream, 3 * round + 2);
+    // What was given back reads as zeros, here and there.
+    std::fill_n(buffers.input, kCount, 5U);
+    trim(buffers.send, 0, mine ? kBytes : 0);
+    const bool all = round % 3 == 0;
+    const std::uint32_t others = all ? 0U : 5U * static_cast<std::uint32_t>(group.size() - 1);
+    succeed(hcclAllReduce(device_pointer(buffers.send.address()), buffers.output, kCount,
+                          hcclUint32, hcclSum, group.handle, stream));
+    succeed(synStreamSynchronize(stream));
+    constexpr std::size_t kPage = 4096 / sizeof(std::uint32_t);
+    for (std::size_t i = kPage; i < kCount - kPage; ++i)
+      require_equal(buffers.output[i], others, join("round ", round, " element ", i));
+  }
+  session.finish();
+}
+
+TEST(Trim, LeavesZerosToAllRanks) {
+  for (const int ranks : {1, 3})
+    EXPECT_EQ(failures(run_ranks(ranks, trim_between_calls)), "") << ranks;
+}
+
+void refuse(World& world) {
+  Session session(world);
+  const DeviceMemory memory(session.device(), 1000);
+  const auto expect_refused = [](hcclResult_t result, const char* part) {
+    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), part);
+    require(contains(last_hccl_message(), part), last_hccl_message());
+  };
+  expect_refused(hcclEmulationTrim(memory.address(), 1001), "by 1 bytes");
+  expect_refused(hcclEmulationTrim(host_address(&memory), 1), "no device address");
+  expect_refused(hcclEmulationKeepAtFork(memory.address() + 1, 1000, 1), "by 1 bytes");
+  expect_refused(hcclEmulationKeepAtFork(0, 1000, 1), "no device address");
+  session.finish();
+}
+
+TEST(Trim, RefusesWhatIsNoAllocation) { EXPECT_EQ(failures(run_ranks(1, refuse)), ""); }
+
+}  // namespace
+}  // namespace hccl::test
