@@ -70,8 +70,9 @@ Layout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, con
     const std::uint64_t count = counts.values[rank];
     const std::uint64_t first = displacements != nullptr && count != 0 ? displacements[rank] : next;
     if (first > most || count > most - first) {
-      throw Error(hcclInvalidArgument, text(counts.name, '[', rank, "] is ", count,
-                                            " from element ", first, " on: that is too large"));
+      throw Error(hcclInvalidArgument,
+                  text(counts.name, '[', rank, "] is ", count, " from element ", first,
+                       " on, past 2^63 bytes; pass counts and displacements of the buffer"));
     }
     layout.blocks.push_back({buffer + first * size, count, count * size, rank});
     next = first + count;
