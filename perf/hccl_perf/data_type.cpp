@@ -4,6 +4,8 @@
 
 #include "text.h"
 
+#include <algorithm>
+
 namespace hccl_perf {
 namespace {
 
@@ -46,7 +48,21 @@ std::vector<DataType> parse_data_types(const std::string& name) {
 }
 
 std::vector<Reduction> parse_reductions(const std::string& name) {
+  const auto named = [&](const Reduction& reduction) { return name == reduction.name; };
+  if (const auto found = std::ranges::find_if(kBitReductions, named); found != kBitReductions.end())
+    return {*found};
   return parse_names(kReductions, name, "reduction");
+}
+
+void check_types(const std::vector<Reduction>& reductions, const std::vector<DataType>& types) {
+  for (const Reduction& reduction : reductions) {
+    if (reduction.code < hcclEmulationBitAnd) continue;
+    for (const DataType& type : types) {
+      if (type.code > hcclUint64)
+        throw UsageError(text("-o ", reduction.name, " is for integers, not for ", type.name,
+                              "; use one with -d, such as uint8"));
+    }
+  }
 }
 
 }  // namespace hccl_perf

@@ -2,12 +2,12 @@
 // The data types and reductions hccl-perf knows, with the names nccl-tests gives them.
 #pragma once
 
-#include <hccl_types.h>
-
 #include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include <hccl_emulation.h>
 
 namespace hccl_perf {
 
@@ -43,6 +43,13 @@ inline constexpr std::array<Reduction, 5> kReductions{{
     {"avg", hcclAvg},
 }};
 
+// Reductions of integers, which "all" leaves out.
+inline constexpr std::array<Reduction, 3> kBitReductions{{
+    {"bitand", hcclEmulationBitAnd},
+    {"bitor", hcclEmulationBitOr},
+    {"bitxor", hcclEmulationBitXor},
+}};
+
 // What the table shows for collectives that reduce nothing.
 inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 
@@ -50,5 +57,7 @@ inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 // "float". Throw UsageError naming the accepted ones.
 [[nodiscard]] std::vector<DataType> parse_data_types(const std::string& name);
 [[nodiscard]] std::vector<Reduction> parse_reductions(const std::string& name);
+// Throws UsageError if the reduction is one of integers, and one of the types is not.
+void check_types(const std::vector<Reduction>& reductions, const std::vector<DataType>& types);
 
 }  // namespace hccl_perf

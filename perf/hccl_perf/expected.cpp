@@ -25,6 +25,9 @@ Value combine(Value left, Value right) {
     using Unsigned = std::make_unsigned_t<Value>;
     const auto a = static_cast<std::uint64_t>(static_cast<Unsigned>(left));
     const auto b = static_cast<std::uint64_t>(static_cast<Unsigned>(right));
+    if constexpr (operation == hcclEmulationBitAnd) return static_cast<Value>(a & b);
+    if constexpr (operation == hcclEmulationBitOr) return static_cast<Value>(a | b);
+    if constexpr (operation == hcclEmulationBitXor) return static_cast<Value>(a ^ b);
     return static_cast<Value>(operation == hcclProd ? a * b : a + b);
   }
 }
@@ -58,7 +61,16 @@ void reduce_block(const Expectation& expectation, std::uint64_t first, std::size
 
 template <class Form>
 void reduce_as(const Expectation& expectation, std::uint64_t first, std::size_t count, void* out) {
-  switch (expectation.reduction.code) {
+  const hcclRedOp_t operation = expectation.reduction.code;
+  if constexpr (std::is_integral_v<typename Form::Accumulator>) {
+    if (operation == hcclEmulationBitAnd)
+      return reduce_block<Form, hcclEmulationBitAnd>(expectation, first, count, out);
+    if (operation == hcclEmulationBitOr)
+      return reduce_block<Form, hcclEmulationBitOr>(expectation, first, count, out);
+    if (operation == hcclEmulationBitXor)
+      return reduce_block<Form, hcclEmulationBitXor>(expectation, first, count, out);
+  }
+  switch (operation) {
     case hcclProd:
       return reduce_block<Form, hcclProd>(expectation, first, count, out);
     case hcclMin:

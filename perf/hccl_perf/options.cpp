@@ -163,6 +163,7 @@ void finish(Options& options, const Written& written) {
                                                    : std::vector<DataType>{kDataTypes.front()};
   options.reductions = options.collective->reduces ? parse_reductions(options.reduction_name)
                                                    : std::vector<Reduction>{kNoReduction};
+  check_types(options.reductions, options.types);
   if (options.types.size() == 1) options.type_name = options.types.front().name;
   if (!options.collective->reduces) options.reduction_name = kNoReduction.name;
   options.averaging = static_cast<Averaging>(written.averaging);

@@ -63,7 +63,7 @@ Layout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, con
   if (counts.values == nullptr)
     throw Error(hcclInvalidArgument, text(counts.name, " is null; pass a count for each rank"));
   const std::uint64_t size = reduce::element_size(type);
-  const std::uint64_t most = std::numeric_limits<std::int64_t>::max() / size;
+  const std::uint64_t most = reduce::elements_in(type, std::numeric_limits<std::int64_t>::max());
   Layout layout{name, {}};
   std::uint64_t next = 0, end = 0;
   for (int rank = 0; rank < communicator.size(); ++rank) {
@@ -72,8 +72,7 @@ Layout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, con
     if (first > most || count > most - first) {
       throw Error(hcclInvalidArgument,
                   text(counts.name, '[', rank, "] is ", count, " from element ", first,
-                       " on: that is too large; pass the counts and displacements of a "
-                       "buffer"));
+                       " on, past 2^63 bytes; pass counts and displacements of the buffer"));
     }
     layout.blocks.push_back({buffer + first * size, count, count * size, rank});
     next = first + count;

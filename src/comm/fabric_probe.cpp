@@ -20,7 +20,7 @@ using node::Direction;
 using node::PointToPoint;
 
 constexpr std::uint64_t kProbe = ~std::uint64_t{0};  // in place of a stream's id
-constexpr std::chrono::milliseconds kTick{1};  // a deadline of no time would be none
+constexpr std::chrono::milliseconds kTick{1};        // a deadline of no time would be none
 
 }  // namespace
 

@@ -47,7 +47,10 @@ std::uint64_t reduced_word(const DataType& type, hcclRedOp_t operation, std::uin
 }
 
 void expect_reduction(const char* collective, const DataType& type, std::uint64_t first, int rank) {
-  for (const Reduction& reduction : kReductions) {
+  std::vector<Reduction> reductions(kReductions.begin(), kReductions.end());
+  if (type.code <= hcclUint64)
+    reductions.insert(reductions.end(), kBitReductions.begin(), kBitReductions.end());
+  for (const Reduction& reduction : reductions) {
     const Expectation what = expectation(collective, type, reduction, rank, 20'000);
     ASSERT_GT(what.counts.receive, 0U);
     for (std::uint64_t i = 0; i < what.counts.receive; ++i) {

@@ -61,6 +61,14 @@ TEST(Options, GoByTheProgramsName) {
   EXPECT_THROW(static_cast<void>(parse_all({"all_reduce_perf", "broadcast"})), UsageError);
 }
 
+TEST(Options, BitwiseReductionsAreOfIntegers) {
+  const Options options = parse({"-o", "bitxor", "-d", "uint8", "all_reduce"});
+  ASSERT_EQ(options.reductions.size(), 1U);
+  EXPECT_STREQ(options.reductions[0].name, "bitxor");
+  EXPECT_THROW(static_cast<void>(parse({"-o", "bitor", "-d", "half", "reduce"})), UsageError);
+  EXPECT_THROW(static_cast<void>(parse({"-o", "bitand", "-d", "all", "reduce"})), UsageError);
+}
+
 TEST(Options, ABoundGivenAloneTakesTheOtherAlong) {
   EXPECT_EQ(parse({"all_reduce", "-e", "1M"}).min_bytes, 1U << 20);
   EXPECT_EQ(parse({"all_reduce", "-b", "64M"}).max_bytes, 64U << 20);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What collectives over blocks of different sizes refuse: nothing is queued then.
+#include "session.h"
+
+#include <gtest/gtest.h>
+#include <hccl_emulation.h>
+
+namespace hccl::test {
+namespace {
+
+using Counts = std::vector<std::uint64_t>;
+
+// Every argument that is refused; nothing is queued, and the communicator works on.
+void refused(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory send(session.device(), 4096), recv(session.device(), 4096);
+  const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {
+    return device_pointer(memory.address() + byte);
+  };
+  const auto invalid = [](hcclResult_t result, const std::string& said) {
+    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), said);
+    require(contains(last_hccl_message(), said), last_hccl_message());
+  };
+  const Counts tens{10, 10}, overlapping{0, 9}, huge{10, std::uint64_t{1} << 61},
+      long_ones{10, 600};
+  const auto gather = [&](void* from, void* to, const Counts* counts, const Counts* displacements) {
+    return hcclEmulationAllGatherV(from, to, counts != nullptr ? counts->data() : nullptr,
+                                   displacements != nullptr ? displacements->data() : nullptr,
+                                   hcclInt64, group.handle, stream);
+  };
+  invalid(gather(at(send), at(recv), nullptr, nullptr), "counts is null");
+  invalid(gather(at(send), at(recv), &huge, nullptr), "2^63");
+  invalid(gather(at(send), at(recv), &tens, &huge), "2^63");
+  invalid(gather(at(send), at(recv), &long_ones, nullptr), "recvbuff");
+  invalid(gather(at(send), nullptr, &tens, nullptr), "recvbuff is null");
+  invalid(gather(nullptr, at(recv), &tens, nullptr), "sendbuff is null");
+  invalid(gather(at(send), at(recv), &tens, &overlapping), "overlap");
+  invalid(gather(at(recv, 8), at(recv), &tens, nullptr), "overlap");
+  const auto scatter = [&](void* from, void* to, const Counts* counts, hcclDataType_t type,
+                           hcclRedOp_t op) {
+    return hcclEmulationReduceScatterV(from, to, counts != nullptr ? counts->data() : nullptr,
+                                       nullptr, type, op, group.handle, stream);
+  };
+  invalid(scatter(at(send), at(recv), nullptr, hcclInt8, hcclSum), "counts is null");
+  invalid(scatter(at(send), at(recv), &tens, hcclInt8, hcclOpNone), "reduceOp");
+  invalid(scatter(at(send), at(recv), &tens, hcclFloat32, hcclEmulationBitOr), "bitor");
+  invalid(scatter(at(send), at(send, 4), &tens, hcclInt8, hcclSum), "overlap");
+  invalid(scatter(at(send), nullptr, &tens, hcclInt8, hcclSum), "recvbuff is null");
+  const auto exchange = [&](void* to, const Counts* sent, const Counts* received,
+                            hcclDataType_t type) {
+    return hcclEmulationAlltoAllV(at(send), sent != nullptr ? sent->data() : nullptr, nullptr, to,
+                                  received != nullptr ? received->data() : nullptr, nullptr, type,
+                                  group.handle, stream);
+  };
+  invalid(exchange(at(recv), nullptr, &tens, hcclInt8), "send_counts is null");
+  invalid(exchange(at(recv), &tens, nullptr, hcclInt8), "recv_counts is null");
+  invalid(exchange(at(send), &tens, &tens, hcclInt8), "overlap");
+  invalid(exchange(at(recv), &tens, &tens, hcclNumTypes), "datatype");
+  invalid(
+      hcclEmulationAllGatherV(at(send), at(recv), tens.data(), nullptr, hcclInt8, &session, stream),
+      "unknown communicator");
+  invalid(hcclEmulationAllGatherV(at(send), at(recv), tens.data(), nullptr, hcclInt8, group.handle,
+                                  nullptr),
+          "unknown stream");
+  const Counts none{0, 0};
+  succeed(hcclEmulationAllGatherV(nullptr, nullptr, none.data(), nullptr, hcclInt8, group.handle,
+                                  stream));
+  succeed(scatter(nullptr, nullptr, &none, hcclInt8, hcclSum));
+  succeed(exchange(at(recv), &tens, &tens, hcclInt8));
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(BlockArguments, RefuseWhatCannotBe) { EXPECT_EQ(failures(run_ranks(2, refused)), ""); }
+
+// A group may have 1024 calls on a stream: a call of which a part would be too much leaves the
+// group as it was.
+void crowd(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const DeviceMemory memory(session.device(), 4096);
+  void* const buffer = device_pointer(memory.address());
+  void* const other = device_pointer(memory.address() + 2048);
+  const Counts ones{1, 1};
+  succeed(hcclGroupStart());
+  for (int call = 0; call < 1021; ++call)
+    succeed(hcclAllReduce(buffer, buffer, 1, hcclInt32, hcclMax, group.handle, stream));
+  require_equal(static_cast<int>(hcclEmulationAllGatherV(buffer, other, ones.data(), nullptr,
+                                                         hcclInt32, group.handle, stream)),
+                static_cast<int>(hcclInvalidUsage), "four calls too many");
+  succeed(hcclEmulationReduceScatterV(buffer, other, ones.data(), nullptr, hcclInt32, hcclMax,
+                                      group.handle, stream));
+  succeed(hcclGroupEnd());
+  succeed(synStreamSynchronize(stream));
+  session.finish();
+}
+
+TEST(BlockArguments, OfAGroupThatIsFullAreNotQueuedInPart) {
+  EXPECT_EQ(failures(run_ranks(2, crowd)), "");
+}
+
+void strict(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  const Counts none{0, 0};
+  require_equal(static_cast<int>(hcclEmulationAllGatherV(nullptr, nullptr, none.data(), nullptr,
+                                                         hcclFloat32, group.handle, stream)),
+                static_cast<int>(hcclUnsupported), "the result");
+  session.finish();
+}
+
+TEST(BlockArguments, AreRefusedInStrictMode) {
+  RankOptions options;
+  options.environment = {{"HCCL_STRICT", "1"}};
+  EXPECT_EQ(failures(run_ranks(2, strict, options)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receiving from whichever rank sends first: a probe names it, and a receive gets what it offered.
+#include "messages.h"
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <hccl_emulation.h>
+
+namespace hccl::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kLong = 60'000;
+constexpr std::array<std::size_t, 5> kCounts{0, 3, 100, 5000, 70'001};
+
+struct Offered {
+  hcclResult_t result = hcclSuccess;
+  int source = -1;
+  std::uint64_t bytes = 0;
+};
+
+Offered probe(const Group& group, std::uint64_t timeout_ms) {
+  Offered offered;
+  offered.result = hcclEmulationProbe(group.handle, timeout_ms, &offered.source, &offered.bytes);
+  return offered;
+}
+
+void require_busy(const Offered& offered) {
+  require_equal(static_cast<int>(offered.result), static_cast<int>(hcclBusy), "the result");
+  require_equal(offered.source, -1, "the source");
+}
+
+// All others send rank 0 messages of many sizes, on a stream each of their own; rank 0 takes them
+// as they come.
+void collect(World& world, int messages_each) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  Messages messages(session, group, Placement::device);
+  const auto count_of = [](int index) { return kCounts[static_cast<std::size_t>(index) % 5]; };
+  if (group.rank != 0) {
+    for (int index = 0; index < messages_each; ++index)
+      succeed(messages.send(0, count_of(index + group.rank), hcclInt32,
+                            static_cast<std::uint64_t>(index), stream));
+  } else {
+    std::map<int, int> received;
+    for (int left = messages_each * (world.size - 1); left > 0; --left) {
+      const Offered offered = probe(group, kLong);
+      succeed(offered.result);
+      int& index = received[offered.source];
+      const std::size_t count = count_of(index + offered.source);
+      require_equal(offered.bytes, 4 * count, join("bytes from rank ", offered.source));
+      // Told again as long as nobody receives, for others may have offered something, too.
+      succeed(probe(group, 0).result);
+      succeed(messages.receive(offered.source, count, hcclInt32, static_cast<std::uint64_t>(index),
+                               stream));
+      ++index;
+      if (left % 3 == 0) succeed(synStreamSynchronize(stream));
+    }
+  }
+  succeed(synStreamSynchronize(stream));
+  messages.verify(stream);
+  require_busy(probe(group, 0));
+  session.finish();
+}
+
+TEST(Probe, NamesEveryMessage) {
+  for (const int ranks : {2, 4}) {
+    const auto program = [](World& world) { collect(world, 30); };
+    EXPECT_EQ(failures(run_ranks(ranks, program)), "");
+    EXPECT_EQ(failures(run_ranks_as_threads(ranks, program)), "");
+  }
+}
+
+// All have offered messages: each is named within as many probes as there are senders.
+void take_turns(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  constexpr int kEach = 5;
+  Messages messages(session, group);
+  if (group.rank != 0) {
+    for (std::uint64_t tag = 0; tag < kEach; ++tag)
+      succeed(messages.send(0, 10, hcclInt8, tag, stream));
+  } else {
+    // Seen from all: nothing that comes can be in the way any more.
+    std::map<int, int> seen;
+    while (seen.size() + 1 < static_cast<std::size_t>(world.size)) {
+      const Offered offered = probe(group, kLong);
+      succeed(offered.result);
+      ++seen[offered.source];
+    }
+    std::map<int, std::uint64_t> received;
+    for (int round = 1; round <= kEach; ++round) {
+      for (int sender = 1; sender < world.size; ++sender) {
+        const Offered offered = probe(group, kLong);
+        succeed(offered.result);
+        succeed(messages.receive(offered.source, 10, hcclInt8, received[offered.source]++, stream));
+        succeed(synStreamSynchronize(stream));
+        if (round != 1) continue;
+        require_equal(received[offered.source], std::uint64_t{1}, "messages in the first round");
+      }
+    }
+  }
+  succeed(synStreamSynchronize(stream));
+  messages.verify(stream);
+  session.finish();
+}
+
+TEST(Probe, LetsSendersTakeTurns) { EXPECT_EQ(failures(run_ranks(4, take_turns)), ""); }
+
+// Nobody sends; then somebody does while the probe sleeps; a receive from another rank is under way
+// on another stream meanwhile.
+void wait_and_see(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  const std::array streams{session.make_stream(), session.make_stream()};
+  Messages messages(session, group);
+  if (group.rank == 0) {
+    require_busy(probe(group, 0));
+    require_busy(probe(group, 20));
+    world.board->counter(1) = 1;
+    succeed(messages.receive(1, 50, hcclInt8, 1, streams[1]));
+    const Offered offered = probe(group, kLong);
+    succeed(offered.result);
+    require_equal(offered.source, 2, "the source");
+    require_equal(offered.bytes, std::uint64_t{200}, "the bytes");
+    succeed(messages.receive(2, 50, hcclFloat32, 2, streams[0]));
+    succeed(synStreamSynchronize(streams[0]));
+    require_busy(probe(group, 5));
+    world.board->counter(1) = 2;
+    succeed(synStreamSynchronize(streams[1]));
+  } else if (group.rank == 1) {
+    world.board->await(1, 2);
+    succeed(messages.send(0, 50, hcclInt8, 1, streams[0]));
+  } else {
+    world.board->await(1, 1);
+    std::this_thread::sleep_for(
+        milliseconds(scaled(300)));  // so that the probe sleeps, most likely
+    succeed(messages.send(0, 50, hcclFloat32, 2, streams[0]));
+  }
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  messages.verify(streams[0]);
+  session.finish();
+}
+
+TEST(Probe, WaitsForAMessage) {
+  EXPECT_EQ(failures(run_ranks(3, wait_and_see)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, wait_and_see)), "");
+}
+
+// A thread probes all the time while another receives from known ranks: neither is in the other's
+// way.
+void beside_receives(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  Messages messages(session, group);
+  const int next = (group.rank + 1) % world.size;
+  const int before = (group.rank + world.size - 1) % world.size;
+  std::atomic<bool> done{false};
+  std::atomic<int> failed{0};
+  std::thread prober([&] {
+    while (!done) {
+      const hcclResult_t result = probe(group, 30).result;
+      if (result != hcclSuccess && result != hcclBusy) ++failed;
+    }
+  });
+  for (std::uint64_t tag = 0; tag < 200; ++tag) {
+    succeed(hcclGroupStart());
+    succeed(messages.send(next, kCounts[tag % 4], hcclInt32, tag, stream));
+    succeed(messages.receive(before, kCounts[tag % 4], hcclInt32, tag, stream));
+    succeed(hcclGroupEnd());
+    if (tag % 5 == 0) succeed(synStreamSynchronize(stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  done = true;
+  prober.join();
+  require_equal(failed.load(), 0, "probes that failed");
+  messages.verify(stream);
+  session.finish();
+}
+
+TEST(Probe, IsInNoReceivesWay) { EXPECT_EQ(failures(run_ranks(3, beside_receives)), ""); }
+
+// A probe that waits ends with the communicator: rank 1 aborts it, or dies.
+void end_of_the_communicator(World& world, bool dies) {
+  Session session(world);
+  const Group group = session.join_all();
+  if (group.rank == 1) {
+    std::this_thread::sleep_for(milliseconds(100));
+    if (dies) std::_Exit(0);
+    succeed(hcclCommAbort(group.handle));
+    session.forget_communicators();
+    return session.finish();
+  }
+  const Offered offered = probe(group, kLong);
+  require_equal(static_cast<int>(offered.result), static_cast<int>(hcclSystemError), "the result");
+  require(names_rank(last_hccl_message(), 1), last_hccl_message());
+}
+
+TEST(Probe, EndsWithTheCommunicator) {
+  const auto aborted = [](World& world) { end_of_the_communicator(world, false); };
+  EXPECT_EQ(failures(run_ranks(3, aborted)), "");
+  const auto died = [](World& world) { end_of_the_communicator(world, true); };
+  RankOptions options;
+  options.victim = 1;
+  EXPECT_EQ(failures(run_ranks(3, died, options), 1), "");
+}
+
+// This rank's own abort does not wait for the probe.
+void own_abort(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  hcclResult_t result = hcclSuccess;
+  std::thread prober([&] { result = probe(group, kLong).result; });
+  std::this_thread::sleep_for(milliseconds(50));
+  succeed(hcclCommAbort(group.handle));
+  prober.join();
+  require(result != hcclSuccess && result != hcclBusy, "the probe did not fail");
+  session.forget_communicators();
+  session.finish();
+}
+
+TEST(Probe, EndsWithAnAbort) { EXPECT_EQ(failures(run_ranks(2, own_abort)), ""); }
+
+void refused(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  int source = -1;
+  require_equal(static_cast<int>(hcclEmulationProbe(group.handle, 0, nullptr, nullptr)),
+                static_cast<int>(hcclInvalidArgument), "no source");
+  require_equal(static_cast<int>(hcclEmulationProbe(&session, 0, &source, nullptr)),
+                static_cast<int>(hcclInvalidArgument), "no communicator");
+  require_equal(static_cast<int>(hcclEmulationProbe(group.handle, world.size == 1 ? kLong : 0,
+                                                    &source, nullptr)),
+                static_cast<int>(hcclBusy), "nobody sends");
+  session.finish();
+}
+
+TEST(Probe, RefusesWhatIsNotThere) {
+  EXPECT_EQ(failures(run_ranks(1, refused)), "");
+  EXPECT_EQ(failures(run_ranks(2, refused)), "");
+}
+
+}  // namespace
+}  // namespace hccl::test
