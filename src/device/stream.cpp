@@ -183,15 +183,13 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
+// Tries once: trying again would keep the queue from others that may run it to the end.
 void Stream::run_at_hand(std::uint64_t ticket, const Deadline& deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  Waiter waiter(WaitLadder{0, 32});  // for peers that are about to come
   const bool owner = try_own();
   bool goes_on = owner;
-  while (goes_on && !progress_->reached(ticket) && !deadline.expired()) {
-    const bool ran = run_owned(progress_->completed() + 1, Manner::in_passing);
-    goes_on = ran || waiter.poll_again();
-  }
+  while (goes_on && !progress_->reached(ticket) && !deadline.expired())
+    goes_on = run_owned(progress_->completed() + 1, Manner::in_passing);
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   owner ? disown() : pass_on();
 }
