@@ -183,12 +183,13 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
+// Tries once: trying again would keep the queue from others that may run it to the end.
 void Stream::run_at_hand(std::uint64_t ticket, const Deadline& deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool owner = try_own();
-  bool runs = owner;
-  while (runs && !progress_->reached(ticket) && !deadline.expired())
-    runs = run_owned(progress_->completed() + 1, Manner::in_passing);
+  bool goes_on = owner;
+  while (goes_on && !progress_->reached(ticket) && !deadline.expired())
+    goes_on = run_owned(progress_->completed() + 1, Manner::in_passing);
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   owner ? disown() : pass_on();
 }
@@ -221,7 +222,8 @@ void Stream::run_in_passing(std::uint64_t ticket) {
 void Stream::wait_for_room() {
   const CancellationBlock block;
   constexpr auto kPatience = std::chrono::milliseconds(20);
-  const std::uint64_t half = queue_.pushed() - least_full() / 2;
+  const std::uint64_t pushed = queue_.pushed();
+  const std::uint64_t half = pushed - std::min(pushed, least_full() / 2);
   run_in_passing(half);
   std::uint64_t completed = progress_->completed();
   for (bool moves = true; moves && !has_room() && completed < half;) {

@@ -129,8 +129,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     return least_full_.load(std::memory_order_relaxed);
   }
 
+  // Reads what has completed first: that had been pushed, but what completes in between might not
+  // have been.
   [[nodiscard]] std::uint64_t queued() const noexcept {
-    return queue_.pushed() - progress_->completed();
+    const std::uint64_t completed = progress_->completed();
+    return queue_.pushed() - completed;
   }
   [[nodiscard]] bool try_own() noexcept {
     bool expected = false;

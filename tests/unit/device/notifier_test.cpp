@@ -232,31 +232,31 @@ TEST_F(Ranges, NotifyOfEachStreamAsItComes) {
   EXPECT_EQ(told_.wait_for(101).back(), "1 0 ");
 }
 
+// Queues work and waits for it, by turns in each way.
+void queue_and_wait(Stream& stream, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    succeed_on(stream);
+    if (round % 3 == 0) {
+      EXPECT_TRUE(stream.wait_until(stream.pushed(), Deadline::never()));
+    } else {
+      EXPECT_EQ(stream.synchronize(), Outcome::success);
+    }
+  }
+}
+
 // Whoever sleeps for the same stream, and runs its work, makes nobody forget the notifications.
 TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
   const auto stream = device_.create_stream();
   constexpr int kRounds = 2'000;
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 2; ++thread) {
-    threads.emplace_back([&] {
-      for (int round = 0; round < kRounds; ++round) {
-        succeed_on(*stream);
-        if (round % 3 == 0) {
-          EXPECT_TRUE(stream->wait_until(stream->pushed(), Deadline::never()));
-        } else {
-          EXPECT_EQ(stream->synchronize(), Outcome::success);
-        }
-      }
-    });
-  }
-  std::vector<Told::Ticket*> tickets;
-  for (int round = 0; round < kRounds; ++round) tickets.push_back(told_.ticket(round));
-  for (Told::Ticket* const ticket : tickets) {
+  std::thread first([&] { queue_and_wait(*stream, kRounds); });
+  std::thread second([&] { queue_and_wait(*stream, kRounds); });
+  for (int round = 0; round < kRounds; ++round) {
     succeed_on(*stream);
-    notify(*stream, 0, stream->pushed(), ticket);
+    notify(*stream, 0, stream->pushed(), told_.ticket(round));
   }
   EXPECT_EQ(told_.wait_for(kRounds).size(), static_cast<std::size_t>(kRounds));
-  for (std::thread& thread : threads) thread.join();
+  first.join();
+  second.join();
 }
 
 TEST_F(Ranges, NotifyFromWithinCallbacks) {

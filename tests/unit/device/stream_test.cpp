@@ -171,6 +171,29 @@ TEST_F(Streams, ManyProducersAndWaiters) {
   EXPECT_EQ(sum, 8'000u);
 }
 
+// What one of them queues may run while another counts what is queued, on a queue that is young.
+TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
+  for (int round = 0; round < 200; ++round) {
+    const auto stream = device_.create_stream();
+    std::atomic<int> runs{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 3; ++thread) {
+      threads.emplace_back([&] {
+        for (int number = 0; number < 100; ++number) {
+          stream->enqueue([&runs] {
+            ++runs;
+            return Outcome::success;
+          });
+          EXPECT_EQ(stream->synchronize(), Outcome::success);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(runs, 300);
+    device_.destroy_stream(stream);
+  }
+}
+
 TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
   const auto first = device_.create_stream();
   const auto second = device_.create_stream();
