@@ -77,18 +77,26 @@ void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress sourc
   const std::uint64_t to = arena.file_offset(destination);
   const std::uint64_t from = arena.file_offset(source);
   // Ranges may overlap: the pieces go in the direction that reads before it overwrites, each
-  // through a buffer.
+  // through a buffer. If they do not, what is in the page tables is read from where it lies.
   const bool backwards = to > from && to < from + bytes;
-  std::vector<std::byte> buffer(std::min(bytes, kPiece));
+  const bool overlaps = to < from + bytes && from < to + bytes;
+  std::vector<std::byte> buffer;
   for (std::size_t done = 0; done < bytes;) {
-    const std::size_t piece = std::min(buffer.size(), bytes - done);
+    const std::size_t piece = std::min(kPiece, bytes - done);
     const std::size_t at = backwards ? bytes - done - piece : done;
+    const std::byte* data = nullptr;
+    if (!overlaps && view.populated(from + at, piece)) {
+      data = view.at(from + at);
+    } else {
+      buffer.resize(std::min(kPiece, bytes));
+      data = buffer.data();
+      move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
+        return pread(view.file().get(), buffer.data() + part, piece - part,
+                     static_cast<off_t>(from + at + part));
+      });
+    }
     move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
-      return pread(view.file().get(), buffer.data() + part, piece - part,
-                   static_cast<off_t>(from + at + part));
-    });
-    move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
-      return pwrite(view.file().get(), buffer.data() + part, piece - part,
+      return pwrite(view.file().get(), data + part, piece - part,
                     static_cast<off_t>(to + at + part));
     });
     done += piece;

@@ -107,11 +107,11 @@ void in_child() noexcept {
 }  // namespace
 
 void copy_at_fork(Arena& arena) {
+  install_fork_guard();  // without the lock: a fork in another thread may hold the C library's
   Snapshots& all = snapshots();
   const std::lock_guard lock(all.mutex);
   if (std::ranges::find(all.arenas, &arena) != all.arenas.end()) return;
   all.arenas.push_back(&arena);
-  install_fork_guard();
   static constexpr ForkHooks kHooks{before_fork, in_parent, in_child};
   set_fork_hooks(kHooks);
 }

@@ -178,7 +178,7 @@ void run_without_room(World& world) {
 }
 
 TEST(ViewAsBuffer, IsHostMemoryWhereAddressSpaceIsShort) {
-  if (sanitized()) GTEST_SKIP() << "sanitizers reserve address space";
+  if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers reserve address space";
   EXPECT_EQ(failures(run_ranks(2, run_without_room)), "");
 }
 

@@ -232,6 +232,26 @@ TEST(Copy, OverlappingDeviceCopiesInBothDirections) {
   }
 }
 
+// What is mapped is read from where it lies, the rest through a buffer.
+TEST(Copy, OnTheDeviceOfMappedAndOtherPages) {
+  Arena arena(base_address(0), 16 * kMiB);
+  const std::size_t bytes = 3 * kMiB + 17;
+  const DeviceAddress from = arena.allocate(bytes);
+  const DeviceAddress to = arena.allocate(bytes);
+  std::vector<unsigned char> pattern(bytes);
+  for (std::size_t at = 0; at < bytes; ++at)
+    pattern[at] = static_cast<unsigned char>(at * 13 + at / 241);
+  copy_to_device(arena, from, pattern.data(), bytes);
+  for (const std::uint64_t mapped : {std::uint64_t{0}, kMiB + kMiB / 2, bytes}) {
+    if (mapped > 0) arena.view()->populate(arena.file_offset(from), mapped, false);
+    fill(arena, to, 0xA5, 1, bytes);
+    copy_on_device(arena, to, from, bytes);
+    std::vector<unsigned char> read(bytes);
+    copy_to_host(arena, read.data(), to, bytes);
+    EXPECT_EQ(read, pattern) << mapped;
+  }
+}
+
 TEST(Copy, FillsRepeatThePattern) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(kMiB);
