@@ -4,9 +4,12 @@
 #include "call.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <mutex>
-#include <vector>
+#include <utility>
+
+#include <c10/util/StringUtil.h>
+#include <unistd.h>
 
 namespace hccl_torch {
 
@@ -39,21 +42,69 @@ hcclUniqueId agree_on_id(c10d::Store& store, int rank, int size, const std::stri
   return id;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
 }  // namespace
 
-Communicator::Communicator(c10d::Store& store, int rank, int size, const std::string& group) {
-  const hcclUniqueId id = agree_on_id(store, rank, size, key_of(group));
-  check(hcclCommInitRank(&handle_, size, id, rank), "hcclCommInitRank");
+Communicator::Communicator(c10d::Store& store, GroupIdentity identity,
+                           std::chrono::milliseconds timeout)
+    : identity_(std::move(identity)), process_(::getpid()) {
+  const hcclUniqueId id =
+      agree_on_id(store, identity_.rank, identity_.size, key_of(identity_.name));
+  check(hcclCommInitRank(&handle_, identity_.size, id, identity_.rank), "hcclCommInitRank");
+  set_timeout(timeout);
 }
 
 Communicator::~Communicator() {
-  if (!aborted_) hcclCommDestroy(handle_);
+  if (aborted_) return;
+  if (is_idle()) {
+    hcclCommDestroy(handle_);
+  } else {
+    hcclCommAbort(handle_);
+  }
+}
+
+std::string Communicator::describe() const {
+  std::string text =
+      c10::str("group ", identity_.name, " (rank ", identity_.rank, " of ", identity_.size);
+  const auto rank = static_cast<std::size_t>(identity_.rank);
+  if (rank < identity_.global_ranks.size() && identity_.global_ranks[rank] != identity_.rank)
+    text += c10::str(", global rank ", identity_.global_ranks[rank]);
+  return text + c10::str(", host ", host_name(), ")");
+}
+
+const Stream& Communicator::message_stream(std::pair<int, bool> way) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Stream>& stream = message_streams_[way];
+  if (!stream) stream = std::make_unique<Stream>();
+  return *stream;
+}
+
+bool Communicator::is_idle() {
+  const auto has_run = [](const Stream& stream) {
+    return StreamRange{&stream, 0, stream.queued()}.has_run();
+  };
+  const std::lock_guard lock(mutex_);
+  return has_run(stream_) &&
+         std::all_of(message_streams_.begin(), message_streams_.end(),
+                     [&](const auto& entry) { return !entry.second || has_run(*entry.second); });
 }
 
 std::string Communicator::fault() const {
   const char* const text = hcclCommGetAsyncErrorMessage(handle_);
   return text == nullptr ? "" : text;
 }
+
+void Communicator::set_timeout(std::chrono::milliseconds timeout) {
+  check(hcclEmulationSetTimeout(handle_, static_cast<std::uint64_t>(timeout.count())),
+        "hcclEmulationSetTimeout");
+  timeout_ = timeout;
+}
+
+bool Communicator::is_in_forked_child() const noexcept { return ::getpid() != process_; }
 
 void Communicator::abort() noexcept {
   if (!aborted_.exchange(true)) hcclCommAbort(handle_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's membership in the communicator of a process group, and the stream its calls run on.
+// One rank's membership in the communicator of a process group, and the streams its calls run on.
 #pragma once
 
 #include "device.h"
@@ -7,34 +7,73 @@
 #include <hccl.h>
 
 #include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <sys/types.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace hccl_torch {
 
+// What a process group is, for its communicator and for texts.
+struct GroupIdentity {
+  std::string name;
+  int rank = 0;
+  int size = 1;
+  std::vector<std::int64_t> global_ranks;  // of the members, by rank; may be empty
+};
+
 class Communicator {
  public:
-  // Joins as `rank` of `size`; rank 0 passes the id to the others through `store`. Blocks until all
-  // ranks have joined. Throws c10::DistBackendError.
-  Communicator(c10d::Store& store, int rank, int size, const std::string& group);
+  // Joins the group; rank 0 passes the id to the others through `store`. Blocks until all ranks
+  // have joined. Calls wait for other ranks at most `timeout`. Throws c10::DistBackendError.
+  Communicator(c10d::Store& store, GroupIdentity identity, std::chrono::milliseconds timeout);
+  // Waits for nobody: what has not run yet is aborted.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   [[nodiscard]] hcclComm_t get() const noexcept { return handle_; }
+  [[nodiscard]] int rank() const noexcept { return identity_.rank; }
+  [[nodiscard]] const GroupIdentity& identity() const noexcept { return identity_; }
+  // Returns the group, this rank and its host, for texts.
+  [[nodiscard]] std::string describe() const;
+
+  // Returns the stream of the collectives, and of messages in coalesced calls.
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
+  // Returns the stream of the messages to, or from, a rank. Streams of their own let messages pass
+  // what has been queued before and waits for other ranks. Thread-safe. Throws
+  // c10::DistBackendError.
+  [[nodiscard]] const Stream& stream_to(int peer) { return message_stream({peer, true}); }
+  [[nodiscard]] const Stream& stream_from(int peer) { return message_stream({peer, false}); }
 
   // Returns why the communicator has failed, an empty text if it has not.
   [[nodiscard]] std::string fault() const;
+  [[nodiscard]] bool is_in_forked_child() const noexcept;
+  [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
+  // Limits how long calls wait for other ranks from now on. Throws c10::DistBackendError.
+  void set_timeout(std::chrono::milliseconds timeout);
   // Fails all work on every rank. Does not block.
   void abort() noexcept;
   // Blocks until all queued work has run, or the communicator has failed.
   void finalize() noexcept;
 
  private:
+  [[nodiscard]] const Stream& message_stream(std::pair<int, bool> way);
+  [[nodiscard]] bool is_idle();
+
+  const GroupIdentity identity_;
   Stream stream_;
+  std::mutex mutex_;
+  std::map<std::pair<int, bool>, std::unique_ptr<Stream>> message_streams_;
   hcclComm_t handle_ = nullptr;
+  const pid_t process_;
+  std::atomic<std::chrono::milliseconds> timeout_{};
   std::atomic<bool> aborted_{false};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acquiring the device, streams and events.
+// Acquiring the device, and its streams.
 #include "device.h"
 
 #include "call.h"
@@ -21,15 +21,20 @@ Stream::Stream() { check(synStreamCreateGeneric(&handle_, device(), 0), "synStre
 
 Stream::~Stream() { synStreamDestroy(handle_); }
 
-Event::Event(const Stream& stream) {
-  check(synEventCreate(&handle_, device(), 0), "synEventCreate");
-  check(synEventRecord(handle_, stream.get()), "synEventRecord");
+std::uint64_t Stream::queued() const noexcept {
+  std::uint64_t position = 0;
+  hcclEmulationStreamPosition(handle_, &position, nullptr);
+  return position;
 }
 
-Event::~Event() { synEventDestroy(handle_); }
+bool StreamRange::has_run() const noexcept {
+  std::uint64_t completed = 0;
+  return hcclEmulationStreamPosition(stream->get(), nullptr, &completed) != hcclSuccess ||
+         completed >= last;
+}
 
-bool Event::has_ended() const { return synEventQuery(handle_) != synBusy; }
-
-bool Event::synchronize() const { return synEventSynchronize(handle_) == synSuccess; }
+hcclResult_t StreamRange::wait(std::uint64_t milliseconds) const noexcept {
+  return hcclEmulationStreamWait(stream->get(), after, last, milliseconds);
+}
 
 }  // namespace hccl_torch

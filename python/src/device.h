@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated device of this process.
+// The emulated device of this process, and its streams.
 #pragma once
 
 #include <synapse_api.h>
 
 #include <cstdint>
-#include <mutex>
+
+#include <hccl_emulation.h>
 
 namespace hccl_torch {
 
@@ -13,35 +14,35 @@ namespace hccl_torch {
 // Thread-safe. Throws c10::DistBackendError.
 [[nodiscard]] synDeviceId device();
 
-// A stream of the device. Throws c10::DistBackendError.
+// A stream of the device.
 class Stream {
  public:
+  // Throws c10::DistBackendError.
   Stream();
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] synStreamHandle get() const noexcept { return handle_; }
+  // Returns how many pieces of work have been queued.
+  [[nodiscard]] std::uint64_t queued() const noexcept;
 
  private:
   synStreamHandle handle_ = nullptr;
 };
 
-// A point in a stream's work.
-class Event {
- public:
-  explicit Event(const Stream& stream);
-  ~Event();
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+// The work that has been queued on a stream behind position `after`, up to `last`. The stream
+// outlives it.
+struct StreamRange {
+  const Stream* stream = nullptr;
+  std::uint64_t after = 0;
+  std::uint64_t last = 0;
 
-  // Returns whether the work before it has ended, well or not.
-  [[nodiscard]] bool has_ended() const;
-  // Blocks until the work before it has ended. Returns true if it has ended well.
-  [[nodiscard]] bool synchronize() const;
-
- private:
-  synEventHandle handle_ = nullptr;
+  // Returns whether all of it has run. Does not block, and hurries nothing along.
+  [[nodiscard]] bool has_run() const noexcept;
+  // Blocks until it has run, at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT: no limit). Returns
+  // hcclBusy if it has not, else how it ended; hcclGetLastErrorMessage() says why it failed.
+  [[nodiscard]] hcclResult_t wait(std::uint64_t milliseconds) const noexcept;
 };
 
 }  // namespace hccl_torch

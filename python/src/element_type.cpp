@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "element_type.h"
 
+#include <array>
 #include <optional>
 
+#include <ATen/ATen.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
+#include <hccl_emulation.h>
 
 namespace hccl_torch {
 
@@ -42,9 +45,9 @@ std::optional<hcclDataType_t> native(at::ScalarType type) {
 }
 
 const char* name_of(const c10d::ReduceOp& operation) {
-  static constexpr const char* kNames[] = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
-                                           "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
-  return kNames[operation.op_];
+  static constexpr std::array kNames = {"SUM",  "AVG", "PRODUCT", "MIN",        "MAX",
+                                        "BAND", "BOR", "BXOR",    "PREMUL_SUM", "UNUSED"};
+  return kNames.at(operation.op_);
 }
 
 // Truth values are the bytes 0 and 1, so their largest is their disjunction.
@@ -58,42 +61,73 @@ std::optional<hcclRedOp_t> logical(const c10d::ReduceOp& operation) {
     case c10d::ReduceOp::MIN:
     case c10d::ReduceOp::BAND:
       return hcclMin;
+    case c10d::ReduceOp::BXOR:
+      return hcclEmulationBitXor;
     default:
       return std::nullopt;
   }
 }
 
+std::optional<hcclRedOp_t> bitwise(const c10d::ReduceOp& operation) {
+  switch (operation.op_) {
+    case c10d::ReduceOp::BAND:
+      return hcclEmulationBitAnd;
+    case c10d::ReduceOp::BOR:
+      return hcclEmulationBitOr;
+    case c10d::ReduceOp::BXOR:
+      return hcclEmulationBitXor;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Complex numbers have no order, and their product is not that of their parts.
 std::optional<hcclRedOp_t> arithmetic(const c10d::ReduceOp& operation, bool is_complex) {
   switch (operation.op_) {
     case c10d::ReduceOp::SUM:
+    case c10d::ReduceOp::PREMUL_SUM:
       return hcclSum;
     case c10d::ReduceOp::AVG:
       return hcclAvg;
     case c10d::ReduceOp::PRODUCT:
-      if (is_complex) return std::nullopt;
-      return hcclProd;
+      return is_complex ? std::nullopt : std::optional(hcclProd);
     case c10d::ReduceOp::MIN:
-      if (is_complex) return std::nullopt;
-      return hcclMin;
+      return is_complex ? std::nullopt : std::optional(hcclMin);
     case c10d::ReduceOp::MAX:
-      if (is_complex) return std::nullopt;
-      return hcclMax;
+      return is_complex ? std::nullopt : std::optional(hcclMax);
     default:
       return std::nullopt;
   }
+}
+
+std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at::ScalarType type) {
+  if (type == at::kBool) return logical(operation);
+  if (c10::isIntegralType(type, false)) {
+    if (const auto found = bitwise(operation)) return found;
+  }
+  return arithmetic(operation, c10::isComplexType(type));
+}
+
+at::Tensor factor_of(const c10d::ReduceOp& operation) {
+  if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
+  const auto* const supplement =
+      static_cast<const c10d::PreMulSumSupplement*>(operation.supplement_.get());
+  TORCH_CHECK_VALUE(supplement != nullptr,
+                    "hccl_torch: PREMUL_SUM has no factor; make the "
+                    "operation with torch.distributed._make_nccl_premul_sum");
+  return supplement->tensor_factor.defined() ? supplement->tensor_factor
+                                             : at::scalar_tensor(supplement->double_factor);
 }
 
 }  // namespace
 
 Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type, const char* call) {
-  const bool is_complex = c10::isComplexType(type);
   const std::optional<hcclDataType_t> element = native(type);
-  const std::optional<hcclRedOp_t> reduction =
-      type == at::kBool ? logical(operation) : arithmetic(operation, is_complex);
+  const std::optional<hcclRedOp_t> reduction = library_operation(operation, type);
   TORCH_CHECK_TYPE(element && reduction, "hccl_torch: ", call, " cannot reduce ",
                    c10::toString(type), " with ", name_of(operation),
                    "; convert the tensor to float32 or another type that has the reduction");
-  return {*element, *reduction, is_complex ? 2 : 1};
+  return {*element, *reduction, c10::isComplexType(type) ? 2 : 1, factor_of(operation)};
 }
 
 }  // namespace hccl_torch

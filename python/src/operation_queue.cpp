@@ -2,40 +2,62 @@
 // Queueing operations, and the tensors that they use.
 #include "operation_queue.h"
 
+#include "allocator.h"
 #include "call.h"
+#include "memory_pool.h"
+#include "statistics.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 
 namespace hccl_torch {
 
-OperationQueue::OperationQueue(int rank, std::string group,
-                               std::shared_ptr<Communicator> communicator)
-    : rank_(rank), group_(std::move(group)), communicator_(std::move(communicator)) {}
+namespace {
+
+// Throws c10::TypeError.
+void require_dense(const at::Tensor& tensor, const char* call) {
+  TORCH_CHECK_TYPE(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
+                   "hccl_torch: ", call, " takes dense CPU tensors, not ", tensor.toString());
+}
+
+}  // namespace
+
+OperationQueue::OperationQueue(std::shared_ptr<Communicator> communicator)
+    : communicator_(std::move(communicator)) {}
+
+OperationQueue::~OperationQueue() {
+  if (communicator_->is_in_forked_child()) return;
+  unfinished_->close(*communicator_);
+  completer_->stop();
+}
 
 c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char* name) {
   Operation operation;
   operation.type = type;
   operation.name = name;
   operation.sequence = ++sequence_;
-  operation.group = group_;
-  return c10::make_intrusive<Work>(rank_, communicator_, completer_, std::move(operation));
+  const std::string title = at::hasCallbacks() ? std::string("hccl:") + name : std::string();
+  return c10::make_intrusive<Work>(communicator_, completer_, unfinished_, std::move(operation),
+                                   title.empty() ? nullptr : title.c_str());
 }
 
-// Works that have ended go first: to ask for one that has just been queued would wake the library's
-// worker, where the program is about to wait for it and run it itself.
+// Works that have ended go first: most often the program has waited for the one before.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
-  while (!unfinished_.empty() && unfinished_.front()->isCompleted()) unfinished_.pop_front();
-  unfinished_.push_back(work);
+  unfinished_->reap();
+  unfinished_->add(work);
 }
 
 void OperationQueue::start_coalescing() {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, !coalesced_, "hccl_torch: calls are being coalesced already");
+  coalesced_after_ = communicator_->stream().queued();
   check(hcclGroupStart(), "hcclGroupStart");
   coalesced_ = make_work(c10d::OpType::COALESCED, "coalesced calls");
 }
@@ -44,43 +66,105 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, coalesced_, "hccl_torch: no calls are being coalesced");
   c10::intrusive_ptr<Work> work = std::exchange(coalesced_, nullptr);
-  check(hcclGroupEnd(), "hcclGroupEnd");
+  const hcclResult_t result = hcclGroupEnd();
+  const std::string reason = result == hcclSuccess ? "" : hcclGetLastErrorMessage();
+  const Stream& stream = communicator_->stream();
+  work->add({&stream, coalesced_after_, stream.queued()});
   begin(work);
+  TORCH_CHECK_WITH(DistBackendError, result == hcclSuccess,
+                   "hccl_torch: hcclGroupEnd failed: ", reason);
   return work;
 }
 
-std::uint64_t OperationQueue::sequence() {
+c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* name,
+                                               const at::Tensor& tensor) {
+  require_dense(tensor, name);
+  const std::lock_guard lock(mutex_);
+  return make_work(type, name);
+}
+
+std::uint64_t OperationQueue::sequence() const {
   const std::lock_guard lock(mutex_);
   return sequence_;
 }
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name)
+    : Issue(queue, type, name, queue.communicator_->stream()) {}
+
+Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream)
     : queue_(queue),
       lock_(queue.mutex_),
-      work_(queue.coalesced_ ? queue.coalesced_ : queue.make_work(type, name)) {}
+      work_(queue.coalesced_ ? queue.coalesced_ : queue.make_work(type, name)),
+      name_(name),
+      stream_(queue.coalesced_ ? queue.communicator_->stream() : stream),
+      is_coalesced_(queue.coalesced_),
+      after_(stream_.queued()) {}
+
+Issue::Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream)
+    : queue_(queue),
+      lock_(queue.mutex_),
+      work_(std::move(work)),
+      name_(work_->operation().name),
+      stream_(stream),
+      is_coalesced_(false),
+      after_(stream_.queued()) {}
+
+Issue::~Issue() {
+  if (!has_ended_) hand_over();
+}
+
+void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
+  bytes += tensor.nbytes();
+  if (tensor.numel() > 0 && !MemoryPool::instance().contains(tensor.const_data_ptr()))
+    is_zero_copy_ = false;
+}
 
 at::Tensor Issue::input(const at::Tensor& tensor) {
-  TORCH_CHECK_TYPE(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
-                   "hccl_torch: ", operation().name, " takes dense CPU tensors, not ",
-                   tensor.toString());
+  require_dense(tensor, name_);
   at::Tensor flat = tensor.contiguous();
+  if (flat.is_conj() || flat.is_neg()) flat = flat.resolve_conj().resolve_neg();
   operation().buffers.push_back(flat);
+  count(flat, bytes_in_);
   return flat;
 }
 
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
-  TORCH_CHECK_TYPE(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
-                   "hccl_torch: ", operation().name, " takes dense CPU tensors, not ",
-                   tensor.toString());
+  require_dense(tensor, name_);
   operation().outputs.push_back(tensor);
-  if (tensor.is_contiguous()) return tensor;
-  at::Tensor flat = keeps ? tensor.contiguous() : at::empty(tensor.sizes(), tensor.options());
-  then([tensor, flat]() mutable { copy_into(tensor, flat); });
+  at::Tensor flat = tensor;
+  if (!tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg()) {
+    flat = keeps ? tensor.clone(at::MemoryFormat::Contiguous).resolve_conj().resolve_neg()
+                 : at::empty(tensor.sizes(), tensor.options());
+    then([tensor, flat]() mutable { copy_into(tensor, flat); });
+  }
+  count(flat, keeps ? bytes_in_ : bytes_out_);
   return flat;
 }
 
+at::Tensor Issue::scratch(std::int64_t bytes) {
+  at::Tensor memory = empty({bytes}, at::kByte);
+  operation().buffers.push_back(memory);
+  return memory;
+}
+
+void Issue::promise(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    require_dense(tensor, name_);
+    operation().outputs.push_back(tensor);
+  }
+}
+
+// Of coalesced calls the group's work knows where they lie.
+void Issue::hand_over() {
+  if (is_coalesced_) return;
+  work_->add({&stream_, after_, stream_.queued()});
+  queue_.begin(work_);
+}
+
 c10::intrusive_ptr<c10d::Work> Issue::end() {
-  if (!queue_.coalesced_) queue_.begin(work_);
+  has_ended_ = true;
+  hand_over();
+  Statistics::instance().add(name_, bytes_in_ > 0 ? bytes_in_ : bytes_out_, is_zero_copy_);
   return work_;
 }
 

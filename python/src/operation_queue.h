@@ -3,52 +3,73 @@
 #pragma once
 
 #include "communicator.h"
+#include "completer.h"
+#include "unfinished_works.h"
 #include "work.h"
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <vector>
 
 namespace hccl_torch {
 
 // Thread-safe.
 class OperationQueue {
  public:
-  // `group` is the group's name, for texts.
-  OperationQueue(int rank, std::string group, std::shared_ptr<Communicator> communicator);
+  explicit OperationQueue(std::shared_ptr<Communicator> communicator);
+  // Aborts the group if operations have not ended, lets go of their tensors, and waits for
+  // callbacks that run. Blocks for at most some seconds.
+  ~OperationQueue();
+  OperationQueue(const OperationQueue&) = delete;
+  OperationQueue& operator=(const OperationQueue&) = delete;
 
   // Between these two all operations are parts of one, whose work the second returns. The calls of
   // the library form one group. Throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
-  [[nodiscard]] std::uint64_t sequence();
+  // Returns the work of an operation that an Issue queues later. Its type is checked now: throws
+  // c10::TypeError.
+  [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
+                                               const at::Tensor& tensor);
+  // Waits for callbacks that run, at most some seconds: nothing of the group may run when the
+  // program ends.
+  void drain() { completer_->drain(); }
+  // Returns the number of the last operation.
+  [[nodiscard]] std::uint64_t sequence() const;
 
  private:
   friend class Issue;
 
   [[nodiscard]] c10::intrusive_ptr<Work> make_work(c10d::OpType type, const char* name);
-  // With the lock held, after all calls of the operation: hands the work out, and lets go of works
-  // that have ended.
+  // With the lock held, after all calls of the operation.
   void begin(const c10::intrusive_ptr<Work>& work);
 
-  const int rank_;
-  const std::string group_;
   const std::shared_ptr<Communicator> communicator_;
   const std::shared_ptr<Completer> completer_ = std::make_shared<Completer>();
-  std::mutex mutex_;  // held while an operation is queued
+  const std::shared_ptr<UnfinishedWorks> unfinished_ = std::make_shared<UnfinishedWorks>();
+  mutable std::mutex mutex_;  // held while an operation is queued
   std::uint64_t sequence_ = 0;
-  c10::intrusive_ptr<Work> coalesced_;               // while calls are coalesced
-  std::deque<c10::intrusive_ptr<Work>> unfinished_;  // whose buffers must live
+  c10::intrusive_ptr<Work> coalesced_;  // while calls are coalesced
+  std::uint64_t coalesced_after_ = 0;   // where the stream stood before them
 };
 
-// One operation while it is queued. Holds the queue's lock.
+// One operation while it is queued. Holds the queue's lock. If it ends early, because a call has
+// thrown, the tensors live until the calls before that have run.
 class Issue {
  public:
+  // On the stream of the collectives.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name);
+  // On a stream of messages, unless calls are being coalesced.
+  Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream);
+  // Of an operation that was deferred.
+  Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream);
+  ~Issue();
+  Issue(const Issue&) = delete;
+  Issue& operator=(const Issue&) = delete;
 
   [[nodiscard]] Operation& operation() { return work_->operation(); }
+  [[nodiscard]] void* stream() const { return stream_.get(); }
 
   // Returns a tensor with the elements of `tensor` in one piece, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense or not in CPU memory; so does
@@ -57,16 +78,32 @@ class Issue {
   // Returns a tensor in one piece, whose elements are those of `tensor` once the operation has
   // ended. `keeps`: it has them from the start.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
+  // Returns `bytes` bytes that live as long as the operation.
+  [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
+  // Makes tensors that a step fills part of the result. Throws c10::TypeError as output() does.
+  void promise(const std::vector<at::Tensor>& tensors);
   // Adds a step that the first to notice the operation's end runs.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Ends the operation: all its calls have been made. Returns its work.
+  // Ends the operation: all its calls have been made. Counts it in the statistics: the bytes of
+  // the inputs, and of tensors that are both; those of the outputs if there are no inputs. Returns
+  // its work.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
+  void count(const at::Tensor& tensor, std::uint64_t& bytes);
+  void hand_over();
+
   OperationQueue& queue_;
   const std::lock_guard<std::mutex> lock_;
   const c10::intrusive_ptr<Work> work_;
+  const char* const name_;
+  const Stream& stream_;
+  const bool is_coalesced_;
+  const std::uint64_t after_;  // where the stream stood before
+  std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
+  bool is_zero_copy_ = true;
+  bool has_ended_ = false;
 };
 
 // Copies into a tensor of the program, which may be an inference tensor, on any thread.

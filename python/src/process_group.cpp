@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process_group.h"
 
+#include "allocator.h"
 #include "call.h"
 #include "element_type.h"
 
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 namespace hccl_torch {
 
@@ -19,19 +21,24 @@ const at::Tensor& single(const std::vector<at::Tensor>& tensors, const char* cal
   return tensors[0];
 }
 
-std::uint64_t bytes_of(const at::Tensor& tensor) { return tensor.nbytes(); }
+void multiply(at::Tensor& tensor, const at::Tensor& factor) {
+  const at::AutoDispatchBelowADInplaceOrView guard;  // it may be an inference tensor
+  tensor.mul_(factor);
+}
 
 }  // namespace
 
-ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                   std::chrono::milliseconds timeout, std::string group,
-                                   std::vector<std::int64_t> global_ranks)
-    : Backend(rank, size),
+ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                   GroupIdentity identity, std::chrono::milliseconds timeout)
+    : Backend(identity.rank, identity.size),
+      store_(store),
       options_(c10::make_intrusive<Options>("hccl", timeout)),
-      communicator_(std::make_shared<Communicator>(*store, rank, size, group)),
-      queue_(rank, group, communicator_) {
-  options_->group_name = std::move(group);
-  options_->global_ranks_in_group.assign(global_ranks.begin(), global_ranks.end());
+      communicator_(std::make_shared<Communicator>(*store, identity, timeout)),
+      queue_(communicator_),
+      messages_(queue_, communicator_) {
+  options_->group_name = identity.name;
+  options_->global_ranks_in_group.assign(identity.global_ranks.begin(),
+                                         identity.global_ranks.end());
 }
 
 ProcessGroupHccl::~ProcessGroupHccl() = default;
@@ -42,12 +49,40 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::endCoalescing() { return queue_.end_
 
 std::uint64_t ProcessGroupHccl::getSequenceNumberForGroup() { return queue_.sequence(); }
 
+void ProcessGroupHccl::setTimeout(std::chrono::milliseconds timeout) {
+  communicator_->set_timeout(timeout);
+  options_->timeout = timeout;
+}
+
 void ProcessGroupHccl::abort() { communicator_->abort(); }
 
-void ProcessGroupHccl::shutdown() { communicator_->finalize(); }
+void ProcessGroupHccl::shutdown() {
+  communicator_->finalize();
+  queue_.drain();
+}
 
 c10d::ErrorType ProcessGroupHccl::getError() {
   return communicator_->fault().empty() ? c10d::ErrorType::SUCCESS : c10d::ErrorType::COMM_ERROR;
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroupHccl::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<Options>& options) {
+  const auto own = std::find(ranks.begin(), ranks.end(), getRank());
+  if (own == ranks.end()) return nullptr;
+  GroupIdentity part;
+  part.name = options->group_name;
+  part.rank = static_cast<int>(own - ranks.begin());
+  part.size = static_cast<int>(ranks.size());
+  part.global_ranks.assign(options->global_ranks_in_group.begin(),
+                           options->global_ranks_in_group.end());
+  return c10::make_intrusive<ProcessGroupHccl>(store, std::move(part), options->timeout);
+}
+
+bool ProcessGroupHccl::supportsTensorAlloc(c10::DeviceIndex) { return true; }
+
+at::Tensor ProcessGroupHccl::allocateTensor(long size, at::TensorOptions options) {
+  return empty({static_cast<std::int64_t>(size)}, options);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
@@ -55,7 +90,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
   static_cast<void>(single(tensors, "broadcast"));
   Issue issue(queue_, c10d::OpType::BROADCAST, "broadcast");
   const at::Tensor buffer = issue.output(tensors[0], true);
-  check(hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), bytes_of(buffer), hcclUint8,
+  check(hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8,
                       static_cast<int>(options.rootRank), comm(), stream()),
         "hcclBroadcast");
   return issue.end();
@@ -63,37 +98,38 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
 
 void ProcessGroupHccl::all_reduce(Issue& issue, at::Tensor& tensor,
                                   const c10d::ReduceOp& operation) {
-  const Reduction reduction = reduction_of(operation, tensor.scalar_type(), "allreduce");
-  const at::Tensor buffer = issue.output(tensor, true);
-  check(hcclAllReduce(buffer.data_ptr(), buffer.data_ptr(),
-                      static_cast<std::uint64_t>(buffer.numel() * reduction.parts), reduction.type,
+  const Reduction reduction = reduction_of(operation, tensor.scalar_type(), "all_reduce");
+  at::Tensor buffer = issue.output(tensor, true);
+  if (reduction.factor.defined()) multiply(buffer, reduction.factor);
+  check(hcclAllReduce(buffer.data_ptr(), buffer.data_ptr(), reduction.count(buffer), reduction.type,
                       reduction.operation, comm(), stream()),
         "hcclAllReduce");
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce(Tensors& tensors,
                                                       const c10d::AllreduceOptions& options) {
-  static_cast<void>(single(tensors, "allreduce"));
-  Issue issue(queue_, c10d::OpType::ALLREDUCE, "allreduce");
+  static_cast<void>(single(tensors, "all_reduce"));
+  Issue issue(queue_, c10d::OpType::ALLREDUCE, "all_reduce");
   all_reduce(issue, tensors[0], options.reduceOp);
   return issue.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce_coalesced(
     Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
-  Issue issue(queue_, c10d::OpType::ALLREDUCE_COALESCED, "allreduce_coalesced");
+  Issue issue(queue_, c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced");
   for (at::Tensor& tensor : tensors) all_reduce(issue, tensor, options.reduceOp);
   return issue.end();
 }
 
+// The other ranks' tensors stay as they are.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
                                                    const c10d::ReduceOptions& options) {
-  static_cast<void>(single(tensors, "reduce"));
-  const Reduction reduction = reduction_of(options.reduceOp, tensors[0].scalar_type(), "reduce");
+  const at::Tensor& tensor = single(tensors, "reduce");
+  const Reduction reduction = reduction_of(options.reduceOp, tensor.scalar_type(), "reduce");
   Issue issue(queue_, c10d::OpType::REDUCE, "reduce");
-  const at::Tensor buffer = issue.output(tensors[0], true);
-  check(hcclReduce(buffer.data_ptr(), buffer.data_ptr(),
-                   static_cast<std::uint64_t>(buffer.numel() * reduction.parts), reduction.type,
+  const at::Tensor to = issue.output(tensors[0], true);
+  const at::Tensor from = reduction.factor.defined() ? issue.input(to * reduction.factor) : to;
+  check(hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(to), reduction.type,
                    reduction.operation, static_cast<int>(options.rootRank), comm(), stream()),
         "hcclReduce");
   return issue.end();
@@ -106,7 +142,7 @@ void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Te
                     output.nbytes(), " bytes");
   const at::Tensor from = issue.input(input);
   const at::Tensor to = issue.output(output, false);
-  check(hcclAllGather(from.data_ptr(), to.data_ptr(), bytes_of(from), hcclUint8, comm(), stream()),
+  check(hcclAllGather(from.data_ptr(), to.data_ptr(), from.nbytes(), hcclUint8, comm(), stream()),
         "hcclAllGather");
 }
 
@@ -121,48 +157,73 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_into_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions&) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
                     "hccl_torch: as many outputs as inputs are needed");
-  Issue issue(queue_, c10d::OpType::COALESCED, "allgather_into_tensor_coalesced");
+  Issue issue(queue_, c10d::OpType::COALESCED, "all_gather_into_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i) all_gather(issue, outputs[i], inputs[i]);
   return issue.end();
 }
 
-// Each rank's tensor is broadcast, for their sizes may differ.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather(TensorLists& outputs, Tensors& inputs,
                                                       const c10d::AllgatherOptions&) {
   const at::Tensor& input = single(inputs, "all_gather");
-  TORCH_CHECK_VALUE(outputs.size() == 1 && outputs[0].size() == static_cast<std::size_t>(getSize()),
-                    "hccl_torch: all_gather needs one output tensor for each of ", getSize(),
-                    " ranks");
+  TORCH_CHECK_VALUE(outputs.size() == 1, "hccl_torch: all_gather takes one list of outputs, not ",
+                    outputs.size());
   Issue issue(queue_, c10d::OpType::ALLGATHER, "all_gather");
-  const at::Tensor from = issue.input(input);
-  const bool alike = std::all_of(outputs[0].begin(), outputs[0].end(), [&](const at::Tensor& one) {
-    return one.nbytes() == from.nbytes();
-  });
-  if (alike) {
-    at::Tensor flat = at::empty({getSize(), static_cast<std::int64_t>(from.nbytes())}, at::kByte);
-    issue.operation().buffers.push_back(flat);
-    issue.operation().outputs = outputs[0];
-    check(hcclAllGather(from.data_ptr(), flat.data_ptr(), bytes_of(from), hcclUint8, comm(),
-                        stream()),
-          "hcclAllGather");
-    issue.then([flat, to = outputs[0]]() mutable {
-      for (std::size_t rank = 0; rank < to.size(); ++rank) {
-        if (to[rank].numel() == 0) continue;
-        copy_into(to[rank], flat[static_cast<std::int64_t>(rank)]
-                                .view(to[rank].scalar_type())
-                                .view(to[rank].sizes()));
-      }
-    });
-    return issue.end();
-  }
-  for (int rank = 0; rank < getSize(); ++rank) {
-    at::Tensor& output = outputs[0][static_cast<std::size_t>(rank)];
-    const at::Tensor to = issue.output(output, false);
-    const void* source = rank == getRank() ? from.data_ptr() : to.data_ptr();
-    check(hcclBroadcast(source, to.data_ptr(), bytes_of(to), hcclUint8, rank, comm(), stream()),
-          "hcclBroadcast");
+  all_gather_list(issue, outputs[0], input);
+  return issue.end();
+}
+
+// The i-th tensor of each rank becomes the i-th of that rank's list.
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_coalesced(TensorLists& output_lists,
+                                                                Tensors& inputs,
+                                                                const c10d::AllgatherOptions&) {
+  Issue issue(queue_, c10d::OpType::ALLGATHER_COALESCED, "all_gather_coalesced");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Tensors outputs;
+    for (const Tensors& of_rank : output_lists) {
+      TORCH_CHECK_VALUE(of_rank.size() == inputs.size(), "hccl_torch: all_gather_coalesced of ",
+                        inputs.size(), " tensors needs as many outputs for each rank, not ",
+                        of_rank.size());
+      outputs.push_back(of_rank[i]);
+    }
+    all_gather_list(issue, outputs, inputs[i]);
   }
   return issue.end();
+}
+
+void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at::Tensor& input) {
+  TORCH_CHECK_VALUE(outputs.size() == static_cast<std::size_t>(getSize()),
+                    "hccl_torch: all_gather needs an output for each of ", getSize(),
+                    " ranks, not ", outputs.size());
+  const at::Tensor from = issue.input(input);
+  const bool alike = std::all_of(outputs.begin(), outputs.end(), [&](const at::Tensor& one) {
+    return one.nbytes() == from.nbytes();
+  });
+  if (!alike) return broadcast_each(issue, outputs, from);
+  const at::Tensor flat = issue.scratch(getSize() * static_cast<std::int64_t>(from.nbytes()));
+  issue.promise(outputs);
+  check(hcclAllGather(from.data_ptr(), flat.data_ptr(), from.nbytes(), hcclUint8, comm(), stream()),
+        "hcclAllGather");
+  issue.then([flat, bytes = static_cast<std::int64_t>(from.nbytes()), to = outputs]() mutable {
+    for (std::size_t rank = 0; rank < to.size(); ++rank) {
+      if (to[rank].numel() == 0) continue;
+      const at::Tensor part = flat.narrow(0, static_cast<std::int64_t>(rank) * bytes, bytes);
+      copy_into(to[rank], part.view(to[rank].scalar_type()).view(to[rank].sizes()));
+    }
+  });
+}
+
+// The ranks' tensors differ in size.
+void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
+  Tensors received;
+  for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));
+  CallGroup calls;
+  for (int rank = 0; rank < getSize(); ++rank) {
+    const at::Tensor& to = received[static_cast<std::size_t>(rank)];
+    const void* const source = rank == getRank() ? from.data_ptr() : to.data_ptr();
+    check(hcclBroadcast(source, to.data_ptr(), to.nbytes(), hcclUint8, rank, comm(), stream()),
+          "hcclBroadcast");
+  }
+  calls.end();
 }
 
 void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
@@ -172,10 +233,10 @@ void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at
                     getSize(), " ranks needs an input of as many times that, not of ",
                     input.numel());
   const Reduction reduction = reduction_of(operation, input.scalar_type(), "reduce_scatter");
-  const at::Tensor from = issue.input(input);
+  const at::Tensor from =
+      issue.input(reduction.factor.defined() ? input * reduction.factor : input);
   const at::Tensor to = issue.output(output, false);
-  check(hcclReduceScatter(from.data_ptr(), to.data_ptr(),
-                          static_cast<std::uint64_t>(to.numel() * reduction.parts), reduction.type,
+  check(hcclReduceScatter(from.data_ptr(), to.data_ptr(), reduction.count(to), reduction.type,
                           reduction.operation, comm(), stream()),
         "hcclReduceScatter");
 }
@@ -215,33 +276,6 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter(
   return issue.end();
 }
 
-// The i-th input goes to rank i, whose message fills the i-th output. Undefined ones take part in
-// nothing. All tensors are looked at before the group of calls begins: what the library refuses
-// then, hcclGroupEnd() reports.
-void ProcessGroupHccl::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
-  Tensors sent(inputs.size());
-  Tensors received(outputs.size());
-  for (std::size_t peer = 0; peer < inputs.size(); ++peer) {
-    if (inputs[peer].defined()) sent[peer] = issue.input(inputs[peer]);
-  }
-  for (std::size_t peer = 0; peer < outputs.size(); ++peer) {
-    if (outputs[peer].defined()) received[peer] = issue.output(outputs[peer], false);
-  }
-  CallGroup calls;
-  for (std::size_t peer = 0; peer < static_cast<std::size_t>(getSize()); ++peer) {
-    const int rank = static_cast<int>(peer);
-    if (peer < sent.size() && sent[peer].defined())
-      check(
-          hcclSend(sent[peer].data_ptr(), bytes_of(sent[peer]), hcclUint8, rank, comm(), stream()),
-          "hcclSend");
-    if (peer < received.size() && received[peer].defined())
-      check(hcclRecv(received[peer].data_ptr(), bytes_of(received[peer]), hcclUint8, rank, comm(),
-                     stream()),
-            "hcclRecv");
-  }
-  calls.end();
-}
-
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at::Tensor& input,
                                                           std::vector<std::int64_t>& output_sizes,
                                                           std::vector<std::int64_t>& input_sizes,
@@ -254,7 +288,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
                       getSize(), " ranks");
     const at::Tensor from = issue.input(input);
     const at::Tensor to = issue.output(output, false);
-    check(hcclAlltoAll(from.data_ptr(), to.data_ptr(), bytes_of(from), hcclUint8, comm(), stream()),
+    check(hcclAlltoAll(from.data_ptr(), to.data_ptr(), from.nbytes(), hcclUint8, comm(), stream()),
           "hcclAlltoAll");
     return issue.end();
   }
@@ -264,7 +298,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
     return whole.split_with_sizes(sizes.empty() ? equal : sizes);
   };
   Tensors to = parts(output, output_sizes);
-  exchange(issue, to, parts(input, input_sizes));
+  messages_.exchange(issue, to, parts(input, input_sizes));
   issue.operation().outputs = {output};
   return issue.end();
 }
@@ -272,7 +306,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall(Tensors& outputs, Tensors& inputs,
                                                      const c10d::AllToAllOptions&) {
   Issue issue(queue_, c10d::OpType::ALLTOALL, "all_to_all");
-  exchange(issue, outputs, inputs);
+  messages_.exchange(issue, outputs, inputs);
   return issue.end();
 }
 
@@ -283,7 +317,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::gather(TensorLists& outputs, Tensors
   Tensors sent(static_cast<std::size_t>(getSize()));
   sent[static_cast<std::size_t>(options.rootRank)] = input;
   Tensors none;
-  exchange(issue, options.rootRank == getRank() ? outputs.at(0) : none, sent);
+  messages_.exchange(issue, options.rootRank == getRank() ? outputs.at(0) : none, sent);
   return issue.end();
 }
 
@@ -292,24 +326,22 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::scatter(Tensors& outputs, TensorList
   Issue issue(queue_, c10d::OpType::SCATTER, "scatter");
   Tensors received(static_cast<std::size_t>(getSize()));
   received[static_cast<std::size_t>(options.rootRank)] = single(outputs, "scatter");
-  exchange(issue, received, options.rootRank == getRank() ? inputs.at(0) : Tensors{});
+  messages_.exchange(issue, received, options.rootRank == getRank() ? inputs.at(0) : Tensors{});
   return issue.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::send(Tensors& tensors, int peer, int) {
-  const at::Tensor& tensor = single(tensors, "send");
-  Issue issue(queue_, c10d::OpType::SEND, "send");
-  const at::Tensor from = issue.input(tensor);
-  check(hcclSend(from.data_ptr(), bytes_of(from), hcclUint8, peer, comm(), stream()), "hcclSend");
-  return issue.end();
+  return messages_.send(single(tensors, "send"), peer);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::recv(Tensors& tensors, int peer, int) {
   static_cast<void>(single(tensors, "recv"));
-  Issue issue(queue_, c10d::OpType::RECV, "recv");
-  const at::Tensor to = issue.output(tensors[0], false);
-  check(hcclRecv(to.data_ptr(), bytes_of(to), hcclUint8, peer, comm(), stream()), "hcclRecv");
-  return issue.end();
+  return messages_.receive(tensors[0], peer);
+}
+
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::recvAnysource(Tensors& tensors, int) {
+  static_cast<void>(single(tensors, "recv"));
+  return messages_.receive_from_any(tensors[0]);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::barrier(const c10d::BarrierOptions&) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "communicator.h"
+#include "messages.h"
 #include "operation_queue.h"
 
 #include <chrono>
@@ -23,18 +24,23 @@ class ProcessGroupHccl final : public c10d::Backend {
   using TensorLists = std::vector<std::vector<at::Tensor>>;
 
   // Joins the group. Blocks until all ranks have joined.
-  ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                   std::chrono::milliseconds timeout, std::string group,
-                   std::vector<std::int64_t> global_ranks);
+  ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store, GroupIdentity identity,
+                   std::chrono::milliseconds timeout);
   // Waits for nobody.
   ~ProcessGroupHccl() override;
 
   const std::string getBackendName() const override { return "hccl"; }
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& options) override;
+  bool supportsTensorAlloc(c10::DeviceIndex index) override;
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
-  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override;
   void abort() override;
@@ -50,6 +56,8 @@ class ProcessGroupHccl final : public c10d::Backend {
                     const c10d::AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
                           const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(TensorLists& output_lists, Tensors& inputs,
+                              const c10d::AllgatherOptions& options) override;
   WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::AllgatherOptions& options) override;
   WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs,
@@ -70,6 +78,7 @@ class ProcessGroupHccl final : public c10d::Backend {
                   const c10d::ScatterOptions& options) override;
   WorkPtr send(Tensors& tensors, int peer, int tag) override;
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
 
  private:
@@ -77,13 +86,16 @@ class ProcessGroupHccl final : public c10d::Backend {
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);
   void all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input);
+  void all_gather_list(Issue& issue, Tensors& outputs, const at::Tensor& input);
+  void broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from);
   void reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
                       const c10d::ReduceOp& operation);
-  void exchange(Issue& issue, Tensors& outputs, const Tensors& inputs);
 
+  const c10::intrusive_ptr<c10d::Store> store_;
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<Communicator> communicator_;
   OperationQueue queue_;
+  Messages messages_;  // before the queue at the end
 };
 
 }  // namespace hccl_torch

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "work.h"
 
+#include "completer.h"
+#include "unfinished_works.h"
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -9,22 +13,63 @@
 
 namespace hccl_torch {
 
-Work::Work(int rank, std::shared_ptr<Communicator> communicator,
-           std::shared_ptr<Completer> completer, Operation operation)
-    : c10d::Work(rank, operation.type),
+Work::Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
+           std::shared_ptr<UnfinishedWorks> unfinished, Operation operation, const char* title)
+    : c10d::Work(communicator->rank(), operation.type, title),
       communicator_(std::move(communicator)),
       completer_(std::move(completer)),
+      unfinished_(std::move(unfinished)),
       operation_(std::move(operation)) {}
 
-void Work::begin() { event_.emplace(communicator_->stream()); }
+void Work::add(StreamRange range) {
+  if (!ranges_.empty() && ranges_.back().stream == range.stream) {
+    ranges_.back().last = range.last;
+  } else {
+    ranges_.push_back(std::move(range));
+  }
+}
 
-bool Work::isCompleted() {
+bool Work::has_ended() const {
+  const std::lock_guard lock(mutex_);
+  return completed_;
+}
+
+void Work::begin() {
   {
     const std::lock_guard lock(mutex_);
-    if (completed_) return true;
+    has_begun_ = true;
   }
-  if (!event_ || !event_->has_ended()) return false;
-  complete();
+  cv_.notify_all();
+}
+
+void Work::fail(const std::string& reason) {
+  try {
+    C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason));
+  } catch (const c10::Error&) {
+    finish(std::current_exception());
+  }
+  settle();
+}
+
+bool Work::has_begun_within(std::uint64_t milliseconds) {
+  if (has_begun_) return true;
+  std::unique_lock lock(mutex_);
+  const auto ready = [&] { return has_begun_ || completed_; };
+  if (milliseconds != HCCL_EMULATION_NO_TIMEOUT)
+    return cv_.wait_for(lock, std::chrono::milliseconds(milliseconds), ready);
+  cv_.wait(lock, ready);
+  return true;
+}
+
+bool Work::has_run() const {
+  return has_begun_ && std::all_of(ranges_.begin(), ranges_.end(),
+                                   [](const StreamRange& range) { return range.has_run(); });
+}
+
+bool Work::isCompleted() {
+  if (has_ended()) return true;
+  if (!has_begun_ || !complete_within(0)) return false;
+  settle();
   return true;
 }
 
@@ -33,61 +78,55 @@ bool Work::isSuccess() const {
   return completed_ && !exception_;
 }
 
-std::vector<at::Tensor> Work::result() { return operation_.outputs; }
-
-void Work::synchronize() { wait(kNoTimeout); }
-
 bool Work::wait(std::chrono::milliseconds timeout) {
-  TORCH_CHECK_WITH(DistBackendError, event_, "hccl_torch: ", operation_.name,
-                   " is part of a coalesced call; wait for that one");
-  if (timeout > kNoTimeout) {
-    // Polls: the C API has no wait with a limit yet.
-    const auto end = std::chrono::steady_clock::now() + timeout;
-    while (!isCompleted()) {
-      TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < end,
-                       "hccl_torch: ", operation_.name, " #", operation_.sequence, " on group ",
-                       operation_.group, " has not ended after ", timeout.count(), " ms");
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  TORCH_CHECK_WITH(DistBackendError, has_begun_ || operation_.type == c10d::OpType::RECVANYSOURCE,
+                   describe(), " is part of a coalesced call; wait for that one");
+  if (!has_ended()) {
+    const bool is_limited = timeout > kNoTimeout;
+    const std::uint64_t limit =
+        is_limited ? static_cast<std::uint64_t>(timeout.count()) : HCCL_EMULATION_NO_TIMEOUT;
+    if (!complete_within(limit)) {
+      C10_THROW_ERROR(
+          DistBackendError,
+          c10::str(describe(), " has not ended after ", timeout.count(),
+                   " ms; see that every rank of the group makes this call, or wait longer"));
     }
+    settle();
   }
-  complete();
   const std::lock_guard lock(mutex_);
   if (exception_) std::rethrow_exception(exception_);
   return true;
 }
 
-void Work::abort() { communicator_->abort(); }
-
-std::uint64_t Work::getSequencenumber() const { return operation_.sequence; }
-
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
-  bool settled = false;
+  bool ended = false;
+  c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
     if (future_) return future_;
     future_ =
         c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-    settled = settled_;
+    future = future_;
+    ended = completed_;
   }
-  if (!settled) {
-    completer_->post(c10::intrusive_ptr<Work>::reclaim_copy(this));
-  } else if (exception_) {
-    future_->setError(exception_);
+  if (ended) {
+    settle();
   } else {
-    future_->markCompleted(c10::IValue(operation_.outputs));
+    completer_->post(c10::intrusive_ptr<Work>::reclaim_copy(this));
   }
-  return future_;
+  return future;
 }
 
-// Throws nothing: an error of a step is the operation's.
-std::exception_ptr Work::end(bool succeeded) {
+std::string Work::describe() const {
+  return c10::str("hccl_torch: ", operation_.name, " #", operation_.sequence, " on ",
+                  communicator_->describe());
+}
+
+std::exception_ptr Work::end(hcclResult_t result) noexcept {
   try {
-    if (!succeeded) {
-      const std::string fault = communicator_->fault();
-      C10_THROW_ERROR(DistBackendError,
-                      c10::str("hccl_torch: ", operation_.name, " #", operation_.sequence,
-                               " on group ", operation_.group, " failed: ",
-                               fault.empty() ? synGetLastErrorMessage() : fault.c_str()));
+    if (result != hcclSuccess) {
+      const std::string reason = hcclGetLastErrorMessage();
+      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason));
     }
     for (const auto& step : operation_.steps) step();
     return nullptr;
@@ -96,67 +135,45 @@ std::exception_ptr Work::end(bool succeeded) {
   }
 }
 
-void Work::complete() {
-  c10::intrusive_ptr<c10::ivalue::Future> future;
+void Work::complete() noexcept { static_cast<void>(complete_within(HCCL_EMULATION_NO_TIMEOUT)); }
+
+bool Work::complete_within(std::uint64_t milliseconds) noexcept {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto left = [&]() -> std::uint64_t {
+    if (milliseconds == HCCL_EMULATION_NO_TIMEOUT) return milliseconds;
+    const auto spent = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - start).count();
+    return milliseconds - std::min(milliseconds, static_cast<std::uint64_t>(spent));
+  };
+  if (!has_begun_within(left())) return false;
   std::exception_ptr error;
-  {
-    const std::lock_guard ending(end_mutex_);
-    {
-      const std::lock_guard lock(mutex_);
-      if (completed_) return;
-    }
-    error = end(event_->synchronize());
-    operation_.buffers.clear();
-    operation_.steps.clear();
-    finish(error);
-    const std::lock_guard lock(mutex_);
-    future = future_;
-    settled_ = true;
+  for (const StreamRange& range : ranges_) {
+    const hcclResult_t result = range.wait(left());
+    if (result == hcclBusy) return false;
+    if (result != hcclSuccess && !error) error = end(result);
   }
-  // Without a lock: the future's callbacks may call anything.
-  if (!future) return;
-  if (error) {
-    future->setError(error);
+  const std::lock_guard ending(end_mutex_);
+  if (has_ended()) return true;
+  if (!error) error = end(hcclSuccess);
+  operation_.buffers.clear();
+  operation_.steps.clear();
+  finish(error);
+  return true;
+}
+
+// Without a lock: the callbacks may call anything.
+void Work::settle() noexcept {
+  unfinished_->reap();
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!future_ || std::exchange(future_is_settled_, true)) return;
+    future = future_;
+  }
+  if (exception_) {
+    future->setError(exception_);
   } else {
     future->markCompleted(c10::IValue(operation_.outputs));
-  }
-}
-
-Completer::~Completer() {
-  {
-    const std::lock_guard lock(queue_->mutex);
-    queue_->stopping = true;
-  }
-  queue_->changed.notify_one();
-  if (!thread_.joinable()) return;
-  // The last reference may be that of a callback on the thread itself.
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
-}
-
-void Completer::post(c10::intrusive_ptr<Work> work) {
-  {
-    const std::lock_guard lock(queue_->mutex);
-    queue_->works.push_back(std::move(work));
-    if (!thread_.joinable()) thread_ = std::thread(run, queue_);
-  }
-  queue_->changed.notify_one();
-}
-
-void Completer::run(const std::shared_ptr<Queue>& queue) {
-  std::unique_lock lock(queue->mutex);
-  for (;;) {
-    queue->changed.wait(lock, [&] { return queue->stopping || !queue->works.empty(); });
-    if (queue->works.empty()) return;
-    c10::intrusive_ptr<Work> work = std::move(queue->works.front());
-    queue->works.pop_front();
-    lock.unlock();
-    work->complete();
-    work.reset();
-    lock.lock();
   }
 }
 

@@ -4,14 +4,11 @@
 
 #include "communicator.h"
 
-#include <condition_variable>
-#include <deque>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -19,75 +16,78 @@
 namespace hccl_torch {
 
 class Completer;
+class UnfinishedWorks;
 
 // An operation: its name for texts, the memory that it uses, and the steps that end it.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
-  std::string name;  // "allreduce"
+  const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
-  std::string group;                         // for texts
+  int source = -1;                           // the rank that a receive got its message from
   std::vector<at::Tensor> outputs;           // the future's value
   std::vector<at::Tensor> buffers;           // live until the operation has ended
   std::vector<std::function<void()>> steps;  // to be done then, by the first to notice
 };
 
+// Thread-safe once it has begun.
 class Work final : public c10d::Work {
  public:
-  Work(int rank, std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
-       Operation operation);
+  // `title`: for the profiler; null if none runs.
+  Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
+       std::shared_ptr<UnfinishedWorks> unfinished, Operation operation, const char* title);
 
-  // Before the work is handed out or once its group of calls is complete: all has been queued.
-  void begin();
+  // Before the operation begins.
   [[nodiscard]] Operation& operation() noexcept { return operation_; }
+  // Adds what the operation has queued on a stream.
+  void add(StreamRange range);
+  // The operation has been queued as a whole.
+  void begin();
+  // A deferred operation cannot be queued, for this reason.
+  void fail(const std::string& reason);
 
   bool isCompleted() override;
   bool isSuccess() const override;
-  std::vector<at::Tensor> result() override;
-  void synchronize() override;
-  // Blocks until the operation has ended or `timeout` is over (0: no limit but the library's).
-  // Throws c10::DistBackendError.
+  int sourceRank() const override { return operation_.source; }
+  std::vector<at::Tensor> result() override { return operation_.outputs; }
+  void synchronize() override { wait(kNoTimeout); }
+  // Blocks until the operation has ended or `timeout` has passed (kNoTimeout: the group's deadline
+  // is the only one). Throws c10::DistBackendError.
   bool wait(std::chrono::milliseconds timeout) override;
-  void abort() override;
+  void abort() override { communicator_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  std::uint64_t getSequencenumber() const override;
+  std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
-  // Blocks until the operation has ended. Throws nothing.
-  void complete();
+  // Returns whether the operation has run. Does not block, and hurries nothing along.
+  [[nodiscard]] bool has_run() const;
+  // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.
+  [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
+    return complete_within(static_cast<std::uint64_t>(timeout.count()));
+  }
+  // Blocks until the operation has run, and ends it. Throws nothing.
+  void complete() noexcept;
+  // Completes the future of an operation that has ended, and so runs its callbacks. Lets go of
+  // works that have ended.
+  void settle() noexcept;
 
  private:
-  [[nodiscard]] std::exception_ptr end(bool succeeded);
+  [[nodiscard]] bool has_ended() const;
+  // Blocks until a deferred operation has begun or the time is over. Returns whether it has.
+  [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
+  // Returns whether the operation has run before the time is over; then it has also been ended.
+  [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
+  [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
+  // Returns the operation with what identifies it, to begin an error's text with.
+  [[nodiscard]] std::string describe() const;
 
   const std::shared_ptr<Communicator> communicator_;
   const std::shared_ptr<Completer> completer_;
+  const std::shared_ptr<UnfinishedWorks> unfinished_;
   Operation operation_;
-  std::optional<Event> event_;
+  std::vector<StreamRange> ranges_;
+  std::atomic<bool> has_begun_{false};
   std::mutex end_mutex_;  // held by the thread that ends the operation
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool settled_ = false;  // a future that is made now is complete from the start
-};
-
-// Ends operations whose futures are awaited. Its thread starts with the first of them.
-class Completer {
- public:
-  Completer() = default;
-  ~Completer();
-  Completer(const Completer&) = delete;
-  Completer& operator=(const Completer&) = delete;
-
-  void post(c10::intrusive_ptr<Work> work);
-
- private:
-  // Lives as long as the thread, which may outlive the completer.
-  struct Queue {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<c10::intrusive_ptr<Work>> works;
-    bool stopping = false;
-  };
-  static void run(const std::shared_ptr<Queue>& queue);
-
-  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::thread thread_;
+  bool future_is_settled_ = false;  // a thread completes it, or has done so
 };
 
 }  // namespace hccl_torch

@@ -1,28 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a function of a module of this folder on several ranks, each a process under torchrun."""
+"""Runs programs of several ranks, each a process, and leaves none of them behind."""
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 
 
-def run_ranks(ranks: int, function: str, *, backend: str = "hccl", seconds: float = 120, environment=None) -> str:
-    """Runs ``module:function`` on ``ranks`` processes and returns their output. Fails the test if one of them fails, or
-    has not ended after ``seconds``; nothing is left behind then."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
-               str(FOLDER / "rank.py"), function, backend]
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("HCCL_")}
-    variables |= {"OMP_NUM_THREADS": "1", "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"} | (environment or {})
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables,
-                               start_new_session=True)
-    try:
-        output, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        raise AssertionError(f"{function} on {ranks} ranks has not ended after {seconds} s:\n{output}") from None
-    assert process.returncode == 0, f"{function} on {ranks} ranks failed:\n{output}"
+def environment(**more: str) -> dict[str, str]:
+    """The variables of a program under test: the tests' own HCCL_* do not reach it, and traffic stays on loopback."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "TORCH_", "DDP_"))}
+    return variables | {"OMP_NUM_THREADS": "1", "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"} | more
+
+
+class Program:
+    """A program with all that it starts."""
+
+    def __init__(self, command: list[str], variables: dict[str, str]) -> None:
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables,
+                                        cwd=FOLDER, start_new_session=True)
+
+    def finish(self, seconds: float) -> tuple[int, str]:
+        """Returns the exit code and the output. Fails the test if the program has not ended after ``seconds``."""
+        try:
+            output, _ = self.process.communicate(timeout=seconds)
+            return self.process.returncode, output
+        except subprocess.TimeoutExpired:
+            self.kill()
+            output, _ = self.process.communicate()
+            raise AssertionError(f"{self.process.args} has not ended after {seconds} s:\n{output}") from None
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        for pid in session_members(self.process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def session_members(session: int) -> list[int]:
+    """Returns the processes of a session, which is that of the program that started them."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                members.append(int(entry.name))
+    return members
+
+
+def torchrun(ranks: int, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *arguments]
+
+
+def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **variables: str) -> str:
+    """Runs a command and returns its output. Fails the test unless it ends in time with this exit code (None: any)."""
+    returned, output = Program(command, environment(**variables)).finish(seconds)
+    assert code is None or returned == code, f"{command} ended with {returned}:\n{output}"
     return output
+
+
+def run_ranks(ranks: int, function: str, *arguments: str, backend: str = "hccl", **options) -> str:
+    """Runs ``module:function`` of this folder on several ranks of a group and returns their output."""
+    return run(torchrun(ranks, str(FOLDER / "rank.py"), function, backend, *arguments), **options)
+
+
+def run_program(ranks: int, text: str, folder: Path, **options) -> str:
+    """Runs a program of the user's on several ranks and returns their output."""
+    path = folder / "program.py"
+    path.write_text(text)
+    return run(torchrun(ranks, str(path)), **options)
+
+
+def wait_until(condition, seconds: float = 60) -> None:
+    """Waits for a condition, and fails the test if it does not become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition has not become true"
+        time.sleep(0.05)

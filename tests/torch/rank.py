@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank: joins the default group, calls the function, leaves."""
+import datetime
 import importlib
+import os
 import sys
 
 import torch.distributed as dist
 
 
 def main() -> None:
-    name, backend = sys.argv[1:]
+    name, backend, *arguments = sys.argv[1:]
     module, function = name.split(":")
-    dist.init_process_group(backend)
+    timeout = datetime.timedelta(seconds=float(os.environ.get("TEST_TIMEOUT", "300")))
+    dist.init_process_group(backend, timeout=timeout)
     assert dist.get_backend() == backend
-    getattr(importlib.import_module(module), function)()
+    getattr(importlib.import_module(module), function)(*arguments)
     dist.destroy_process_group()
 
 

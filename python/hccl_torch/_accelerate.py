@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face Accelerate on the backend "hccl".
+
+On CPUs Accelerate takes the backends gloo and mpi only. Asked for another one it raises ValueError if it was told to use
+CPUs; otherwise it makes the group but considers itself not distributed, so the ranks train apart. With
+HCCL_TORCH_PATCH_ACCELERATE=1 it takes "hccl" for what it is; without, the second case gets a warning.
+"""
+import importlib.abc
+import inspect
+import os
+import sys
+import warnings
+
+_STATE = "accelerate.state"
+# The number of processes as launchers give it; Accelerate reads the same variables.
+_SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+
+
+def warn_if_not_distributed(ranks: int) -> None:
+    """Warns if Accelerate is making a group of several ranks that it will not train together."""
+    if ranks < 2 or _STATE not in sys.modules:
+        return
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != _STATE:
+        frame = frame.f_back
+    state = frame.f_locals.get("self") if frame is not None else None
+    if getattr(getattr(state, "distributed_type", None), "name", None) == "NO":
+        warnings.warn(f"hccl_torch: Accelerate makes a group of {ranks} ranks but considers itself not distributed, so the "
+                      "ranks will train apart; set HCCL_TORCH_PATCH_ACCELERATE=1, or call "
+                      "torch.distributed.init_process_group(\"hccl\") first and use Accelerator(cpu=True)", stacklevel=2)
+
+
+def patch(state_module) -> None:
+    """Lets ``accelerate.state.PartialState`` take "hccl" as a backend for several processes on CPUs.
+
+    What Accelerate decides for machines with accelerators stays as it is. A version of Accelerate that decides elsewhere
+    is left alone, with a warning.
+    """
+    partial_state = getattr(state_module, "PartialState", None)
+    original = getattr(partial_state, "_prepare_backend", None)
+    kinds = getattr(state_module, "DistributedType", None)
+    if original is None or kinds is None or "backend" not in inspect.signature(original).parameters:
+        warnings.warn("hccl_torch: HCCL_TORCH_PATCH_ACCELERATE=1 has no effect on this version of Accelerate; call "
+                      "torch.distributed.init_process_group(\"hccl\") before anything of Accelerate", stacklevel=2)
+        return
+    signature = inspect.signature(original)
+
+    def prepare_backend(self, *arguments, **named):
+        chosen = original(self, *arguments, **named)
+        asked = signature.bind(self, *arguments, **named).arguments.get("backend")
+        kind = chosen[1]
+        if asked == "hccl" and (kind == kinds.MULTI_CPU or kind == kinds.NO and _has_several_processes()):
+            return "hccl", kinds.MULTI_CPU
+        return chosen
+
+    partial_state._prepare_backend = prepare_backend
+    print("hccl_torch: Accelerate takes the backend hccl on CPUs (HCCL_TORCH_PATCH_ACCELERATE=1)", file=sys.stderr)
+
+
+def _has_several_processes() -> bool:
+    sizes = (os.environ.get(name, "") for name in _SIZES)
+    return any(size.isdigit() and int(size) > 1 for size in sizes)
+
+
+class _Patcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Lets the other finders find accelerate.state, and patches it as soon as it has run."""
+
+    def __init__(self) -> None:
+        self._loader = None
+
+    def find_spec(self, name, path, target=None):
+        if name != _STATE:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None and finder is not self else None
+            if spec is not None and spec.loader is not None:
+                self._loader, spec.loader = spec.loader, self
+                return spec
+        return None
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module) -> None:
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        sys.meta_path.remove(self)
+        patch(module)
+
+
+def patch_when_imported() -> None:
+    """Patches Accelerate now if it has been imported, else when it is."""
+    if _STATE in sys.modules:
+        patch(sys.modules[_STATE])
+    else:
+        sys.meta_path.insert(0, _Patcher())

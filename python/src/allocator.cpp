@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocator.h"
+
+#include "memory_pool.h"
+
+#include <atomic>
+#include <cstdint>
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/CPUAllocator.h>
+
+namespace hccl_torch {
+
+namespace {
+
+// Frees memory of either kind: tensors outlive the moment at which an allocator was installed.
+void free_any(void* memory) {
+  if (MemoryPool::instance().contains(memory) && MemoryPool::instance().release(memory)) return;
+  c10::GetDefaultCPUAllocator()->raw_deallocate(memory);
+}
+
+class SharedAllocator final : public c10::Allocator {
+ public:
+  explicit SharedAllocator(std::size_t least_bytes) : least_bytes_(least_bytes) {}
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    if (bytes >= least_bytes_.load(std::memory_order_relaxed) && bytes > 0)
+      memory = MemoryPool::instance().allocate(bytes);
+    if (memory == nullptr) memory = c10::GetDefaultCPUAllocator()->raw_allocate(bytes);
+    return {memory, memory, free_any, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return free_any; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+  void set_least_bytes(std::size_t bytes) { least_bytes_.store(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::size_t> least_bytes_;
+};
+
+// Never destroyed: tensors are freed by static destructors.
+SharedAllocator& installed() {
+  static auto* const allocator = new SharedAllocator(SIZE_MAX);
+  return *allocator;
+}
+
+constexpr std::uint8_t kPriority = 100;  // above the default allocator's and the profiler's
+
+}  // namespace
+
+at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options) {
+  static auto* const allocator = new SharedAllocator(1);
+  return at::detail::empty_generic(size, allocator, c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                   c10::typeMetaToScalarType(options.dtype()), std::nullopt);
+}
+
+void install_allocator(std::size_t least_bytes) {
+  installed().set_least_bytes(least_bytes);
+  c10::SetCPUAllocator(&installed(), kPriority);
+}
+
+bool allocator_is_installed() { return c10::GetCPUAllocator() == &installed(); }
+
+}  // namespace hccl_torch

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's allocators over the pool of shared memory.
+#pragma once
+
+#include <cstddef>
+
+#include <ATen/core/Tensor.h>
+
+namespace hccl_torch {
+
+// Returns a tensor in shared memory whose contents are undefined; in ordinary memory if there is no
+// shared memory left.
+[[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
+
+// Puts all CPU tensors of this process that are made from now on and have at least `least_bytes`
+// into shared memory. A second call changes the limit.
+void install_allocator(std::size_t least_bytes);
+[[nodiscard]] bool allocator_is_installed();
+
+}  // namespace hccl_torch

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages.h"
+
+#include "call.h"
+
+#include <c10/util/Exception.h>
+
+namespace hccl_torch {
+
+void Messages::require_peer(int peer, const char* call) const {
+  TORCH_CHECK_VALUE(peer >= 0 && peer < communicator_->identity().size, "hccl_torch: ", call,
+                    " with rank ", peer, ", but ", communicator_->describe(),
+                    " has the ranks 0 to ", communicator_->identity().size - 1);
+}
+
+Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer) {
+  require_peer(peer, "send");
+  Issue issue(queue_, c10d::OpType::SEND, "send", communicator_->stream_to(peer));
+  const at::Tensor from = issue.input(tensor);
+  check(hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, communicator_->get(),
+                 issue.stream()),
+        "hcclSend");
+  return issue.end();
+}
+
+Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer) {
+  require_peer(peer, "recv");
+  Issue issue(queue_, c10d::OpType::RECV, "recv", communicator_->stream_from(peer));
+  const at::Tensor to = issue.output(tensor, false);
+  issue.operation().source = peer;
+  check(hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, communicator_->get(), issue.stream()),
+        "hcclRecv");
+  return issue.end();
+}
+
+Messages::WorkPtr Messages::receive_from_any(at::Tensor& tensor) {
+  return any_source_.receive(tensor);
+}
+
+// All tensors are looked at before the group of calls begins: what the library refuses then,
+// hcclGroupEnd() reports.
+void Messages::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
+  Tensors sent(inputs.size());
+  Tensors received(outputs.size());
+  for (std::size_t peer = 0; peer < inputs.size(); ++peer) {
+    if (inputs[peer].defined()) sent[peer] = issue.input(inputs[peer]);
+  }
+  for (std::size_t peer = 0; peer < outputs.size(); ++peer) {
+    if (outputs[peer].defined()) received[peer] = issue.output(outputs[peer], false);
+  }
+  CallGroup calls;
+  for (std::size_t peer = 0; peer < sent.size(); ++peer) {
+    if (!sent[peer].defined()) continue;
+    check(hcclSend(sent[peer].data_ptr(), sent[peer].nbytes(), hcclUint8, static_cast<int>(peer),
+                   communicator_->get(), issue.stream()),
+          "hcclSend");
+  }
+  for (std::size_t peer = 0; peer < received.size(); ++peer) {
+    if (!received[peer].defined()) continue;
+    check(hcclRecv(received[peer].data_ptr(), received[peer].nbytes(), hcclUint8,
+                   static_cast<int>(peer), communicator_->get(), issue.stream()),
+          "hcclRecv");
+  }
+  calls.end();
+}
+
+}  // namespace hccl_torch

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations of this process have moved, and from which memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace hccl_torch {
+
+// Thread-safe.
+class Statistics {
+ public:
+  struct Counts {
+    std::uint64_t calls = 0;
+    std::uint64_t bytes = 0;      // of the tensors that were passed: see Issue::end()
+    std::uint64_t zero_copy = 0;  // calls all of whose tensors lay in shared memory
+    std::uint64_t staged = 0;     // the others
+  };
+
+  [[nodiscard]] static Statistics& instance();
+
+  void add(const char* operation, std::uint64_t bytes, bool zero_copy);
+  // Returns the counts by operation: the function's name in torch.distributed.
+  [[nodiscard]] std::map<std::string, Counts> counts() const;
+  void reset();
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const char*, Counts> counts_;  // the names are literals
+};
+
+}  // namespace hccl_torch

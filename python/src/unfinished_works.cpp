@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unfinished_works.h"
+
+#include "communicator.h"
+#include "work.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace hccl_torch {
+
+namespace {
+
+// For work of an aborted communicator, which ends at once.
+constexpr std::chrono::milliseconds kAbortTime{2000};
+
+}  // namespace
+
+void UnfinishedWorks::add(c10::intrusive_ptr<Work> work) {
+  const std::lock_guard lock(mutex_);
+  works_.push_back(std::move(work));
+}
+
+c10::intrusive_ptr<Work> UnfinishedWorks::take_first_that_has_run() {
+  const std::lock_guard lock(mutex_);
+  if (works_.empty() || !works_.front()->has_run()) return {};
+  c10::intrusive_ptr<Work> work = std::move(works_.front());
+  works_.pop_front();
+  return work;
+}
+
+void UnfinishedWorks::reap() {
+  while (const c10::intrusive_ptr<Work> work = take_first_that_has_run()) work->complete();
+}
+
+void UnfinishedWorks::close(Communicator& communicator) {
+  reap();
+  std::deque<c10::intrusive_ptr<Work>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    works.swap(works_);
+  }
+  if (works.empty()) return;
+  communicator.abort();
+  for (c10::intrusive_ptr<Work>& work : works) {
+    if (!work->ends_within(kAbortTime)) work.release();
+  }
+}
+
+}  // namespace hccl_torch

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The works of a process group whose operations have not ended: their tensors must live, whether or
+// not the program keeps the works.
+#pragma once
+
+#include <deque>
+#include <mutex>
+
+#include <c10/util/intrusive_ptr.h>
+
+namespace hccl_torch {
+
+class Communicator;
+class Work;
+
+// Thread-safe. Works refer to this object and it to them, until they have ended.
+class UnfinishedWorks {
+ public:
+  UnfinishedWorks() = default;
+  UnfinishedWorks(const UnfinishedWorks&) = delete;
+  UnfinishedWorks& operator=(const UnfinishedWorks&) = delete;
+
+  void add(c10::intrusive_ptr<Work> work);
+  // Ends the works that have run, in order, and lets go of them. Does not block for any other.
+  void reap();
+  // Lets go of all works. Aborts the communicator if some have not run, and keeps for ever what
+  // may still be written to. Blocks for at most some seconds.
+  void close(Communicator& communicator);
+
+ private:
+  // Returns the first work if it has run, else null.
+  [[nodiscard]] c10::intrusive_ptr<Work> take_first_that_has_run();
+
+  std::mutex mutex_;
+  std::deque<c10::intrusive_ptr<Work>> works_;
+};
+
+}  // namespace hccl_torch

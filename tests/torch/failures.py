@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks whose group breaks: each prints what it is told, for the test to look at."""
+import datetime
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+
+
+def report(call) -> None:
+    """Prints the error of a call that must fail, and the seconds that it took, and ends the process."""
+    start = time.monotonic()
+    try:
+        call()
+    except dist.DistBackendError as error:
+        print(f"rank {dist.get_rank()} after {time.monotonic() - start:.1f} s: {error}", flush=True)
+        os._exit(7)
+    print(f"rank {dist.get_rank()}: no error", flush=True)
+    os._exit(8)
+
+
+def killed() -> None:
+    """Rank 1 dies while the others reduce."""
+    def reduce_for_ever():
+        tensor = torch.ones(1 << 18)
+        for step in range(1_000_000):
+            if dist.get_rank() == 1 and step == 100:
+                os.kill(os.getpid(), signal.SIGKILL)
+            dist.all_reduce(tensor)
+            tensor.fill_(1)
+
+    report(reduce_for_ever)
+
+
+def stopped() -> None:
+    """Rank 1 stops answering; the others give up when the group's time-out has passed."""
+    tensor = torch.ones(1000)
+    dist.all_reduce(tensor)
+    if dist.get_rank() == 1:
+        print(f"stopping {os.getpid()}", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    report(lambda: dist.all_reduce(tensor))
+
+
+def late() -> None:
+    """Rank 1 does not make the call."""
+    if dist.get_rank() == 1:
+        time.sleep(30)
+        os._exit(7)
+    report(lambda: dist.all_reduce(torch.ones(1000)))
+
+
+def different_sizes() -> None:
+    report(lambda: dist.all_reduce(torch.ones(1000 + dist.get_rank())))
+
+
+def different_calls() -> None:
+    tensor = torch.ones(1000)
+    report(lambda: dist.all_reduce(tensor) if dist.get_rank() == 0 else dist.broadcast(tensor, 0))
+
+
+def different_types() -> None:
+    report(lambda: dist.all_reduce(torch.ones(1000, dtype=torch.float64 if dist.get_rank() else torch.float32)))
+
+
+def aborted() -> None:
+    """An abort by another thread ends a wait."""
+    import threading
+
+    if dist.get_rank() == 1:
+        time.sleep(3)
+        os._exit(7)
+    threading.Timer(0.5, lambda: dist.group.WORLD._get_backend(torch.device("cpu")).abort()).start()
+    report(lambda: dist.all_reduce(torch.ones(1000)))
+
+
+def changed_timeout() -> None:
+    """A time-out that is set later counts."""
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=2), dist.group.WORLD)
+    late()
+
+
+def exit_without_destroy() -> None:
+    dist.all_reduce(torch.ones(1000))
+    raise SystemExit(0)
+
+
+def exit_with_work_under_way() -> None:
+    """A rank leaves while an operation waits for others."""
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1 << 20), async_op=True)
+    raise SystemExit(0)
+
+
+def exception_on_one_rank() -> None:
+    if dist.get_rank() == 1:
+        raise RuntimeError("on purpose")
+    report(lambda: dist.all_reduce(torch.ones(1000)))

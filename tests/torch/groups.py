@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subgroups, groups that come and go, and forks."""
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+
+import hccl_torch
+from training import compare
+
+
+def subgroups() -> None:
+    """Disjoint and overlapping groups, in each rank's own order."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    crossed = dist.new_group([1, 2])
+    odd = dist.new_group([3, 1])
+    for _ in range(5):
+        own = pairs[rank // 2]
+        tensor = torch.full((1000,), float(rank))
+        dist.all_reduce(tensor, group=own)
+        assert tensor[0] == (1 if rank < 2 else 5)
+        if rank in (1, 2):
+            tensor = torch.full((10,), float(rank))
+            dist.all_reduce(tensor, group=crossed)
+            assert tensor[0] == 3
+        if rank in (1, 3):
+            tensor = torch.full((10,), float(rank))
+            dist.broadcast(tensor, 3, group=odd)
+            assert tensor[0] == 3 and dist.get_rank(odd) == [1, 3].index(rank)
+        everybody = torch.ones(1)
+        dist.all_reduce(everybody)
+        assert everybody.item() == size
+    for group, members in ((pairs[0], (0, 1)), (pairs[1], (2, 3)), (crossed, (1, 2)), (odd, (1, 3))):
+        if rank in members:
+            dist.destroy_process_group(group)
+
+
+def two_groups_at_once() -> None:
+    """Operations of two groups of the same ranks, under way together and from two threads."""
+    groups = [dist.new_group(), dist.new_group()]
+    rank = dist.get_rank()
+    works = [dist.all_reduce(torch.full((50_000,), float(rank)), group=groups[i % 2], async_op=True) for i in range(40)]
+    for work in reversed(works):
+        work.wait()
+    errors = []
+
+    def reduce(group) -> None:
+        try:
+            for _ in range(100):
+                tensor = torch.full((1000,), 1.0)
+                dist.all_reduce(tensor, group=group)
+                assert tensor[0] == dist.get_world_size()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=reduce, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+
+
+def held() -> tuple[int, int, int]:
+    """Descriptors, threads and shared-memory files of this process."""
+    status = open("/proc/self/status").read()
+    threads = int(next(line for line in status.splitlines() if line.startswith("Threads")).split()[1])
+    return len(os.listdir("/proc/self/fd")), threads, len(os.listdir("/dev/shm"))
+
+
+def groups_leave_nothing() -> None:
+    def use_group() -> None:
+        group = dist.new_group()
+        tensor = torch.ones(1000)
+        dist.all_reduce(tensor, group=group, async_op=True).get_future().wait()
+        dist.destroy_process_group(group)
+
+    for _ in range(3):
+        use_group()
+    before = held()
+    for _ in range(20):
+        use_group()
+    after = held()
+    assert all(one <= other + 2 for one, other in zip(after, before)), (before, after)
+
+
+def initialised_again() -> None:
+    """The group is destroyed and made again twenty times in one launch."""
+    def again() -> None:
+        tensor = torch.ones(1000)
+        dist.all_reduce(tensor, async_op=True).get_future().wait()
+        assert tensor[0] == dist.get_world_size()
+        dist.destroy_process_group()
+        dist.init_process_group("hccl")
+
+    for _ in range(3):
+        again()
+    before = held()
+    for _ in range(20):
+        again()
+    after = held()
+    assert all(one <= other + 2 for one, other in zip(after, before)), (before, after)
+
+
+def in_child(action) -> int:
+    """Returns the exit code of a forked child, minus the signal if one ended it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+            os._exit(0)
+        except BaseException as error:
+            print(f"child: {type(error).__name__}: {error}", flush=True)
+            os._exit(3)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def forks() -> None:
+    """A child gets an error that it can read, and the parent goes on."""
+    tensor = torch.ones(1000)
+    dist.all_reduce(tensor)
+    assert in_child(lambda: dist.all_reduce(torch.ones(10))) == 3
+    assert in_child(lambda: torch.ones(100_000).mul_(2).sum().item()) == 0
+    dist.all_reduce(tensor)
+    assert tensor[0] == dist.get_world_size() ** 2
+
+
+def forks_with_shared_memory() -> None:
+    """Children see tensors as they were at the fork, whatever the parent does then."""
+    hccl_torch.install_allocator()
+    tensor = torch.arange(1_000_000, dtype=torch.float32)
+    assert hccl_torch.memory_stats()["used_bytes"] >= 4_000_000
+
+    def look() -> None:
+        import time
+
+        time.sleep(0.2)  # the parent writes meanwhile
+        assert tensor[999_999].item() == 999_999
+        tensor.add_(1)
+        other = torch.ones(1_000_000)
+        assert (tensor + other)[0].item() == 2
+
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            try:
+                look()
+                os._exit(0)
+            except BaseException as error:
+                print(f"child: {type(error).__name__}: {error}", flush=True)
+                os._exit(3)
+        before = tensor.clone()
+        tensor.fill_(-1)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code == 0, code
+        tensor.copy_(before)
+    total = tensor.clone()
+    dist.all_reduce(total)
+    assert torch.equal(total, tensor * dist.get_world_size())
+
+
+class Numbers(torch.utils.data.Dataset):
+    def __init__(self) -> None:
+        self.data = torch.arange(100_000, dtype=torch.float32).view(100, 1000)
+
+    def __len__(self) -> int:
+        return 100
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.data[index] * 2
+
+
+def allocator_and_its_friends(folder: str) -> None:
+    """DataLoader workers, multiprocessing, shared memory, numpy, pickling and saving, with the allocator installed."""
+    import copy
+    import pickle
+
+    import torch.multiprocessing as multiprocessing
+
+    hccl_torch.install_allocator(least_bytes=1024)
+    hccl_torch.install_allocator()
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=10, num_workers=2)
+    for number, batch in enumerate(loader):
+        assert torch.equal(batch, torch.arange(100_000).view(100, 1000)[10 * number:10 * number + 10] * 2.0)
+        dist.all_reduce(batch)
+    tensor = torch.randn(300, 1000)
+    copies = [pickle.loads(pickle.dumps(tensor)), copy.deepcopy(tensor), torch.from_numpy(tensor.numpy().copy())]
+    torch.save(tensor, f"{folder}/{dist.get_rank()}.pt")
+    copies.append(torch.load(f"{folder}/{dist.get_rank()}.pt"))
+    copies.append(torch.load(f"{folder}/{dist.get_rank()}.pt", mmap=True))
+    assert all(torch.equal(one, tensor) for one in copies)
+    assert tensor.numpy().ctypes.data == tensor.data_ptr()
+    shared = tensor.clone().share_memory_()
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=shared.fill_, args=(5.0,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0 and bool((shared == 5).all())
+    queue = context.SimpleQueue()
+    process = context.Process(target=lambda: queue.put(tensor * 2))
+    process.start()
+    assert torch.equal(queue.get(), tensor * 2)
+    process.join()
+    total = tensor.clone()
+    dist.all_reduce(total)
+    compare()
+    assert hccl_torch.memory_stats()["reused"] > 0

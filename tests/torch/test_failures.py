@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ranks of a group are told when it breaks, and that nothing stays behind."""
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from launcher import FOLDER, Program, environment, run_ranks, session_members, torchrun, wait_until
+
+HOST = socket.gethostname()
+
+
+def residue() -> set[str]:
+    return {entry.name for entry in Path("/dev/shm").iterdir()}
+
+
+def ranks_alone(ranks: int, function: str, **variables: str) -> list[Program]:
+    """Starts ranks without a launcher, which would end all of them with the first that fails."""
+    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        group["MASTER_PORT"] = str(probe.getsockname()[1])
+    return [Program([sys.executable, str(FOLDER / "rank.py"), f"failures:{function}", "hccl"],
+                    environment(**group, RANK=str(rank), LOCAL_RANK=str(rank), **variables)) for rank in range(ranks)]
+
+
+def outputs(programs: list[Program], seconds: float = 90) -> list[tuple[int, str]]:
+    return [program.finish(seconds) for program in programs]
+
+
+def require_complete(output: str, rank: int, operation: str, *more: str) -> None:
+    """An error names the operation, its number, the group, the rank, the host and what to do."""
+    text = next(line for line in output.splitlines() if line.startswith(f"rank {rank} after"))
+    assert re.search(rf"hccl_torch: {operation} #\d+ on group \S+ \(rank {rank} of \d+.*host {HOST}\) failed: ", text), text
+    assert ";" in text.split(" failed: ")[1], text
+    for one in more:
+        assert one in text, text
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_killed_rank(ranks: int) -> None:
+    before = residue()
+    results = outputs(ranks_alone(ranks, "killed"))
+    assert results[1][0] == -signal.SIGKILL
+    for rank in set(range(ranks)) - {1}:
+        assert results[rank][0] == 7, results[rank][1]
+        require_complete(results[rank][1], rank, "all_reduce", "rank 1", HOST)
+    assert residue() == before
+
+
+def test_stopped_rank_and_a_timeout_of_the_group() -> None:
+    programs = ranks_alone(2, "stopped", TEST_TIMEOUT="10")
+    code, output = programs[0].finish(60)
+    programs[1].kill()
+    programs[1].finish(10)
+    assert code == 7, output
+    require_complete(output, 0, "all_reduce", "rank 1", "10 s")
+    seconds = float(re.search(r"rank 0 after ([\d.]+) s", output)[1])
+    assert seconds >= 9.5, "a test asserts no upper bound; ./dev bench does"
+
+
+@pytest.mark.parametrize("function", ["different_sizes", "different_calls", "different_types"])
+def test_mismatch(function: str) -> None:
+    for rank, (code, output) in enumerate(outputs(ranks_alone(2, function))):
+        assert code == 7, output
+        require_complete(output, rank, "all_reduce|hccl_torch: broadcast" if rank else "all_reduce", "rank 1", "rank 0")
+
+
+def test_late_rank() -> None:
+    programs = ranks_alone(2, "late", TEST_TIMEOUT="2")
+    code, output = programs[0].finish(60)
+    for program in programs:
+        program.kill()
+    assert code == 7, output
+    require_complete(output, 0, "all_reduce", "rank 1", "2 s")
+
+
+def test_changed_timeout() -> None:
+    programs = ranks_alone(2, "changed_timeout", TEST_TIMEOUT="300")
+    code, output = programs[0].finish(60)
+    programs[1].kill()
+    assert code == 7, output
+    require_complete(output, 0, "all_reduce", "rank 1", "2 s")
+
+
+def test_abort() -> None:
+    results = outputs(ranks_alone(2, "aborted"))
+    assert results[0][0] == 7, results[0][1]
+    require_complete(results[0][1], 0, "all_reduce", "abort")
+
+
+def test_exit_without_destroy() -> None:
+    run_ranks(2, "failures:exit_without_destroy", seconds=60)
+
+
+def test_exit_with_work_under_way() -> None:
+    for code, output in outputs(ranks_alone(2, "exit_with_work_under_way"), seconds=60):
+        assert code == 0, output
+
+
+def test_exception_on_one_rank() -> None:
+    results = outputs(ranks_alone(2, "exception_on_one_rank"), seconds=60)
+    assert results[1][0] == 1 and "on purpose" in results[1][1]
+    assert results[0][0] == 7, results[0][1]
+    require_complete(results[0][1], 0, "all_reduce", "rank 1")
+
+
+def test_nobody_is_left_behind_under_torchrun() -> None:
+    before = residue()
+    program = Program(torchrun(3, str(FOLDER / "rank.py"), "failures:killed", "hccl"), environment())
+    output, _ = program.process.communicate(timeout=120)
+    wait_until(lambda: not session_members(program.process.pid))
+    assert program.process.returncode != 0
+    assert residue() == before
+    assert "all_reduce" in output and "rank 1" in output, output

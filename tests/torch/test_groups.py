@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of groups.py."""
+from pathlib import Path
+
+import pytest
+
+from launcher import run_ranks
+
+
+def test_subgroups() -> None:
+    run_ranks(4, "groups:subgroups")
+
+
+@pytest.mark.parametrize("function", ["two_groups_at_once", "groups_leave_nothing", "initialised_again",
+                                      "forks_with_shared_memory"])
+def test_two_ranks(function: str) -> None:
+    run_ranks(2, f"groups:{function}")
+
+
+def test_a_forked_child_is_told() -> None:
+    output = run_ranks(2, "groups:forks")
+    assert output.count("forked") >= 2, output
+
+
+def test_the_allocator_and_its_friends(tmp_path: Path) -> None:
+    run_ranks(2, "groups:allocator_and_its_friends", str(tmp_path))

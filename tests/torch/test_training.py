@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of training.py, on 2 ranks, and the central one on 4."""
+from pathlib import Path
+
+import pytest
+
+from launcher import run_ranks
+
+FUNCTIONS = ["data_parallel", "small_buckets", "unused_parameters", "static_graph", "compressed", "hook_of_the_program",
+             "accumulated", "uneven_inputs", "zero_redundancy", "fully_sharded", "functional_collectives",
+             "distributed_tensors", "pipeline"]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_two_ranks(function: str) -> None:
+    run_ranks(2, f"training:{function}")
+
+
+def test_four_ranks() -> None:
+    run_ranks(4, "training:data_parallel")
+
+
+def test_checkpoint(tmp_path: Path) -> None:
+    run_ranks(2, "training:checkpoint", str(tmp_path))
+
+
+def test_with_the_allocator() -> None:
+    run_ranks(2, "training:data_parallel", HCCL_TORCH_ALLOCATOR="1")
+
+
+def test_detail_mode() -> None:
+    run_ranks(2, "training:detail_reports_a_mismatch", TORCH_DISTRIBUTED_DEBUG="DETAIL")
