@@ -152,24 +152,3 @@ def messages() -> None:
     dist.broadcast_object_list(shared, src=0)
     assert shared == ["from 0"]
     dist.barrier()
-
-
-def data_parallel() -> None:
-    """Twenty steps on parts of a batch equal those of one process on the whole batch."""
-    size, rank = dist.get_world_size(), dist.get_rank()
-
-    def model():
-        torch.manual_seed(0)
-        return torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
-
-    alone, shared = model(), torch.nn.parallel.DistributedDataParallel(model())
-    data, target = torch.randn(size * 8, 16), torch.randn(size * 8, 1)
-    for network, part in ((alone, slice(None)), (shared, slice(rank * 8, rank * 8 + 8))):
-        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
-        for _ in range(20):
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(network(data[part]), target[part]).backward()
-            optimizer.step()
-    difference = max((one - other).abs().max().item() for one, other in
-                     zip(alone.parameters(), shared.module.parameters()))
-    assert difference < 1e-6, difference

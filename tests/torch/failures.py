@@ -78,7 +78,7 @@ def aborted() -> None:
 
 def changed_timeout() -> None:
     """A time-out that is set later counts."""
-    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=2), dist.group.WORLD)
+    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(datetime.timedelta(seconds=2))
     late()
 
 

@@ -68,9 +68,10 @@ def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **var
     return output
 
 
-def run_ranks(ranks: int, function: str, *arguments: str, backend: str = "hccl", **options) -> str:
-    """Runs ``module:function`` of this folder on several ranks of a group and returns their output."""
-    return run(torchrun(ranks, str(FOLDER / "rank.py"), function, backend, *arguments), **options)
+def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl", **options) -> str:
+    """Runs ``module:function,function...`` of this folder, one after the other, on several ranks of a group and returns
+    their output, in which the name of each function comes before what it prints."""
+    return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 
 def run_program(ranks: int, text: str, folder: Path, **options) -> str:

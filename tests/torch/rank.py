@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank: joins the default group, calls the function, leaves."""
+"""One rank: joins the default group, calls the functions, leaves."""
 import datetime
 import importlib
 import os
@@ -9,12 +9,15 @@ import torch.distributed as dist
 
 
 def main() -> None:
-    name, backend, *arguments = sys.argv[1:]
-    module, function = name.split(":")
+    names, backend, *arguments = sys.argv[1:]
+    module, functions = names.split(":")
     timeout = datetime.timedelta(seconds=float(os.environ.get("TEST_TIMEOUT", "300")))
     dist.init_process_group(backend, timeout=timeout)
     assert dist.get_backend() == backend
-    getattr(importlib.import_module(module), function)(*arguments)
+    for function in functions.split(","):
+        if dist.get_rank() == 0:
+            print(f"{module}.{function}", flush=True)
+        getattr(importlib.import_module(module), function)(*arguments)
     dist.destroy_process_group()
 
 

@@ -12,13 +12,16 @@ OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "refused_reductions", 
               "bad_arguments"]
 
 
+# One launch for all functions of a kind: to start Python on every rank takes longer than most of them.
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("function", COLLECTIVES)
-def test_collective(function: str, ranks: int) -> None:
-    run_ranks(ranks, f"collectives:{function}")
+def test_collectives(ranks: int) -> None:
+    run_ranks(ranks, "collectives:" + ",".join(COLLECTIVES), seconds=300)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("function", OPERATIONS)
-def test_operation(function: str, ranks: int) -> None:
-    run_ranks(ranks, f"operations:{function}")
+def test_operations(ranks: int) -> None:
+    run_ranks(ranks, "operations:" + ",".join(OPERATIONS), seconds=300)
+
+
+def test_collectives_with_the_allocator() -> None:
+    run_ranks(2, "collectives:" + ",".join(COLLECTIVES), seconds=300, HCCL_TORCH_ALLOCATOR="1")

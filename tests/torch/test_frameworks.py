@@ -281,6 +281,6 @@ def test_accelerate_scripts(script: str, tmp_path: Path) -> None:
     path = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts" / f"{script}.py"
     if not path.exists():
         pytest.skip(f"needs {path.name} of Accelerate")
-    output = run(torchrun(2, str(FOLDER / "with_group.py"), str(path)), seconds=LIMIT, ACCELERATE_USE_CPU="1",
+    output = run(torchrun(2, str(FOLDER / "accelerate_script.py"), str(path)), seconds=LIMIT, ACCELERATE_USE_CPU="1",
                  **without_caches(tmp_path))
-    assert output.count("the program has ended") == 2, output
+    assert output.count("the script has ended after") == 2, output

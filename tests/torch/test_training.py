@@ -2,8 +2,6 @@
 """The functions of training.py, on 2 ranks, and the central one on 4."""
 from pathlib import Path
 
-import pytest
-
 from launcher import run_ranks
 
 FUNCTIONS = ["data_parallel", "small_buckets", "unused_parameters", "static_graph", "compressed", "hook_of_the_program",
@@ -11,9 +9,8 @@ FUNCTIONS = ["data_parallel", "small_buckets", "unused_parameters", "static_grap
              "distributed_tensors", "pipeline"]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_two_ranks(function: str) -> None:
-    run_ranks(2, f"training:{function}")
+def test_two_ranks() -> None:
+    run_ranks(2, "training:" + ",".join(FUNCTIONS), seconds=300)
 
 
 def test_four_ranks() -> None:

@@ -94,7 +94,7 @@ def static_graph() -> None:
 
 
 def compressed() -> None:
-    compare(tolerance=0.1, hook=default_hooks.bf16_compress_hook)
+    compare(tolerance=0.1, hook=default_hooks.fp16_compress_hook)
 
 
 def hook_of_the_program() -> None:

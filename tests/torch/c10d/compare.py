@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs PyTorch's own tests of distributed backends with gloo and hccl, and compares the two.
+
+Prints a table of the counts, why tests were skipped, and the tests that differ. Ends with 1 if a test fails with hccl
+that passes with gloo.
+"""
+import argparse
+import collections
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+BACKENDS = ("gloo", "hccl")
+
+
+class Outcome(collections.namedtuple("Outcome", ["kind", "reason"])):
+    """"passed", "failed" or "skipped", and why."""
+
+
+def outcome_of(case: ElementTree.Element) -> Outcome:
+    for kind, tag in (("failed", "failure"), ("failed", "error"), ("skipped", "skipped")):
+        found = case.find(tag)
+        if found is not None:
+            return Outcome(kind, (found.get("message") or "").splitlines()[0][:160])
+    return Outcome("passed", "")
+
+
+def run_suite(backend: str, ranks: int, options: argparse.Namespace) -> dict[str, Outcome]:
+    """Returns the outcome of each test by its name."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("barrier", "test_dir", "init_dir"):
+            (Path(folder) / name).mkdir()
+        report = options.keep / f"{backend}-{ranks}.xml"
+        variables = os.environ | {"BACKEND": backend, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder, "OMP_NUM_THREADS": "1",
+                                  "GLOO_SOCKET_IFNAME": "lo", "HCCL_SOCKET_IFNAME": "lo",
+                                  "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(options.seconds)}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / "cases.py"),
+                   f"--junitxml={report}", *(["-k", options.select] if options.select else [])]
+        with open(options.keep / f"{backend}-{ranks}.log", "w", encoding="utf-8") as log:
+            process = subprocess.Popen(command, env=variables, stdout=log, stderr=subprocess.STDOUT, cwd=FOLDER,
+                                       start_new_session=True)
+            try:
+                process.wait(timeout=300 * options.seconds)
+            finally:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+    return {case.get("name"): outcome_of(case) for case in ElementTree.parse(report).getroot().iter("testcase")}
+
+
+def print_reasons(outcomes: dict[str, Outcome]) -> None:
+    reasons = collections.Counter(one.reason for one in outcomes.values() if one.kind == "skipped")
+    for reason, count in reasons.most_common():
+        print(f"- {count}: {reason}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("-k", dest="select", default="", help="only tests that match, as for pytest")
+    parser.add_argument("--seconds", type=int, default=120, help="for each test")
+    parser.add_argument("--keep", type=Path, default=Path("build/c10d"), help="folder for logs and reports")
+    options = parser.parse_args()
+    options.keep = options.keep.resolve()
+    options.keep.mkdir(parents=True, exist_ok=True)
+    outcomes = {(backend, ranks): run_suite(backend, ranks, options) for ranks in options.ranks for backend in BACKENDS}
+
+    print("| backend | ranks | passed | failed | skipped |\n|---|---|---|---|---|")
+    for (backend, ranks), one in outcomes.items():
+        counts = collections.Counter(outcome.kind for outcome in one.values())
+        print(f"| {backend} | {ranks} | {counts['passed']} | {counts['failed']} | {counts['skipped']} |")
+    worse = 0
+    for ranks in options.ranks:
+        gloo, hccl = outcomes["gloo", ranks], outcomes["hccl", ranks]
+        print(f"\nTests of {ranks} ranks that do not end alike:")
+        for name in sorted(hccl):
+            if gloo[name].kind != hccl[name].kind:
+                print(f"- {name}: gloo {gloo[name].kind}, hccl {hccl[name].kind} {hccl[name].reason}")
+                worse += gloo[name].kind == "passed" and hccl[name].kind == "failed"
+    for backend in BACKENDS:
+        print(f"\nSkipped with {backend}, {options.ranks[0]} ranks:")
+        print_reasons(outcomes[backend, options.ranks[0]])
+    print(f"\n{worse or 'no'} test{'' if worse == 1 else 's'} failed with hccl that passed with gloo")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
