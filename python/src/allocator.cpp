@@ -21,12 +21,13 @@ void free_any(void* memory) {
 
 class SharedAllocator final : public c10::Allocator {
  public:
-  explicit SharedAllocator(std::size_t least_bytes) : least_bytes_(least_bytes) {}
+  explicit SharedAllocator(std::size_t least_bytes, bool is_kept = true)
+      : least_bytes_(least_bytes), is_kept_(is_kept) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     void* memory = nullptr;
     if (bytes >= least_bytes_.load(std::memory_order_relaxed) && bytes > 0)
-      memory = MemoryPool::instance().allocate(bytes);
+      memory = MemoryPool::instance().allocate(bytes, is_kept_);
     if (memory == nullptr) memory = c10::GetDefaultCPUAllocator()->raw_allocate(bytes);
     return {memory, memory, free_any, c10::Device(c10::kCPU)};
   }
@@ -38,6 +39,7 @@ class SharedAllocator final : public c10::Allocator {
 
  private:
   std::atomic<std::size_t> least_bytes_;
+  const bool is_kept_;
 };
 
 // Never destroyed: tensors are freed by static destructors.
@@ -46,14 +48,23 @@ SharedAllocator& installed() {
   return *allocator;
 }
 
+at::Tensor make_tensor(SharedAllocator& allocator, at::IntArrayRef size, at::ScalarType type) {
+  return at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                   type, std::nullopt);
+}
+
 constexpr std::uint8_t kPriority = 100;  // above the default allocator's and the profiler's
 
 }  // namespace
 
 at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options) {
   static auto* const allocator = new SharedAllocator(1);
-  return at::detail::empty_generic(size, allocator, c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                   c10::typeMetaToScalarType(options.dtype()), std::nullopt);
+  return make_tensor(*allocator, size, c10::typeMetaToScalarType(options.dtype()));
+}
+
+at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type) {
+  static auto* const allocator = new SharedAllocator(1, false);
+  return make_tensor(*allocator, size, type);
 }
 
 void install_allocator(std::size_t least_bytes) {

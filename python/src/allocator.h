@@ -12,6 +12,9 @@ namespace hccl_torch {
 // shared memory left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
+// The same for memory of an operation, which a forked child does not need.
+[[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
+
 // Puts all CPU tensors of this process that are made from now on and have at least `least_bytes`
 // into shared memory. A second call changes the limit.
 void install_allocator(std::size_t least_bytes);

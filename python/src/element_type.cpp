@@ -85,7 +85,6 @@ std::optional<hcclRedOp_t> bitwise(const c10d::ReduceOp& operation) {
 std::optional<hcclRedOp_t> arithmetic(const c10d::ReduceOp& operation, bool is_complex) {
   switch (operation.op_) {
     case c10d::ReduceOp::SUM:
-    case c10d::ReduceOp::PREMUL_SUM:
       return hcclSum;
     case c10d::ReduceOp::AVG:
       return hcclAvg;
@@ -105,18 +104,23 @@ std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at
   if (c10::isIntegralType(type, false)) {
     if (const auto found = bitwise(operation)) return found;
   }
+  if (operation.op_ == c10d::ReduceOp::PREMUL_SUM)
+    return c10::isIntegralType(type, true) ? std::nullopt : std::optional(hcclSum);
   return arithmetic(operation, c10::isComplexType(type));
 }
 
-at::Tensor factor_of(const c10d::ReduceOp& operation) {
+// In the tensor's type, which the products keep so.
+at::Tensor factor_of(const c10d::ReduceOp& operation, at::ScalarType type) {
   if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
   const auto* const supplement =
       static_cast<const c10d::PreMulSumSupplement*>(operation.supplement_.get());
   TORCH_CHECK_VALUE(supplement != nullptr,
                     "hccl_torch: PREMUL_SUM has no factor; make the "
                     "operation with torch.distributed._make_nccl_premul_sum");
-  return supplement->tensor_factor.defined() ? supplement->tensor_factor
-                                             : at::scalar_tensor(supplement->double_factor);
+  const at::Tensor factor = supplement->tensor_factor.defined()
+                                ? supplement->tensor_factor
+                                : at::scalar_tensor(supplement->double_factor, at::kDouble);
+  return factor.reshape({}).to(at::kCPU, type);
 }
 
 }  // namespace
@@ -127,7 +131,7 @@ Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type, con
   TORCH_CHECK_TYPE(element && reduction, "hccl_torch: ", call, " cannot reduce ",
                    c10::toString(type), " with ", name_of(operation),
                    "; convert the tensor to float32 or another type that has the reduction");
-  return {*element, *reduction, c10::isComplexType(type) ? 2 : 1, factor_of(operation)};
+  return {*element, *reduction, c10::isComplexType(type) ? 2 : 1, factor_of(operation, type)};
 }
 
 }  // namespace hccl_torch

@@ -48,15 +48,17 @@ void MemoryPool::enter_child() noexcept {
   cached_.clear();
 }
 
-void* MemoryPool::allocate(std::size_t bytes) noexcept {
+void* MemoryPool::allocate(std::size_t bytes, bool is_kept) noexcept {
   const std::lock_guard lock(mutex_);
   if (is_child_) return nullptr;
   const std::size_t size = block_size(bytes);
   try {
     void* block = take_cached(size);
     if (block == nullptr) block = make_block(size);
-    const Block& made = blocks_.at(block);
-    check(hcclEmulationKeepAtFork(made.address, made.bytes, 1), "hcclEmulationKeepAtFork");
+    Block& made = blocks_.at(block);
+    made.is_kept = is_kept;
+    if (is_kept)
+      check(hcclEmulationKeepAtFork(made.address, made.bytes, 1), "hcclEmulationKeepAtFork");
     usage_.used_bytes += size;
     ++usage_.allocations;
     return block;
@@ -87,7 +89,7 @@ void* MemoryPool::make_block(std::size_t bytes) {
   void* view = nullptr;
   try {
     check(hcclEmulationHostView(address, bytes, &view), "hcclEmulationHostView");
-    blocks_.emplace(view, Block{address, bytes});
+    blocks_.emplace(view, Block{address, bytes, false});
   } catch (...) {
     synDeviceFree(device(), address, 0);
     throw;
@@ -109,7 +111,7 @@ bool MemoryPool::release(void* block) noexcept {
     ::munmap(block, freed.bytes);
     return true;
   }
-  hcclEmulationKeepAtFork(freed.address, freed.bytes, 0);
+  if (freed.is_kept) hcclEmulationKeepAtFork(freed.address, freed.bytes, 0);
   try {
     cached_[freed.bytes].push_back(block);
     usage_.cached_bytes += freed.bytes;

@@ -13,7 +13,7 @@
 
 namespace hccl_torch {
 
-// Thread-safe. A forked child keeps the blocks in use as private memory, and gets no new ones.
+// Thread-safe. A forked child has private copies of the blocks that are kept, and gets no new ones.
 class MemoryPool {
  public:
   struct Usage {
@@ -27,8 +27,9 @@ class MemoryPool {
   [[nodiscard]] static MemoryPool& instance();
 
   // Returns a block of at least `bytes`, at a multiple of 64; null if the device has no memory
-  // left, cannot be acquired, or this is a forked child. Contents are undefined.
-  [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
+  // left, cannot be acquired, or this is a forked child. Contents are undefined. `is_kept`: forked
+  // children keep it.
+  [[nodiscard]] void* allocate(std::size_t bytes, bool is_kept) noexcept;
   // Takes a block back, which is then cached. Returns false if it is none.
   bool release(void* block) noexcept;
   // Returns whether `address` lies among the blocks.
@@ -46,6 +47,7 @@ class MemoryPool {
   struct Block {
     std::uint64_t address = 0;  // of the device
     std::size_t bytes = 0;
+    bool is_kept = false;
   };
 
   MemoryPool();

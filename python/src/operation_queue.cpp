@@ -7,7 +7,6 @@
 #include "memory_pool.h"
 #include "statistics.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,6 +18,9 @@
 namespace hccl_torch {
 
 namespace {
+
+// Smaller tensors travel in the slots of the library.
+constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError.
 void require_dense(const at::Tensor& tensor, const char* call) {
@@ -115,34 +117,50 @@ Issue::~Issue() {
 
 void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
   bytes += tensor.nbytes();
-  if (tensor.numel() > 0 && !MemoryPool::instance().contains(tensor.const_data_ptr()))
+  if (tensor.numel() > 0 &&
+      (!tensor.is_contiguous() || !MemoryPool::instance().contains(tensor.const_data_ptr())))
     is_zero_copy_ = false;
+}
+
+// Larger tensors of ordinary memory are copied into shared memory, which is quicker than what the
+// library does with them: it copies as often, by way of the kernel.
+bool Issue::needs_copy(const at::Tensor& tensor) {
+  return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
+         (tensor.nbytes() >= kLeastBounce &&
+          !MemoryPool::instance().contains(tensor.const_data_ptr()));
+}
+
+at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
+  at::Tensor copy = empty_scratch(tensor.sizes(), tensor.scalar_type());
+  if (with_elements) copy_into(copy, tensor);
+  operation().buffers.push_back(copy);
+  return copy;
 }
 
 at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
-  at::Tensor flat = tensor.contiguous();
-  if (flat.is_conj() || flat.is_neg()) flat = flat.resolve_conj().resolve_neg();
-  operation().buffers.push_back(flat);
-  count(flat, bytes_in_);
-  return flat;
+  count(tensor, bytes_in_);
+  const bool copies = needs_copy(tensor);
+  queue_.unfinished_->complete_writers_of(tensor, copies);
+  if (copies) return copy_of(tensor, true);
+  operation().buffers.push_back(tensor);
+  return tensor;
 }
 
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
+  count(tensor, keeps ? bytes_in_ : bytes_out_);
   operation().outputs.push_back(tensor);
-  at::Tensor flat = tensor;
-  if (!tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg()) {
-    flat = keeps ? tensor.clone(at::MemoryFormat::Contiguous).resolve_conj().resolve_neg()
-                 : at::empty(tensor.sizes(), tensor.options());
-    then([tensor, flat]() mutable { copy_into(tensor, flat); });
-  }
-  count(flat, keeps ? bytes_in_ : bytes_out_);
-  return flat;
+  const bool copies = needs_copy(tensor);
+  queue_.unfinished_->complete_writers_of(tensor, copies);
+  if (!copies) return tensor;
+  at::Tensor copy = copy_of(tensor, keeps);
+  then([tensor, copy]() mutable { copy_into(tensor, copy); });
+  return copy;
 }
 
 at::Tensor Issue::scratch(std::int64_t bytes) {
-  at::Tensor memory = empty({bytes}, at::kByte);
+  at::Tensor memory = empty_scratch({bytes}, at::kByte);
   operation().buffers.push_back(memory);
   return memory;
 }

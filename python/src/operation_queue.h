@@ -91,6 +91,8 @@ class Issue {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
+  [[nodiscard]] static bool needs_copy(const at::Tensor& tensor);
+  [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();
 

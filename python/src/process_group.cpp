@@ -89,9 +89,12 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
                                                       const c10d::BroadcastOptions& options) {
   static_cast<void>(single(tensors, "broadcast"));
   Issue issue(queue_, c10d::OpType::BROADCAST, "broadcast");
-  const at::Tensor buffer = issue.output(tensors[0], true);
-  check(hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8,
-                      static_cast<int>(options.rootRank), comm(), stream()),
+  const int root = static_cast<int>(options.rootRank);
+  const at::Tensor buffer =
+      root == getRank() ? issue.input(tensors[0]) : issue.output(tensors[0], false);
+  if (root == getRank()) issue.promise(tensors);
+  check(hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8, root,
+                      comm(), stream()),
         "hcclBroadcast");
   return issue.end();
 }
@@ -127,10 +130,13 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
   const at::Tensor& tensor = single(tensors, "reduce");
   const Reduction reduction = reduction_of(options.reduceOp, tensor.scalar_type(), "reduce");
   Issue issue(queue_, c10d::OpType::REDUCE, "reduce");
-  const at::Tensor to = issue.output(tensors[0], true);
-  const at::Tensor from = reduction.factor.defined() ? issue.input(to * reduction.factor) : to;
-  check(hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(to), reduction.type,
-                   reduction.operation, static_cast<int>(options.rootRank), comm(), stream()),
+  const int root = static_cast<int>(options.rootRank);
+  const at::Tensor from =
+      issue.input(reduction.factor.defined() ? tensor * reduction.factor : tensor);
+  const at::Tensor to = root == getRank() ? issue.output(tensors[0], false) : from;
+  if (root != getRank()) issue.promise(tensors);
+  check(hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(from), reduction.type,
+                   reduction.operation, root, comm(), stream()),
         "hcclReduce");
   return issue.end();
 }

@@ -4,9 +4,9 @@
 #include "communicator.h"
 #include "work.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace hccl_torch {
 
@@ -32,6 +32,17 @@ c10::intrusive_ptr<Work> UnfinishedWorks::take_first_that_has_run() {
 
 void UnfinishedWorks::reap() {
   while (const c10::intrusive_ptr<Work> work = take_first_that_has_run()) work->complete();
+}
+
+void UnfinishedWorks::complete_writers_of(const at::Tensor& tensor, bool copies) {
+  std::vector<c10::intrusive_ptr<Work>> writers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const c10::intrusive_ptr<Work>& work : works_) {
+      if (work->writes_to(tensor, copies)) writers.push_back(work);
+    }
+  }
+  for (const c10::intrusive_ptr<Work>& work : writers) work->complete();
 }
 
 void UnfinishedWorks::close(Communicator& communicator) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 
+#include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
 namespace hccl_torch {
@@ -23,6 +24,9 @@ class UnfinishedWorks {
   void add(c10::intrusive_ptr<Work> work);
   // Ends the works that have run, in order, and lets go of them. Does not block for any other.
   void reap();
+  // Ends the works that write to the memory of `tensor` in a step of their own; with `copies`, all
+  // that write to it. Blocks until they have run. For a tensor whose elements are about to be used.
+  void complete_writers_of(const at::Tensor& tensor, bool copies);
   // Lets go of all works. Aborts the communicator if some have not run, and keeps for ever what
   // may still be written to. Blocks for at most some seconds.
   void close(Communicator& communicator);

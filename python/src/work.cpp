@@ -37,6 +37,7 @@ bool Work::has_ended() const {
 void Work::begin() {
   {
     const std::lock_guard lock(mutex_);
+    has_steps_ = !operation_.steps.empty();
     has_begun_ = true;
   }
   cv_.notify_all();
@@ -61,6 +62,16 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
   return true;
 }
 
+// The steps go once they have been run, which another thread may do just now: then the elements
+// are there, or complete() waits for them.
+bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
+  if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
+  const auto* const storage = tensor.storage().unsafeGetStorageImpl();
+  return std::any_of(
+      operation_.outputs.begin(), operation_.outputs.end(),
+      [&](const at::Tensor& output) { return output.storage().unsafeGetStorageImpl() == storage; });
+}
+
 bool Work::has_run() const {
   return has_begun_ && std::all_of(ranges_.begin(), ranges_.end(),
                                    [](const StreamRange& range) { return range.has_run(); });
@@ -78,9 +89,10 @@ bool Work::isSuccess() const {
   return completed_ && !exception_;
 }
 
+// Part of a coalesced call, which has been queued only when that ends: the program waits for the
+// whole then.
 bool Work::wait(std::chrono::milliseconds timeout) {
-  TORCH_CHECK_WITH(DistBackendError, has_begun_ || operation_.type == c10d::OpType::RECVANYSOURCE,
-                   describe(), " is part of a coalesced call; wait for that one");
+  if (operation_.type == c10d::OpType::COALESCED && !has_begun_) return true;
   if (!has_ended()) {
     const bool is_limited = timeout > kNoTimeout;
     const std::uint64_t limit =

@@ -57,6 +57,9 @@ class Work final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
+  // Returns whether the operation has begun and writes to the memory of `tensor`, in a step if not
+  // `also_without_step`.
+  [[nodiscard]] bool writes_to(const at::Tensor& tensor, bool also_without_step) const;
   // Returns whether the operation has run. Does not block, and hurries nothing along.
   [[nodiscard]] bool has_run() const;
   // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.
@@ -84,6 +87,7 @@ class Work final : public c10d::Work {
   const std::shared_ptr<UnfinishedWorks> unfinished_;
   Operation operation_;
   std::vector<StreamRange> ranges_;
+  bool has_steps_ = false;  // set before the next
   std::atomic<bool> has_begun_{false};
   std::mutex end_mutex_;  // held by the thread that ends the operation
   c10::intrusive_ptr<c10::ivalue::Future> future_;

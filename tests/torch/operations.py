@@ -62,6 +62,27 @@ def premultiplied_sums() -> None:
         assert tensor[0] == (total / 2 if rank == 0 else rank + 1)
 
 
+def premultiplied_sums_of_other_types() -> None:
+    """The factor takes the tensor's type, whatever its own; integers have no such sum."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.complex64):
+        for factor in (0.5, torch.tensor([0.5]), torch.tensor([0.5], dtype=torch.float64)):
+            operation = dist._make_nccl_premul_sum(factor)
+            tensor = torch.full((1000,), 2.0, dtype=dtype)
+            dist.all_reduce(tensor, op=operation)
+            assert bool((tensor == size).all()), (dtype, factor)
+            if not dtype.is_complex:
+                output = torch.zeros(10, dtype=dtype)
+                dist.reduce_scatter_tensor(output, torch.full((10 * size,), 2.0, dtype=dtype), op=operation)
+                assert bool((output == size).all()), (dtype, factor)
+                tensor = torch.full((10,), 2.0, dtype=dtype)
+                dist.reduce(tensor, 0, op=operation)
+                assert tensor[0] == (size if rank == 0 else 2)
+    operation = dist._make_nccl_premul_sum(2.0)
+    for dtype in (torch.int32, torch.int64, torch.bool):
+        raises(TypeError, "with PREMUL_SUM", lambda: dist.all_reduce(torch.ones(3, dtype=dtype), op=operation))
+
+
 def refused_reductions() -> None:
     """A refusal names the operation and the type, and the group goes on."""
     raises(TypeError, "all_reduce cannot reduce Float with BAND",
@@ -86,6 +107,20 @@ def large_messages() -> None:
         assert same(tensor, sum(all_inputs[1:], all_inputs[0].clone()).to(dtype))
 
 
+def operations_follow_each_other() -> None:
+    """Operations on one tensor give what they would if each were waited for."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    for count in (100, 30_000, 1_000_000):
+        for make in (torch.empty, hccl_torch.empty, lambda n: torch.empty(2 * n)[::2]):
+            tensor = make(count).fill_(rank)
+            works = [dist.all_reduce(tensor, async_op=True), dist.broadcast(tensor[count // 2:], 1, async_op=True),
+                     dist.all_reduce(tensor[:50], async_op=True), dist.all_reduce(tensor, async_op=True)]
+            for work in reversed(works):
+                work.wait()
+            total = size * (size - 1) / 2
+            assert bool((tensor[:50] == total * size * size).all()) and bool((tensor[50:] == total * size).all()), count
+
+
 def coalesced_calls() -> None:
     size, rank = dist.get_world_size(), dist.get_rank()
     tensors = [torch.full((n,), float(rank + 1)) for n in (1, 1000, 50_000)]
@@ -94,6 +129,12 @@ def coalesced_calls() -> None:
             dist.all_reduce(tensor)
     manager.wait()
     assert all(torch.equal(tensor, torch.full_like(tensor, size * (size + 1) / 2)) for tensor in tensors)
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
+        output = torch.zeros(size)
+        dist.all_to_all_single(output, torch.full((size,), float(rank)))
+        dist.all_reduce(tensors[0])
+    manager.wait()
+    assert output.tolist() == [float(other) for other in range(size)]
     inputs_of_rank = [torch.full((2, 3), float(rank)), torch.full((5,), float(rank))]
     outputs = [[torch.zeros_like(one) for one in inputs_of_rank] for _ in range(size)]
     dist.all_gather_coalesced(outputs, inputs_of_rank)
@@ -256,5 +297,6 @@ def bad_arguments() -> None:
     raises(ValueError, "divisible by", lambda: dist.all_to_all_single(torch.zeros(size + 1), torch.zeros(size + 1)))
     raises(RuntimeError, "has not ended after 50 ms; see that every rank",
            lambda: dist.irecv(torch.zeros(1), (dist.get_rank() + 1) % size).wait(datetime.timedelta(milliseconds=50)))
+    dist.barrier()
     dist.send(torch.zeros(1), (dist.get_rank() - 1) % size)
     dist.barrier()
