@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's backends hccl and gloo side by side: collectives on tensors of four kinds of memory, and training steps.
+
+Prints markdown on standard output and progress on standard error. Expect a quarter of an hour; --quick takes three
+minutes."""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True  # the source tree stays as it is
+from console import end_on_signals, parse_list, parse_size, progress, warn_of_load
+from drivers import end_with_parent
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+SIZES = [1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
+SIDES = {"plain": "plain tensor", "bucket": "DDP's bucket", "allocator": "allocator"}
+
+
+def run_ranks(ranks, program, *arguments):
+    """Runs a program of this folder under torchrun and returns what it prints."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "DDP_"))}
+    variables |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "HCCL_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
+                           os.path.join(FOLDER, program), *arguments], env=variables, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent, check=False)
+    if done.returncode != 0:
+        sys.exit(f"bench: {program} on {ranks} ranks ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def race(options):
+    samples = []
+    for ranks in options.ranks:
+        progress(f"collectives, {ranks} ranks")
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            run_ranks(ranks, "torch_collectives.py", "--sizes", ",".join(map(str, options.sizes)), "--rounds",
+                      str(options.rounds), "--seconds", str(options.seconds), "--json", file.name)
+            samples += json.load(file)
+    return samples
+
+
+def show_time(us):
+    return f"{us / 1000:.3g} ms" if us >= 1000 else f"{us:.3g} us"
+
+
+def show_size(size):
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def median_ratio(cell, side):
+    """How many times faster than gloo: the median of the ratios within a round."""
+    return statistics.median(gloo / own for gloo, own in zip(cell["gloo"], cell[side]))
+
+
+def show_race(samples):
+    cells = {}
+    for one in samples:
+        cell = cells.setdefault((one["collective"], one["ranks"], one["size"]), {})
+        cell.setdefault(one["side"], []).append(one["us"])
+    print("| collective | ranks | size | gloo | " + " | ".join(SIDES.values()) + " |")
+    print("|---|---|---|---|" + "---|" * len(SIDES))
+    for (collective, ranks, size), cell in cells.items():
+        columns = [f"{show_time(statistics.median(cell[side]))} ({median_ratio(cell, side):.3g})" for side in SIDES]
+        print(f"| {collective} | {ranks} | {show_size(size)} | {show_time(statistics.median(cell['gloo']))} | "
+              + " | ".join(columns) + " |")
+    for side, name in SIDES.items():
+        least = min(cells, key=lambda key: median_ratio(cells[key], side))
+        print(f"\nLeast of {name}: {median_ratio(cells[least], side):.3g} times as fast as gloo "
+              f"({least[0]}, {least[1]} ranks, {show_size(least[2])}).", end="")
+    print()
+
+
+def train(options):
+    """Returns the times of each training by side, a list over the rounds."""
+    sides = {"gloo": ["--backend", "gloo"], "hccl": ["--backend", "hccl"],
+             "hccl, allocator": ["--backend", "hccl", "--allocator"]}
+    trainings = [(model, mode, ranks) for model in options.models for mode in ("ddp", "fsdp") for ranks in options.train_ranks]
+    results = {}
+    for number in range(options.rounds):
+        for model, mode, ranks in trainings:
+            for side, arguments in sides.items():
+                progress(f"{mode}, {model}, {ranks} ranks, {side}, round {number + 1} of {options.rounds}")
+                steps = options.steps if model == "34 MB" else max(options.steps // 4, 3)
+                output = run_ranks(ranks, "torch_training.py", "--model", model, "--mode", mode, "--steps", str(steps),
+                                   *arguments)
+                results.setdefault((model, mode, ranks), {}).setdefault(side, []).append(json.loads(output.splitlines()[-1]))
+    return results
+
+
+def show_training(results):
+    print("| model | mode | ranks | side | step | of it computing | relative to gloo |\n|---|---|---|---|---|---|---|")
+    for (model, mode, ranks), sides in results.items():
+        for side, rounds in sides.items():
+            together = statistics.median(one["together_ms"] for one in rounds)
+            alone = statistics.median(one["alone_ms"] for one in rounds)
+            ratio = statistics.median(one["together_ms"] / gloo["together_ms"] for one, gloo in zip(rounds, sides["gloo"]))
+            print(f"| {model} | {mode} | {ranks} | {side} | {together:.1f} ms | {alone:.1f} ms | {ratio:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", help=argparse.SUPPRESS)
+    parser.add_argument("--ranks", type=parse_list(int), default=[2, 4, 8], help="2,4,8")
+    parser.add_argument("--train-ranks", type=parse_list(int), default=[2, 4], help="2,4")
+    parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, help="1K to 64M")
+    parser.add_argument("--models", type=parse_list(str), default=["34 MB", "400 MB"], help="34 MB,400 MB")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=20, help="of a training in a round")
+    parser.add_argument("--seconds", type=float, default=0.1, help="of calls in a cell of a round")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, sizes and ranks, the smaller model")
+    parser.add_argument("--only", choices=("collectives", "training"))
+    parser.add_argument("--json", help="file for all samples")
+    options = parser.parse_args()
+    end_on_signals()
+    if options.quick:
+        options.rounds, options.ranks, options.train_ranks, options.models = 3, [2, 4], [2], ["34 MB"]
+        options.sizes, options.steps, options.seconds = [1 << 10, 64 << 10, 1 << 20, 16 << 20], 10, 0.05
+    facts = {"load": os.getloadavg()[0], "cores": os.cpu_count()}
+    warn_of_load(facts)
+    samples = race(options) if options.only != "training" else []
+    trained = train(options) if options.only != "collectives" else {}
+    print(f"{facts['cores']} cores ({platform.machine()}), load average {facts['load']:.1f} at the start, {options.rounds} "
+          "rounds. In parentheses: how many times as fast as gloo, the median of the ratios within a round.\n")
+    if samples:
+        show_race(samples)
+    if trained:
+        print()
+        show_training(trained)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"facts": facts, "samples": samples,
+                       "training": [{"model": key[0], "mode": key[1], "ranks": key[2], "sides": value}
+                                    for key, value in trained.items()]}, file)
+
+
+if __name__ == "__main__":
+    main()
