@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["empty", "empty_cache", "install_allocator", "memory_stats", "reset_stats", "stats"]
+__all__ = ["empty", "empty_cache", "initialize_distributed_hpu", "install_allocator", "memory_stats", "reset_stats", "stats"]
 
 
 def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -95,6 +95,34 @@ def reset_stats() -> None:
     from hccl_torch import _C
 
     _C.reset_counts()
+
+
+def initialize_distributed_hpu(
+    world_size: int | None = None, rank: int | None = None, local_rank: int | None = None
+) -> tuple[int, int, int]:
+    """Sets what ``init_process_group`` reads from the environment, for programs that mpirun starts.
+
+    The function of the same name that programs for Gaudi call before they make the group. Sets ``WORLD_SIZE``, ``RANK``
+    and ``LOCAL_RANK``: to the arguments, else to what Open MPI's mpirun says, else they stay as they are; ``MASTER_ADDR``
+    to localhost and ``MASTER_PORT`` to 12345 unless they are set; and ``ID`` and ``HLS_MODULE_ID``, the rank and its
+    module out of ``HABANA_VISIBLE_MODULES``.
+
+    Returns:
+        The number of ranks, this rank, and its number on its host; 1, 0 and 0 where nothing tells them.
+    """
+    numbers = []
+    for name, given, theirs, alone in (("WORLD_SIZE", world_size, "SIZE", 1), ("RANK", rank, "RANK", 0),
+                                       ("LOCAL_RANK", local_rank, "LOCAL_RANK", 0)):
+        said = os.environ.get(f"OMPI_COMM_WORLD_{theirs}", os.environ.get(name, str(alone)))
+        numbers.append(int(said) if given is None else given)
+        os.environ[name] = str(numbers[-1])
+    os.environ.setdefault("MASTER_ADDR", "localhost")
+    os.environ.setdefault("MASTER_PORT", "12345")
+    modules = os.environ.get("HABANA_VISIBLE_MODULES", "")
+    visible = [one for one in modules.split(",") if one.strip().isdigit()]
+    os.environ["HLS_MODULE_ID"] = visible[numbers[2] % len(visible)].strip() if visible else str(numbers[2])
+    os.environ["ID"] = str(numbers[1])
+    return numbers[0], numbers[1], numbers[2]
 
 
 _is_set_up = False

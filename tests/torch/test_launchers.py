@@ -16,11 +16,10 @@ assert t[0].item() == sum(range(1, dist.get_world_size() + 1)) and dist.get_back
 dist.destroy_process_group()
 """
 
-# What mpirun says in variables of its own.
 UNDER_MPI = """
-import os
-os.environ.update(RANK=os.environ["OMPI_COMM_WORLD_RANK"], WORLD_SIZE=os.environ["OMPI_COMM_WORLD_SIZE"],
-                  LOCAL_RANK=os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
+import hccl_torch, os
+assert hccl_torch.initialize_distributed_hpu() == tuple(int(os.environ[name]) for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK"))
+assert os.environ["HLS_MODULE_ID"] == str(4 + int(os.environ["LOCAL_RANK"])), os.environ["HLS_MODULE_ID"]
 """ + BASIC
 
 COUNTED = """
@@ -56,7 +55,7 @@ def test_mpirun(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(UNDER_MPI)
     run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "-x", "MASTER_ADDR", "-x", "MASTER_PORT",
-         sys.executable, str(program)], MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port(),
+         "-x", "HABANA_VISIBLE_MODULES", sys.executable, str(program)], HABANA_VISIBLE_MODULES="4,5", MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port(),
         OMPI_MCA_btl_tcp_if_include="lo", OMPI_MCA_oob_tcp_if_include="lo", OMPI_MCA_btl_vader_single_copy_mechanism="none")
 
 
