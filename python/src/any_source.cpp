@@ -3,6 +3,7 @@
 
 #include "call.h"
 
+#include <tuple>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -32,8 +33,8 @@ AnySource::~AnySource() {
   thread_.join();
 }
 
-c10::intrusive_ptr<c10d::Work> AnySource::receive(at::Tensor& tensor) {
-  Request request{queue_.defer(c10d::OpType::RECVANYSOURCE, "recv", tensor), tensor};
+c10::intrusive_ptr<c10d::Work> AnySource::receive(at::Tensor& tensor, int tag) {
+  Request request{queue_.defer(c10d::OpType::RECVANYSOURCE, "recv", tensor), tensor, tag};
   c10::intrusive_ptr<c10d::Work> work = request.work;
   {
     const std::lock_guard lock(mutex_);
@@ -59,19 +60,43 @@ void AnySource::run() {
 
 void AnySource::serve(const Request& request) {
   try {
-    const int source = find_source();
-    TORCH_CHECK_WITH(DistBackendError, source >= 0, "the process group has been destroyed");
-    at::Tensor tensor = request.tensor;
-    Issue issue(queue_, request.work, communicator_->stream_from(source));
-    const at::Tensor to = issue.output(tensor, false);
-    issue.operation().source = source;
-    check(hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, source, communicator_->get(),
-                   issue.stream()),
-          "hcclRecv");
-    static_cast<void>(issue.end());
+    if (request.tag == 0) {
+      receive_next(request);
+    } else {
+      receive_tagged(request);
+    }
+  } catch (const c10::Error& error) {
+    request.work->fail(error.what_without_backtrace());
   } catch (const std::exception& error) {
     request.work->fail(error.what());
   }
+}
+
+void AnySource::receive_next(const Request& request) {
+  const int source = find_source();
+  at::Tensor tensor = request.tensor;
+  Issue issue(queue_, request.work, communicator_->stream_from(source));
+  const at::Tensor to = issue.output(tensor, false);
+  issue.operation().source = source;
+  check(
+      hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, source, communicator_->get(), issue.stream()),
+      "hcclRecv");
+  static_cast<void>(issue.end());
+}
+
+// Messages of other tags that come first are kept for those who ask for them.
+void AnySource::receive_tagged(const Request& request) {
+  auto [source, bytes] = inboxes_.take(request.tag);
+  while (!bytes.defined()) {
+    inboxes_.from(find_source()).take_in();
+    std::tie(source, bytes) = inboxes_.take(request.tag);
+  }
+  at::Tensor tensor = request.tensor;
+  unpack(tensor, bytes, source, request.tag);
+  Issue issue(queue_, request.work, communicator_->stream_from(source));
+  issue.operation().source = source;
+  issue.fill(tensor);
+  static_cast<void>(issue.end());
 }
 
 int AnySource::find_source() {
@@ -85,7 +110,7 @@ int AnySource::find_source() {
                      "no rank has sent a message within ", communicator_->timeout().count(),
                      " ms; see that one does, or give the group a longer timeout");
     const std::lock_guard lock(mutex_);
-    if (stopping_) return -1;
+    TORCH_CHECK_WITH(DistBackendError, !stopping_, "the process group has been destroyed");
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "communicator.h"
+#include "inboxes.h"
 #include "operation_queue.h"
 
 #include <condition_variable>
@@ -16,30 +17,34 @@ namespace hccl_torch {
 // Looks for messages on a thread of its own, which the first receive starts.
 class AnySource {
  public:
-  AnySource(OperationQueue& queue, std::shared_ptr<Communicator> communicator)
-      : queue_(queue), communicator_(std::move(communicator)) {}
+  AnySource(OperationQueue& queue, std::shared_ptr<Communicator> communicator, Inboxes& inboxes)
+      : queue_(queue), communicator_(std::move(communicator)), inboxes_(inboxes) {}
   // Fails the receives that have not found a message.
   ~AnySource();
   AnySource(const AnySource&) = delete;
   AnySource& operator=(const AnySource&) = delete;
 
   // Returns the work of a receive into `tensor` at once. Its source is known when it has ended.
-  [[nodiscard]] c10::intrusive_ptr<c10d::Work> receive(at::Tensor& tensor);
+  [[nodiscard]] c10::intrusive_ptr<c10d::Work> receive(at::Tensor& tensor, int tag);
 
  private:
   struct Request {
     c10::intrusive_ptr<Work> work;
     at::Tensor tensor;
+    int tag = 0;
   };
 
   void run();
-  // Returns the rank that offers a message, or -1 if this object is being destroyed. Throws
-  // c10::DistBackendError when the group's deadline has passed.
+  // Returns the rank that offers a message. Throws c10::DistBackendError when the group's deadline
+  // has passed, or this object is being destroyed.
   [[nodiscard]] int find_source();
   void serve(const Request& request);
+  void receive_next(const Request& request);
+  void receive_tagged(const Request& request);
 
   OperationQueue& queue_;
   const std::shared_ptr<Communicator> communicator_;
+  Inboxes& inboxes_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Request> requests_;

@@ -13,28 +13,35 @@ void Messages::require_peer(int peer, const char* call) const {
                     " has the ranks 0 to ", communicator_->identity().size - 1);
 }
 
-Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer) {
+Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   require_peer(peer, "send");
   Issue issue(queue_, c10d::OpType::SEND, "send", communicator_->stream_to(peer));
   const at::Tensor from = issue.input(tensor);
+  if (tag != 0 && !issue.is_coalesced()) {
+    const at::Tensor header = issue.scratch(sizeof(TagHeader));
+    *static_cast<TagHeader*>(header.data_ptr()) = {tag, static_cast<std::int64_t>(from.nbytes())};
+    check(hcclSend(header.data_ptr(), header.nbytes(), hcclUint8, peer, communicator_->get(),
+                   issue.stream()),
+          "hcclSend");
+  }
   check(hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, communicator_->get(),
                  issue.stream()),
         "hcclSend");
   return issue.end();
 }
 
-Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer) {
+Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
   require_peer(peer, "recv");
+  if (!queue_.is_coalescing()) {
+    if (tag != 0) return inboxes_.from(peer).receive(tensor, tag);
+    if (Inbox* const inbox = inboxes_.busy_from(peer)) return inbox->receive(tensor, 0);
+  }
   Issue issue(queue_, c10d::OpType::RECV, "recv", communicator_->stream_from(peer));
   const at::Tensor to = issue.output(tensor, false);
   issue.operation().source = peer;
   check(hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, communicator_->get(), issue.stream()),
         "hcclRecv");
   return issue.end();
-}
-
-Messages::WorkPtr Messages::receive_from_any(at::Tensor& tensor) {
-  return any_source_.receive(tensor);
 }
 
 // All tensors are looked at before the group of calls begins: what the library refuses then,

@@ -4,6 +4,7 @@
 
 #include "any_source.h"
 #include "communicator.h"
+#include "inboxes.h"
 #include "operation_queue.h"
 
 #include <memory>
@@ -11,20 +12,27 @@
 
 namespace hccl_torch {
 
-// Messages between two ranks match in the order of the calls.
+// Messages between two ranks match in the order of the calls, but those with tags other than 0 by
+// their tags, in the order of the calls where these are equal. Inside coalesced calls tags are
+// ignored.
 class Messages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
 
   Messages(OperationQueue& queue, std::shared_ptr<Communicator> communicator)
-      : queue_(queue), communicator_(communicator), any_source_(queue, communicator) {}
+      : queue_(queue),
+        communicator_(communicator),
+        inboxes_(queue, communicator),
+        any_source_(queue, communicator, inboxes_) {}
 
   // Throw c10::DistBackendError, c10::TypeError and c10::ValueError, as the process group's methods
   // do.
-  [[nodiscard]] WorkPtr send(const at::Tensor& tensor, int peer);
-  [[nodiscard]] WorkPtr receive(at::Tensor& tensor, int peer);
-  [[nodiscard]] WorkPtr receive_from_any(at::Tensor& tensor);
+  [[nodiscard]] WorkPtr send(const at::Tensor& tensor, int peer, int tag);
+  [[nodiscard]] WorkPtr receive(at::Tensor& tensor, int peer, int tag);
+  [[nodiscard]] WorkPtr receive_from_any(at::Tensor& tensor, int tag) {
+    return any_source_.receive(tensor, tag);
+  }
 
   // The i-th input goes to rank i, whose message fills the i-th output. Undefined ones take part
   // in nothing. Both lists may be empty.
@@ -35,6 +43,7 @@ class Messages {
 
   OperationQueue& queue_;
   const std::shared_ptr<Communicator> communicator_;
+  Inboxes inboxes_;
   AnySource any_source_;
 };
 

@@ -78,11 +78,25 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   return work;
 }
 
+bool OperationQueue::is_coalescing() const {
+  const std::lock_guard lock(mutex_);
+  return coalesced_ != nullptr;
+}
+
 c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor) {
   require_dense(tensor, name);
   const std::lock_guard lock(mutex_);
   return make_work(type, name);
+}
+
+c10::intrusive_ptr<Work> OperationQueue::make_part(Work* whole, const char* name) {
+  Operation operation;
+  operation.type = c10d::OpType::RECV;
+  operation.name = name;
+  operation.sequence = whole != nullptr ? whole->operation().sequence : sequence();
+  return c10::make_intrusive<Work>(communicator_, completer_, unfinished_, std::move(operation),
+                                   nullptr);
 }
 
 std::uint64_t OperationQueue::sequence() const {
@@ -177,6 +191,16 @@ void Issue::hand_over() {
   if (is_coalesced_) return;
   work_->add({&stream_, after_, stream_.queued()});
   queue_.begin(work_);
+}
+
+void Issue::fill(const at::Tensor& tensor) {
+  operation().outputs.push_back(tensor);
+  count(tensor, bytes_out_);
+}
+
+void Issue::end_part() {
+  has_ended_ = true;
+  hand_over();
 }
 
 c10::intrusive_ptr<c10d::Work> Issue::end() {

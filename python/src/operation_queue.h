@@ -28,10 +28,14 @@ class OperationQueue {
   // the library form one group. Throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
+  [[nodiscard]] bool is_coalescing() const;
   // Returns the work of an operation that an Issue queues later. Its type is checked now: throws
   // c10::TypeError.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
+  // Returns the work of a call that is part of `whole`'s operation, or of none if that is null; an
+  // Issue queues it later.
+  [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
   // Waits for callbacks that run, at most some seconds: nothing of the group may run when the
   // program ends.
   void drain() { completer_->drain(); }
@@ -70,6 +74,7 @@ class Issue {
 
   [[nodiscard]] Operation& operation() { return work_->operation(); }
   [[nodiscard]] void* stream() const { return stream_.get(); }
+  [[nodiscard]] bool is_coalesced() const { return is_coalesced_; }
 
   // Returns a tensor with the elements of `tensor` in one piece, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense or not in CPU memory; so does
@@ -85,6 +90,10 @@ class Issue {
   // Adds a step that the first to notice the operation's end runs.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
+  // Makes a tensor that has been filled part of the result.
+  void fill(const at::Tensor& tensor);
+  // Ends a part of an operation, which is not counted.
+  void end_part();
   // Ends the operation: all its calls have been made. Counts it in the statistics: the bytes of
   // the inputs, and of tensors that are both; those of the outputs if there are no inputs. Returns
   // its work.

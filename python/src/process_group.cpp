@@ -336,18 +336,18 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::scatter(Tensors& outputs, TensorList
   return issue.end();
 }
 
-ProcessGroupHccl::WorkPtr ProcessGroupHccl::send(Tensors& tensors, int peer, int) {
-  return messages_.send(single(tensors, "send"), peer);
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::send(Tensors& tensors, int peer, int tag) {
+  return messages_.send(single(tensors, "send"), peer, tag);
 }
 
-ProcessGroupHccl::WorkPtr ProcessGroupHccl::recv(Tensors& tensors, int peer, int) {
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::recv(Tensors& tensors, int peer, int tag) {
   static_cast<void>(single(tensors, "recv"));
-  return messages_.receive(tensors[0], peer);
+  return messages_.receive(tensors[0], peer, tag);
 }
 
-ProcessGroupHccl::WorkPtr ProcessGroupHccl::recvAnysource(Tensors& tensors, int) {
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::recvAnysource(Tensors& tensors, int tag) {
   static_cast<void>(single(tensors, "recv"));
-  return messages_.receive_from_any(tensors[0]);
+  return messages_.receive_from_any(tensors[0], tag);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::barrier(const c10d::BarrierOptions&) {

@@ -164,6 +164,41 @@ def any_source() -> None:
             dist.send(tensor, 0)
 
 
+def tags() -> None:
+    """Messages are received in another order than they are sent in, by their tags; those without keep their place."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    if rank == 0:
+        for peer in range(1, size):
+            works = [dist.isend(torch.full((1000 * tag,), float(tag)), peer, tag=tag) for tag in (1, 2, 3)]
+            works.append(dist.isend(torch.full((10,), 10.0), peer))
+            works += [dist.isend(torch.full((5,), float(value)), peer, tag=7) for value in (71, 72)]
+            for work in works:
+                work.wait()
+        for _ in range(size - 1):
+            tensor = torch.zeros(3)
+            source = dist.recv(tensor, tag=5)
+            assert tensor.tolist() == [500.0 + source] * 3
+        for peer in range(1, size):
+            tensor = torch.zeros(3)
+            dist.recv(tensor, peer, tag=4)
+            assert tensor.tolist() == [400.0 + peer] * 3
+    else:
+        tensors = {tag: torch.zeros(1000 * tag) for tag in (3, 1, 2)}
+        works = [dist.irecv(tensor, 0, tag=tag) for tag, tensor in tensors.items()]
+        plain = torch.zeros(10)
+        works.append(dist.irecv(plain, 0))
+        for work in reversed(works):
+            work.wait()
+        assert all(bool((tensor == tag).all()) for tag, tensor in tensors.items()) and bool((plain == 10).all())
+        last = [torch.zeros(5) for _ in range(2)]
+        for tensor in last:
+            dist.recv(tensor, 0, tag=7)
+        assert [tensor[0].item() for tensor in last] == [71, 72]
+        sent = dist.isend(torch.full((3,), 400.0 + rank), 0, tag=4)
+        dist.send(torch.full((3,), 500.0 + rank), 0, tag=5)
+        sent.wait()
+
+
 def messages_pass_collectives() -> None:
     """A message that waits for its receiver keeps no collective waiting, nor a message of another rank."""
     size, rank = dist.get_world_size(), dist.get_rank()
