@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "call.h"
 #include "element_type.h"
+#include "sparse_sum.h"
 
 #include <algorithm>
 #include <utility>
@@ -111,9 +112,19 @@ void ProcessGroupHccl::all_reduce(Issue& issue, at::Tensor& tensor,
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce(Tensors& tensors,
                                                       const c10d::AllreduceOptions& options) {
-  static_cast<void>(single(tensors, "all_reduce"));
+  if (single(tensors, "all_reduce").is_sparse()) return all_reduce_sparse(tensors, options);
   Issue issue(queue_, c10d::OpType::ALLREDUCE, "all_reduce");
   all_reduce(issue, tensors[0], options.reduceOp);
+  return issue.end();
+}
+
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::all_reduce_sparse(
+    Tensors& tensors, const c10d::AllreduceOptions& options) {
+  TORCH_CHECK_TYPE(options.reduceOp == c10d::ReduceOp::SUM,
+                   "hccl_torch: all_reduce of sparse tensors only sums; use ReduceOp.SUM");
+  sum_sparse(*this, tensors[0]);
+  Issue issue(queue_, c10d::OpType::ALLREDUCE, "all_reduce");
+  issue.operation().outputs = tensors;
   return issue.end();
 }
 
@@ -350,8 +361,9 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::recvAnysource(Tensors& tensors, int 
   return messages_.receive_from_any(tensors[0], tag);
 }
 
-ProcessGroupHccl::WorkPtr ProcessGroupHccl::barrier(const c10d::BarrierOptions&) {
+ProcessGroupHccl::WorkPtr ProcessGroupHccl::barrier(const c10d::BarrierOptions& options) {
   Issue issue(queue_, c10d::OpType::BARRIER, "barrier");
+  if (options.timeout != c10d::kUnsetTimeout) issue.operation().timeout = options.timeout;
   check(hcclBarrier(comm(), stream()), "hcclBarrier");
   return issue.end();
 }

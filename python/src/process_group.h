@@ -84,6 +84,7 @@ class ProcessGroupHccl final : public c10d::Backend {
  private:
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
+  WorkPtr all_reduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);
   void all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input);
   void all_gather_list(Issue& issue, Tensors& outputs, const at::Tensor& input);

@@ -6,12 +6,26 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/ivalue.h>
 #include <c10/util/Exception.h>
 
 namespace hccl_torch {
+
+namespace {
+
+// The library's text, which names its own way of setting a deadline, in the words of PyTorch.
+std::string reason_of_failure() {
+  constexpr std::string_view kTheirs = "raise the limit that hcclEmulationSetTimeout has set";
+  std::string reason = hcclGetLastErrorMessage();
+  if (const auto found = reason.find(kTheirs); found != std::string::npos)
+    reason.replace(found, kTheirs.size(), "give the group a longer timeout");
+  return reason;
+}
+
+}  // namespace
 
 Work::Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
            std::shared_ptr<UnfinishedWorks> unfinished, Operation operation, const char* title)
@@ -93,6 +107,7 @@ bool Work::isSuccess() const {
 // whole then.
 bool Work::wait(std::chrono::milliseconds timeout) {
   if (operation_.type == c10d::OpType::COALESCED && !has_begun_) return true;
+  if (timeout <= kNoTimeout) timeout = operation_.timeout;
   if (!has_ended()) {
     const bool is_limited = timeout > kNoTimeout;
     const std::uint64_t limit =
@@ -100,8 +115,8 @@ bool Work::wait(std::chrono::milliseconds timeout) {
     if (!complete_within(limit)) {
       C10_THROW_ERROR(
           DistBackendError,
-          c10::str(describe(), " has not ended after ", timeout.count(),
-                   " ms; see that every rank of the group makes this call, or wait longer"));
+          c10::str(describe(), " has not ended: Timed out waiting ", timeout.count(),
+                   "ms; see that every rank of the group makes this call, or wait longer"));
     }
     settle();
   }
@@ -137,8 +152,7 @@ std::string Work::describe() const {
 std::exception_ptr Work::end(hcclResult_t result) noexcept {
   try {
     if (result != hcclSuccess) {
-      const std::string reason = hcclGetLastErrorMessage();
-      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason));
+      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason_of_failure()));
     }
     for (const auto& step : operation_.steps) step();
     return nullptr;

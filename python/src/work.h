@@ -5,6 +5,7 @@
 #include "communicator.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,10 +24,11 @@ struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
-  int source = -1;                           // the rank that a receive got its message from
-  std::vector<at::Tensor> outputs;           // the future's value
-  std::vector<at::Tensor> buffers;           // live until the operation has ended
-  std::vector<std::function<void()>> steps;  // to be done then, by the first to notice
+  std::chrono::milliseconds timeout = kNoTimeout;  // of wait() without one; kNoTimeout: the group's
+  int source = -1;                                 // the rank that a receive got its message from
+  std::vector<at::Tensor> outputs;                 // the future's value
+  std::vector<at::Tensor> buffers;                 // live until the operation has ended
+  std::vector<std::function<void()>> steps;        // to be done then, by the first to notice
 };
 
 // Thread-safe once it has begun.

@@ -281,6 +281,21 @@ def complex_tensors() -> None:
         assert bool((tensor == complex(size * (size - 1) / 2, size)).all())
 
 
+def sparse_sums() -> None:
+    size, rank = dist.get_world_size(), dist.get_rank()
+    dense = torch.zeros(20, 3)
+    dense[rank] = rank + 1
+    dense[10] = 1
+    tensor = dense.to_sparse(1)
+    dist.all_reduce(tensor)
+    expected = torch.zeros(20, 3)
+    for other in range(size):
+        expected[other] = other + 1
+    expected[10] = size
+    assert torch.equal(tensor.to_dense(), expected)
+    raises(TypeError, "only sums", lambda: dist.all_reduce(tensor, op=dist.ReduceOp.MAX))
+
+
 def sequence_numbers() -> None:
     group = dist.group.WORLD._get_backend(torch.device("cpu"))
     before = group._get_sequence_number_for_group()
@@ -330,7 +345,7 @@ def bad_arguments() -> None:
     size = dist.get_world_size()
     raises(ValueError, "needs an output of", lambda: dist.all_gather_into_tensor(torch.zeros(size * 3 + 1), torch.zeros(3)))
     raises(ValueError, "divisible by", lambda: dist.all_to_all_single(torch.zeros(size + 1), torch.zeros(size + 1)))
-    raises(RuntimeError, "has not ended after 50 ms; see that every rank",
+    raises(RuntimeError, "has not ended: Timed out waiting 50ms; see that every rank",
            lambda: dist.irecv(torch.zeros(1), (dist.get_rank() + 1) % size).wait(datetime.timedelta(milliseconds=50)))
     dist.barrier()
     dist.send(torch.zeros(1), (dist.get_rank() - 1) % size)

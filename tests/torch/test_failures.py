@@ -75,7 +75,7 @@ def test_late_rank() -> None:
     for program in programs:
         program.kill()
     assert code == 7, output
-    require_complete(output, 0, "all_reduce", "rank 1", "2 s")
+    require_complete(output, 0, "all_reduce", "rank 1", "2 s", "a longer timeout")
 
 
 def test_changed_timeout() -> None:
@@ -83,7 +83,7 @@ def test_changed_timeout() -> None:
     code, output = programs[0].finish(60)
     programs[1].kill()
     assert code == 7, output
-    require_complete(output, 0, "all_reduce", "rank 1", "2 s")
+    require_complete(output, 0, "all_reduce", "rank 1", "2 s", "a longer timeout")
 
 
 def test_abort() -> None:
