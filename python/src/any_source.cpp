@@ -17,6 +17,12 @@ namespace {
 // How long a look for a message keeps the destructor waiting, in milliseconds.
 constexpr std::uint64_t kLook = 50;
 
+// A timeout of 0 never passes.
+std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  return timeout.count() == 0 ? Clock::time_point::max() : Clock::now() + timeout;
+}
+
 }  // namespace
 
 AnySource::~AnySource() {
@@ -34,7 +40,8 @@ AnySource::~AnySource() {
 }
 
 c10::intrusive_ptr<c10d::Work> AnySource::receive(at::Tensor& tensor, int tag) {
-  Request request{queue_.defer(c10d::OpType::RECVANYSOURCE, "recv", tensor), tensor, tag};
+  Request request{queue_.defer(c10d::OpType::RECVANYSOURCE, "recv", tensor), tensor, tag,
+                  deadline_after(communicator_->timeout())};
   c10::intrusive_ptr<c10d::Work> work = request.work;
   {
     const std::lock_guard lock(mutex_);
@@ -73,7 +80,7 @@ void AnySource::serve(const Request& request) {
 }
 
 void AnySource::receive_next(const Request& request) {
-  const int source = find_source();
+  const int source = find_source(request.deadline);
   at::Tensor tensor = request.tensor;
   Issue issue(queue_, request.work, communicator_->stream_from(source));
   const at::Tensor to = issue.output(tensor, false);
@@ -88,7 +95,7 @@ void AnySource::receive_next(const Request& request) {
 void AnySource::receive_tagged(const Request& request) {
   auto [source, bytes] = inboxes_.take(request.tag);
   while (!bytes.defined()) {
-    inboxes_.from(find_source()).take_in();
+    inboxes_.from(find_source(request.deadline)).take_in();
     std::tie(source, bytes) = inboxes_.take(request.tag);
   }
   at::Tensor tensor = request.tensor;
@@ -99,8 +106,7 @@ void AnySource::receive_tagged(const Request& request) {
   static_cast<void>(issue.end());
 }
 
-int AnySource::find_source() {
-  const auto deadline = std::chrono::steady_clock::now() + communicator_->timeout();
+int AnySource::find_source(Deadline deadline) {
   for (;;) {
     int source = -1;
     const hcclResult_t result = hcclEmulationProbe(communicator_->get(), kLook, &source, nullptr);

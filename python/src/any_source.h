@@ -6,6 +6,7 @@
 #include "inboxes.h"
 #include "operation_queue.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -28,16 +29,18 @@ class AnySource {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> receive(at::Tensor& tensor, int tag);
 
  private:
+  using Deadline = std::chrono::steady_clock::time_point;
   struct Request {
     c10::intrusive_ptr<Work> work;
     at::Tensor tensor;
     int tag = 0;
+    Deadline deadline;
   };
 
   void run();
   // Returns the rank that offers a message. Throws c10::DistBackendError when the group's deadline
   // has passed, or this object is being destroyed.
-  [[nodiscard]] int find_source();
+  [[nodiscard]] int find_source(Deadline deadline);
   void serve(const Request& request);
   void receive_next(const Request& request);
   void receive_tagged(const Request& request);

@@ -15,12 +15,11 @@ namespace hccl_torch {
 
 namespace {
 
-// The store of a launcher outlives the groups, whose names repeat.
-std::string key_of(const std::string& group) {
-  static std::mutex mutex;
-  static std::map<std::string, int> made;
-  const std::lock_guard lock(mutex);
-  return "hccl_torch/" + group + "/" + std::to_string(made[group]++);
+// The store of a launcher outlives the groups, whose names repeat: so many ranks have come before.
+std::string key_of(c10d::Store& store, const std::string& group, int size) {
+  const std::string prefix = "hccl_torch/" + group;
+  const std::int64_t arrival = store.add(prefix + "/arrivals", 1) - 1;
+  return prefix + "/" + std::to_string(arrival / size);
 }
 
 hcclUniqueId agree_on_id(c10d::Store& store, int rank, int size, const std::string& key) {
@@ -52,8 +51,8 @@ std::string host_name() {
 Communicator::Communicator(c10d::Store& store, GroupIdentity identity,
                            std::chrono::milliseconds timeout)
     : identity_(std::move(identity)), process_(::getpid()) {
-  const hcclUniqueId id =
-      agree_on_id(store, identity_.rank, identity_.size, key_of(identity_.name));
+  const hcclUniqueId id = agree_on_id(store, identity_.rank, identity_.size,
+                                      key_of(store, identity_.name, identity_.size));
   check(hcclCommInitRank(&handle_, identity_.size, id, identity_.rank), "hcclCommInitRank");
   set_timeout(timeout);
 }

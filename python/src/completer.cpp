@@ -3,6 +3,7 @@
 
 #include "work.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -35,19 +36,25 @@ bool Completer::drain() {
   if (::getpid() != process_) return true;
   std::unique_lock lock(state_->mutex);
   return state_->changed.wait_for(lock, kPatience, [&] {
-    return state_->works.empty() && state_->idle == state_->threads - own();
+    return state_->lanes.empty() && state_->idle == state_->threads - own();
   });
 }
 
 int Completer::own() const { return running == state_.get() ? 1 : 0; }
 
 void Completer::post(c10::intrusive_ptr<Work> work) {
+  const void* const lane = work->lane();
   const std::lock_guard lock(state_->mutex);
-  state_->works.push_back(std::move(work));
-  if (!state_->has_leader) call_for_leader(state_);
+  state_->lanes[lane].works.push_back(std::move(work));
+  if (find_lane(*state_) != state_->lanes.end()) call_for_thread(state_);
 }
 
-void Completer::call_for_leader(const std::shared_ptr<State>& state) {
+std::map<const void*, Completer::Lane>::iterator Completer::find_lane(State& state) {
+  return std::find_if(state.lanes.begin(), state.lanes.end(),
+                      [](const auto& entry) { return !entry.second.is_attended; });
+}
+
+void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   if (state->idle > 0) {
     state->changed.notify_all();
   } else {
@@ -62,18 +69,24 @@ void Completer::run(const std::shared_ptr<State>& state) {
   for (;;) {
     ++state->idle;
     state->changed.notify_all();
-    state->changed.wait(
-        lock, [&] { return !state->has_leader && (state->stopping || !state->works.empty()); });
+    state->changed.wait(lock, [&] {
+      return find_lane(*state) != state->lanes.end() || (state->stopping && state->lanes.empty());
+    });
     --state->idle;
-    if (state->works.empty()) break;
-    c10::intrusive_ptr<Work> work = std::move(state->works.front());
-    state->works.pop_front();
-    state->has_leader = true;
+    const auto lane = find_lane(*state);
+    if (lane == state->lanes.end()) break;
+    c10::intrusive_ptr<Work> work = lane->second.works.front();
+    lane->second.is_attended = true;
     lock.unlock();
     work->complete();
     lock.lock();
-    state->has_leader = false;
-    if (!state->works.empty()) call_for_leader(state);
+    lane->second.is_attended = false;
+    lane->second.works.pop_front();
+    if (lane->second.works.empty()) {
+      state->lanes.erase(lane);
+    } else {
+      call_for_thread(state);
+    }
     lock.unlock();
     work->settle();
     work.reset();  // may be the last reference, and end much else

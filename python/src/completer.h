@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -15,9 +16,10 @@ namespace hccl_torch {
 
 class Work;
 
-// One thread at a time waits for operations. Before it runs a future's callbacks it passes that
-// job on, so that a callback may wait for another future. Threads start when they are needed, and
-// are as many as callbacks that wait at the same time, and one more.
+// Operations of one stream end in order, so one thread at a time waits for those of a stream.
+// Before it runs a future's callbacks it passes that job on, so that a callback may wait for
+// another future. Threads start when they are needed, and are as many as streams whose operations
+// are waited for and callbacks that run.
 class Completer {
  public:
   Completer();
@@ -34,20 +36,26 @@ class Completer {
   void post(c10::intrusive_ptr<Work> work);
 
  private:
+  // The works of a stream.
+  struct Lane {
+    std::deque<c10::intrusive_ptr<Work>> works;
+    bool is_attended = false;  // a thread waits for the first
+  };
   // Lives as long as the threads, which may outlive the completer.
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<c10::intrusive_ptr<Work>> works;
-    bool has_leader = false;  // a thread waits for an operation
+    std::map<const void*, Lane> lanes;  // by stream; none is empty
     int threads = 0;
     int idle = 0;  // threads that wait for work
     bool stopping = false;
   };
 
   static void run(const std::shared_ptr<State>& state);
-  // With the lock held: sees to it that a thread takes the next work.
-  static void call_for_leader(const std::shared_ptr<State>& state);
+  // All with the lock held. Returns a lane that no thread attends to, or the end.
+  [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
+  // Sees to it that a thread takes the next work.
+  static void call_for_thread(const std::shared_ptr<State>& state);
 
   // Returns 1 on a thread of this object, else 0.
   [[nodiscard]] int own() const;

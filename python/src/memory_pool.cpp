@@ -34,12 +34,16 @@ MemoryPool& MemoryPool::instance() {
   return *pool;
 }
 
-MemoryPool::MemoryPool() {
-  pthread_atfork([] { instance().lock_for_fork(); }, [] { instance().unlock_after_fork(); },
-                 [] {
-                   instance().enter_child();
-                   instance().unlock_after_fork();
-                 });
+// Handlers that are registered last run first before a fork. The library has its own by the time
+// this is called, so the pool is locked before the library, as elsewhere.
+void MemoryPool::watch_forks() {
+  static const int registered =
+      pthread_atfork([] { instance().lock_for_fork(); }, [] { instance().unlock_after_fork(); },
+                     [] {
+                       instance().enter_child();
+                       instance().unlock_after_fork();
+                     });
+  TORCH_CHECK(registered == 0, "hccl_torch: pthread_atfork failed");
 }
 
 // The library has made private copies of what is in use; nothing else is mapped.
@@ -89,6 +93,8 @@ void* MemoryPool::make_block(std::size_t bytes) {
   void* view = nullptr;
   try {
     check(hcclEmulationHostView(address, bytes, &view), "hcclEmulationHostView");
+    check(hcclEmulationKeepAtFork(address, bytes, 0), "hcclEmulationKeepAtFork");
+    watch_forks();
     blocks_.emplace(view, Block{address, bytes, false});
   } catch (...) {
     synDeviceFree(device(), address, 0);
@@ -108,7 +114,7 @@ bool MemoryPool::release(void* block) noexcept {
   usage_.used_bytes -= freed.bytes;
   if (is_child_) {
     blocks_.erase(found);
-    ::munmap(block, freed.bytes);
+    if (freed.is_kept) ::munmap(block, freed.bytes);
     return true;
   }
   if (freed.is_kept) hcclEmulationKeepAtFork(freed.address, freed.bytes, 0);

@@ -50,7 +50,8 @@ class MemoryPool {
     bool is_kept = false;
   };
 
-  MemoryPool();
+  MemoryPool() = default;
+  static void watch_forks();
   [[nodiscard]] void* take_cached(std::size_t bytes) noexcept;
   [[nodiscard]] void* make_block(std::size_t bytes);
   void free_block(void* block) noexcept;

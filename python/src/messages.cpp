@@ -3,6 +3,8 @@
 
 #include "call.h"
 
+#include <optional>
+
 #include <c10/util/Exception.h>
 
 namespace hccl_torch {
@@ -17,16 +19,17 @@ Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   require_peer(peer, "send");
   Issue issue(queue_, c10d::OpType::SEND, "send", communicator_->stream_to(peer));
   const at::Tensor from = issue.input(tensor);
+  void* const comm = communicator_->get();
   if (tag != 0 && !issue.is_coalesced()) {
     const at::Tensor header = issue.scratch(sizeof(TagHeader));
     *static_cast<TagHeader*>(header.data_ptr()) = {tag, static_cast<std::int64_t>(from.nbytes())};
-    check(hcclSend(header.data_ptr(), header.nbytes(), hcclUint8, peer, communicator_->get(),
-                   issue.stream()),
-          "hcclSend");
+    issue.call("hcclSend", [header, peer, comm, stream = issue.stream()] {
+      return hcclSend(header.data_ptr(), header.nbytes(), hcclUint8, peer, comm, stream);
+    });
   }
-  check(hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, communicator_->get(),
-                 issue.stream()),
-        "hcclSend");
+  issue.call("hcclSend", [from, peer, comm, stream = issue.stream()] {
+    return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
+  });
   return issue.end();
 }
 
@@ -39,8 +42,9 @@ Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
   Issue issue(queue_, c10d::OpType::RECV, "recv", communicator_->stream_from(peer));
   const at::Tensor to = issue.output(tensor, false);
   issue.operation().source = peer;
-  check(hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, communicator_->get(), issue.stream()),
-        "hcclRecv");
+  issue.call("hcclRecv", [to, peer, comm = communicator_->get(), stream = issue.stream()] {
+    return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
+  });
   return issue.end();
 }
 
@@ -55,20 +59,23 @@ void Messages::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
   for (std::size_t peer = 0; peer < outputs.size(); ++peer) {
     if (outputs[peer].defined()) received[peer] = issue.output(outputs[peer], false);
   }
-  CallGroup calls;
-  for (std::size_t peer = 0; peer < sent.size(); ++peer) {
-    if (!sent[peer].defined()) continue;
-    check(hcclSend(sent[peer].data_ptr(), sent[peer].nbytes(), hcclUint8, static_cast<int>(peer),
-                   communicator_->get(), issue.stream()),
-          "hcclSend");
+  std::optional<CallGroup> calls;
+  if (!issue.is_coalesced()) calls.emplace();
+  void* const comm = communicator_->get();
+  void* const stream = issue.stream();
+  for (std::size_t rank = 0; rank < sent.size(); ++rank) {
+    if (!sent[rank].defined()) continue;
+    issue.call("hcclSend", [from = sent[rank], peer = static_cast<int>(rank), comm, stream] {
+      return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
+    });
   }
-  for (std::size_t peer = 0; peer < received.size(); ++peer) {
-    if (!received[peer].defined()) continue;
-    check(hcclRecv(received[peer].data_ptr(), received[peer].nbytes(), hcclUint8,
-                   static_cast<int>(peer), communicator_->get(), issue.stream()),
-          "hcclRecv");
+  for (std::size_t rank = 0; rank < received.size(); ++rank) {
+    if (!received[rank].defined()) continue;
+    issue.call("hcclRecv", [to = received[rank], peer = static_cast<int>(rank), comm, stream] {
+      return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
+    });
   }
-  calls.end();
+  if (calls) calls->end();
 }
 
 }  // namespace hccl_torch

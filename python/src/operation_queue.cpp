@@ -58,34 +58,47 @@ void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
 
 void OperationQueue::start_coalescing() {
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, !coalesced_, "hccl_torch: calls are being coalesced already");
-  coalesced_after_ = communicator_->stream().queued();
-  check(hcclGroupStart(), "hcclGroupStart");
+  TORCH_CHECK_WITH(DistBackendError, !coalesced_ || coalesces(),
+                   "hccl_torch: another thread coalesces calls of ", communicator_->describe(),
+                   "; let it end that first");
+  coalesced_calls_.clear();
   coalesced_ = make_work(c10d::OpType::COALESCED, "coalesced calls");
+  coalescing_thread_ = std::this_thread::get_id();
 }
 
 c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, coalesced_, "hccl_torch: no calls are being coalesced");
+  TORCH_CHECK_WITH(DistBackendError, coalesces(), "hccl_torch: no calls are being coalesced");
   c10::intrusive_ptr<Work> work = std::exchange(coalesced_, nullptr);
-  const hcclResult_t result = hcclGroupEnd();
-  const std::string reason = result == hcclSuccess ? "" : hcclGetLastErrorMessage();
+  const auto calls = std::exchange(coalesced_calls_, {});
   const Stream& stream = communicator_->stream();
-  work->add({&stream, coalesced_after_, stream.queued()});
+  const std::uint64_t after = stream.queued();
+  std::exception_ptr error;
+  try {
+    CallGroup group;
+    for (const auto& call : calls) call();
+    group.end();
+  } catch (const c10::Error&) {
+    error = std::current_exception();
+    work->operation().steps.clear();
+  }
+  work->add({&stream, after, stream.queued()});
   begin(work);
-  TORCH_CHECK_WITH(DistBackendError, result == hcclSuccess,
-                   "hccl_torch: hcclGroupEnd failed: ", reason);
+  if (error) std::rethrow_exception(error);
   return work;
 }
 
 bool OperationQueue::is_coalescing() const {
   const std::lock_guard lock(mutex_);
-  return coalesced_ != nullptr;
+  return coalesces();
 }
 
 c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor) {
   require_dense(tensor, name);
+  TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
+                   " on ", communicator_->describe(),
+                   " in a forked process, which has no part in it; make a group there");
   const std::lock_guard lock(mutex_);
   return make_work(type, name);
 }
@@ -110,10 +123,11 @@ Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name)
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream)
     : queue_(queue),
       lock_(queue.mutex_),
-      work_(queue.coalesced_ ? queue.coalesced_ : queue.make_work(type, name)),
+      work_(queue.coalesces() ? queue.coalesced_ : queue.make_work(type, name)),
       name_(name),
-      stream_(queue.coalesced_ ? queue.communicator_->stream() : stream),
-      is_coalesced_(queue.coalesced_),
+      stream_(queue.coalesces() ? queue.communicator_->stream() : stream),
+      is_coalesced_(queue.coalesces()),
+      steps_before_(operation().steps.size()),
       after_(stream_.queued()) {}
 
 Issue::Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream)
@@ -123,10 +137,18 @@ Issue::Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream&
       name_(work_->operation().name),
       stream_(stream),
       is_coalesced_(false),
+      is_deferred_(true),
       after_(stream_.queued()) {}
 
 Issue::~Issue() {
-  if (!has_ended_) hand_over();
+  if (!has_ended_) abandon();
+}
+
+// The tensors live until the calls before have run. A deferred operation has only one call, and
+// whoever queues it fails its work.
+void Issue::abandon() {
+  operation().steps.resize(steps_before_);
+  if (!is_deferred_) hand_over();
 }
 
 void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {

@@ -2,6 +2,7 @@
 // The operations of a process group in the order in which the program queues them.
 #pragma once
 
+#include "call.h"
 #include "communicator.h"
 #include "completer.h"
 #include "unfinished_works.h"
@@ -10,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace hccl_torch {
@@ -24,10 +26,12 @@ class OperationQueue {
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // Between these two all operations are parts of one, whose work the second returns. The calls of
-  // the library form one group. Throw c10::DistBackendError.
+  // Between these two all operations that the thread queues are parts of one, whose work the second
+  // returns. The calls of the library are made then, as one group. What the thread has begun to
+  // coalesce and not ended is forgotten by the first. Throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
+  // Returns whether this thread coalesces calls.
   [[nodiscard]] bool is_coalescing() const;
   // Returns the work of an operation that an Issue queues later. Its type is checked now: throws
   // c10::TypeError.
@@ -46,6 +50,10 @@ class OperationQueue {
   friend class Issue;
 
   [[nodiscard]] c10::intrusive_ptr<Work> make_work(c10d::OpType type, const char* name);
+  // With the lock held.
+  [[nodiscard]] bool coalesces() const {
+    return coalesced_ && coalescing_thread_ == std::this_thread::get_id();
+  }
   // With the lock held, after all calls of the operation.
   void begin(const c10::intrusive_ptr<Work>& work);
 
@@ -54,8 +62,9 @@ class OperationQueue {
   const std::shared_ptr<UnfinishedWorks> unfinished_ = std::make_shared<UnfinishedWorks>();
   mutable std::mutex mutex_;  // held while an operation is queued
   std::uint64_t sequence_ = 0;
-  c10::intrusive_ptr<Work> coalesced_;  // while calls are coalesced
-  std::uint64_t coalesced_after_ = 0;   // where the stream stood before them
+  c10::intrusive_ptr<Work> coalesced_;  // while a thread coalesces calls
+  std::thread::id coalescing_thread_;
+  std::vector<std::function<void()>> coalesced_calls_;  // of the library, to be made at the end
 };
 
 // One operation while it is queued. Holds the queue's lock. If it ends early, because a call has
@@ -76,6 +85,16 @@ class Issue {
   [[nodiscard]] void* stream() const { return stream_.get(); }
   [[nodiscard]] bool is_coalesced() const { return is_coalesced_; }
 
+  // Makes a call of the library, now or at the end of the coalesced calls. Throws
+  // c10::DistBackendError.
+  template <class Call>
+  void call(const char* function, Call call) {
+    if (is_coalesced_) {
+      queue_.coalesced_calls_.push_back([function, call] { check(call(), function); });
+    } else {
+      check(call(), function);
+    }
+  }
   // Returns a tensor with the elements of `tensor` in one piece, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense or not in CPU memory; so does
   // output().
@@ -83,6 +102,11 @@ class Issue {
   // Returns a tensor in one piece, whose elements are those of `tensor` once the operation has
   // ended. `keeps`: it has them from the start.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
+  // Blocks until earlier operations that write to the memory of `tensor` have ended: for elements
+  // that are used at once.
+  void await_writers(const at::Tensor& tensor) {
+    queue_.unfinished_->complete_writers_of(tensor, true);
+  }
   // Returns `bytes` bytes that live as long as the operation.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
   // Makes tensors that a step fills part of the result. Throws c10::TypeError as output() does.
@@ -104,6 +128,8 @@ class Issue {
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();
+  // Takes back what the operation would do at its end, for a call of it has thrown.
+  void abandon();
 
   OperationQueue& queue_;
   const std::lock_guard<std::mutex> lock_;
@@ -111,7 +137,9 @@ class Issue {
   const char* const name_;
   const Stream& stream_;
   const bool is_coalesced_;
-  const std::uint64_t after_;  // where the stream stood before
+  const bool is_deferred_ = false;
+  const std::size_t steps_before_ = 0;  // of the other coalesced calls
+  const std::uint64_t after_;           // where the stream stood before
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool is_zero_copy_ = true;
   bool has_ended_ = false;

@@ -7,6 +7,7 @@
 #include "sparse_sum.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -22,9 +23,11 @@ const at::Tensor& single(const std::vector<at::Tensor>& tensors, const char* cal
   return tensors[0];
 }
 
-void multiply(at::Tensor& tensor, const at::Tensor& factor) {
-  const at::AutoDispatchBelowADInplaceOrView guard;  // it may be an inference tensor
-  tensor.mul_(factor);
+// Returns the elements that a rank brings to a reduction.
+at::Tensor operand(Issue& issue, const at::Tensor& tensor, const Reduction& reduction) {
+  if (!reduction.factor.defined()) return issue.input(tensor);
+  issue.await_writers(tensor);
+  return issue.input(tensor * reduction.factor);
 }
 
 }  // namespace
@@ -36,13 +39,16 @@ ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store,
       options_(c10::make_intrusive<Options>("hccl", timeout)),
       communicator_(std::make_shared<Communicator>(*store, identity, timeout)),
       queue_(communicator_),
-      messages_(queue_, communicator_) {
+      messages_(std::make_unique<Messages>(queue_, communicator_)) {
   options_->group_name = identity.name;
   options_->global_ranks_in_group.assign(identity.global_ranks.begin(),
                                          identity.global_ranks.end());
 }
 
-ProcessGroupHccl::~ProcessGroupHccl() = default;
+// A forked child has none of the threads that what receives messages would wait for.
+ProcessGroupHccl::~ProcessGroupHccl() {
+  if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
+}
 
 void ProcessGroupHccl::startCoalescing() { queue_.start_coalescing(); }
 
@@ -86,28 +92,38 @@ at::Tensor ProcessGroupHccl::allocateTensor(long size, at::TensorOptions options
   return empty({static_cast<std::int64_t>(size)}, options);
 }
 
+int ProcessGroupHccl::checked_root(std::int64_t root, const char* call) const {
+  TORCH_CHECK_VALUE(root >= 0 && root < getSize(), "hccl_torch: ", call, " with root ", root,
+                    ", but ", communicator_->describe(), " has the ranks 0 to ", getSize() - 1);
+  return static_cast<int>(root);
+}
+
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
                                                       const c10d::BroadcastOptions& options) {
   static_cast<void>(single(tensors, "broadcast"));
   Issue issue(queue_, c10d::OpType::BROADCAST, "broadcast");
-  const int root = static_cast<int>(options.rootRank);
+  const int root = checked_root(options.rootRank, "broadcast");
   const at::Tensor buffer =
       root == getRank() ? issue.input(tensors[0]) : issue.output(tensors[0], false);
   if (root == getRank()) issue.promise(tensors);
-  check(hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8, root,
-                      comm(), stream()),
-        "hcclBroadcast");
+  issue.call("hcclBroadcast", [=, this] {
+    return hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8, root,
+                         comm(), stream());
+  });
   return issue.end();
 }
 
 void ProcessGroupHccl::all_reduce(Issue& issue, at::Tensor& tensor,
                                   const c10d::ReduceOp& operation) {
   const Reduction reduction = reduction_of(operation, tensor.scalar_type(), "all_reduce");
-  at::Tensor buffer = issue.output(tensor, true);
-  if (reduction.factor.defined()) multiply(buffer, reduction.factor);
-  check(hcclAllReduce(buffer.data_ptr(), buffer.data_ptr(), reduction.count(buffer), reduction.type,
-                      reduction.operation, comm(), stream()),
-        "hcclAllReduce");
+  const bool in_place = !reduction.factor.defined();
+  const at::Tensor from = in_place ? at::Tensor() : operand(issue, tensor, reduction);
+  const at::Tensor to = issue.output(tensor, in_place);
+  issue.call("hcclAllReduce", [=, this] {
+    return hcclAllReduce(in_place ? to.data_ptr() : from.data_ptr(), to.data_ptr(),
+                         reduction.count(to), reduction.type, reduction.operation, comm(),
+                         stream());
+  });
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce(Tensors& tensors,
@@ -141,14 +157,14 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
   const at::Tensor& tensor = single(tensors, "reduce");
   const Reduction reduction = reduction_of(options.reduceOp, tensor.scalar_type(), "reduce");
   Issue issue(queue_, c10d::OpType::REDUCE, "reduce");
-  const int root = static_cast<int>(options.rootRank);
-  const at::Tensor from =
-      issue.input(reduction.factor.defined() ? tensor * reduction.factor : tensor);
+  const int root = checked_root(options.rootRank, "reduce");
+  const at::Tensor from = operand(issue, tensor, reduction);
   const at::Tensor to = root == getRank() ? issue.output(tensors[0], false) : from;
   if (root != getRank()) issue.promise(tensors);
-  check(hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(from), reduction.type,
-                   reduction.operation, root, comm(), stream()),
-        "hcclReduce");
+  issue.call("hcclReduce", [=, this] {
+    return hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(from), reduction.type,
+                      reduction.operation, root, comm(), stream());
+  });
   return issue.end();
 }
 
@@ -159,8 +175,10 @@ void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Te
                     output.nbytes(), " bytes");
   const at::Tensor from = issue.input(input);
   const at::Tensor to = issue.output(output, false);
-  check(hcclAllGather(from.data_ptr(), to.data_ptr(), from.nbytes(), hcclUint8, comm(), stream()),
-        "hcclAllGather");
+  issue.call("hcclAllGather", [=, this] {
+    return hcclAllGather(from.data_ptr(), to.data_ptr(), from.nbytes(), hcclUint8, comm(),
+                         stream());
+  });
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -218,8 +236,10 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   if (!alike) return broadcast_each(issue, outputs, from);
   const at::Tensor flat = issue.scratch(getSize() * static_cast<std::int64_t>(from.nbytes()));
   issue.promise(outputs);
-  check(hcclAllGather(from.data_ptr(), flat.data_ptr(), from.nbytes(), hcclUint8, comm(), stream()),
-        "hcclAllGather");
+  issue.call("hcclAllGather", [=, this] {
+    return hcclAllGather(from.data_ptr(), flat.data_ptr(), from.nbytes(), hcclUint8, comm(),
+                         stream());
+  });
   issue.then([flat, bytes = static_cast<std::int64_t>(from.nbytes()), to = outputs]() mutable {
     for (std::size_t rank = 0; rank < to.size(); ++rank) {
       if (to[rank].numel() == 0) continue;
@@ -233,14 +253,16 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
 void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
   Tensors received;
   for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));
-  CallGroup calls;
+  std::optional<CallGroup> calls;
+  if (!issue.is_coalesced()) calls.emplace();
   for (int rank = 0; rank < getSize(); ++rank) {
     const at::Tensor& to = received[static_cast<std::size_t>(rank)];
     const void* const source = rank == getRank() ? from.data_ptr() : to.data_ptr();
-    check(hcclBroadcast(source, to.data_ptr(), to.nbytes(), hcclUint8, rank, comm(), stream()),
-          "hcclBroadcast");
+    issue.call("hcclBroadcast", [=, this] {
+      return hcclBroadcast(source, to.data_ptr(), to.nbytes(), hcclUint8, rank, comm(), stream());
+    });
   }
-  calls.end();
+  if (calls) calls->end();
 }
 
 void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
@@ -250,12 +272,12 @@ void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at
                     getSize(), " ranks needs an input of as many times that, not of ",
                     input.numel());
   const Reduction reduction = reduction_of(operation, input.scalar_type(), "reduce_scatter");
-  const at::Tensor from =
-      issue.input(reduction.factor.defined() ? input * reduction.factor : input);
+  const at::Tensor from = operand(issue, input, reduction);
   const at::Tensor to = issue.output(output, false);
-  check(hcclReduceScatter(from.data_ptr(), to.data_ptr(), reduction.count(to), reduction.type,
-                          reduction.operation, comm(), stream()),
-        "hcclReduceScatter");
+  issue.call("hcclReduceScatter", [=, this] {
+    return hcclReduceScatter(from.data_ptr(), to.data_ptr(), reduction.count(to), reduction.type,
+                             reduction.operation, comm(), stream());
+  });
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::_reduce_scatter_base(
@@ -288,7 +310,10 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter(
   }
   Issue issue(queue_, c10d::OpType::REDUCE_SCATTER, "reduce_scatter");
   Tensors flat;
-  for (const at::Tensor& input : inputs[0]) flat.push_back(input.reshape({-1}));
+  for (const at::Tensor& input : inputs[0]) {
+    issue.await_writers(input);
+    flat.push_back(input.reshape({-1}));
+  }
   reduce_scatter(issue, outputs[0], at::cat(flat), options.reduceOp);
   return issue.end();
 }
@@ -305,8 +330,10 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
                       getSize(), " ranks");
     const at::Tensor from = issue.input(input);
     const at::Tensor to = issue.output(output, false);
-    check(hcclAlltoAll(from.data_ptr(), to.data_ptr(), from.nbytes(), hcclUint8, comm(), stream()),
-          "hcclAlltoAll");
+    issue.call("hcclAlltoAll", [=, this] {
+      return hcclAlltoAll(from.data_ptr(), to.data_ptr(), from.nbytes(), hcclUint8, comm(),
+                          stream());
+    });
     return issue.end();
   }
   const auto parts = [&](const at::Tensor& whole, const std::vector<std::int64_t>& sizes) {
@@ -315,7 +342,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
     return whole.split_with_sizes(sizes.empty() ? equal : sizes);
   };
   Tensors to = parts(output, output_sizes);
-  messages_.exchange(issue, to, parts(input, input_sizes));
+  messages_->exchange(issue, to, parts(input, input_sizes));
   issue.operation().outputs = {output};
   return issue.end();
 }
@@ -323,7 +350,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall(Tensors& outputs, Tensors& inputs,
                                                      const c10d::AllToAllOptions&) {
   Issue issue(queue_, c10d::OpType::ALLTOALL, "all_to_all");
-  messages_.exchange(issue, outputs, inputs);
+  messages_->exchange(issue, outputs, inputs);
   return issue.end();
 }
 
@@ -332,9 +359,9 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::gather(TensorLists& outputs, Tensors
   const at::Tensor& input = single(inputs, "gather");
   Issue issue(queue_, c10d::OpType::GATHER, "gather");
   Tensors sent(static_cast<std::size_t>(getSize()));
-  sent[static_cast<std::size_t>(options.rootRank)] = input;
+  sent[static_cast<std::size_t>(checked_root(options.rootRank, "gather"))] = input;
   Tensors none;
-  messages_.exchange(issue, options.rootRank == getRank() ? outputs.at(0) : none, sent);
+  messages_->exchange(issue, options.rootRank == getRank() ? outputs.at(0) : none, sent);
   return issue.end();
 }
 
@@ -342,29 +369,30 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::scatter(Tensors& outputs, TensorList
                                                     const c10d::ScatterOptions& options) {
   Issue issue(queue_, c10d::OpType::SCATTER, "scatter");
   Tensors received(static_cast<std::size_t>(getSize()));
-  received[static_cast<std::size_t>(options.rootRank)] = single(outputs, "scatter");
-  messages_.exchange(issue, received, options.rootRank == getRank() ? inputs.at(0) : Tensors{});
+  received[static_cast<std::size_t>(checked_root(options.rootRank, "scatter"))] =
+      single(outputs, "scatter");
+  messages_->exchange(issue, received, options.rootRank == getRank() ? inputs.at(0) : Tensors{});
   return issue.end();
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::send(Tensors& tensors, int peer, int tag) {
-  return messages_.send(single(tensors, "send"), peer, tag);
+  return messages_->send(single(tensors, "send"), peer, tag);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::recv(Tensors& tensors, int peer, int tag) {
   static_cast<void>(single(tensors, "recv"));
-  return messages_.receive(tensors[0], peer, tag);
+  return messages_->receive(tensors[0], peer, tag);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::recvAnysource(Tensors& tensors, int tag) {
   static_cast<void>(single(tensors, "recv"));
-  return messages_.receive_from_any(tensors[0], tag);
+  return messages_->receive_from_any(tensors[0], tag);
 }
 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::barrier(const c10d::BarrierOptions& options) {
   Issue issue(queue_, c10d::OpType::BARRIER, "barrier");
   if (options.timeout != c10d::kUnsetTimeout) issue.operation().timeout = options.timeout;
-  check(hcclBarrier(comm(), stream()), "hcclBarrier");
+  issue.call("hcclBarrier", [=, this] { return hcclBarrier(comm(), stream()); });
   return issue.end();
 }
 

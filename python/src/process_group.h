@@ -84,6 +84,8 @@ class ProcessGroupHccl final : public c10d::Backend {
  private:
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
+  // Throws c10::ValueError for a rank that is none of the group's.
+  [[nodiscard]] int checked_root(std::int64_t root, const char* call) const;
   WorkPtr all_reduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);
   void all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input);
@@ -96,7 +98,7 @@ class ProcessGroupHccl final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<Communicator> communicator_;
   OperationQueue queue_;
-  Messages messages_;  // before the queue at the end
+  std::unique_ptr<Messages> messages_;  // before the queue at the end
 };
 
 }  // namespace hccl_torch

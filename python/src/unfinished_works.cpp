@@ -30,6 +30,19 @@ c10::intrusive_ptr<Work> UnfinishedWorks::take_first_that_has_run() {
   return work;
 }
 
+// Most often there are none.
+void UnfinishedWorks::end_those_before(const Work& work) {
+  std::vector<c10::intrusive_ptr<Work>> before;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const c10::intrusive_ptr<Work>& one : works_) {
+      if (one.get() == &work) break;
+      if (one->has_run() && !one->has_ended()) before.push_back(one);
+    }
+  }
+  for (const c10::intrusive_ptr<Work>& one : before) one->end_alone();
+}
+
 void UnfinishedWorks::reap() {
   while (const c10::intrusive_ptr<Work> work = take_first_that_has_run()) work->complete();
 }

@@ -22,6 +22,9 @@ class UnfinishedWorks {
   UnfinishedWorks& operator=(const UnfinishedWorks&) = delete;
 
   void add(c10::intrusive_ptr<Work> work);
+  // Ends the works before this one that have run: what they write to tensors comes before what it
+  // writes.
+  void end_those_before(const Work& work);
   // Ends the works that have run, in order, and lets go of them. Does not block for any other.
   void reap();
   // Ends the works that write to the memory of `tensor` in a step of their own; with `copies`, all

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -79,11 +81,23 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
 // The steps go once they have been run, which another thread may do just now: then the elements
 // are there, or complete() waits for them.
 bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
-  if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
-  const auto* const storage = tensor.storage().unsafeGetStorageImpl();
-  return std::any_of(
-      operation_.outputs.begin(), operation_.outputs.end(),
-      [&](const at::Tensor& output) { return output.storage().unsafeGetStorageImpl() == storage; });
+  if (!has_begun_ || (!also_without_step && !has_steps_) || !tensor.has_storage()) return false;
+  const auto range_of = [](const at::Tensor& one) {
+    const auto* const begin = static_cast<const std::byte*>(one.storage().data());
+    return std::pair(begin, begin + one.storage().nbytes());
+  };
+  const auto [begin, end] = range_of(tensor);
+  for (const at::Tensor& output : operation_.outputs) {
+    if (!output.has_storage()) continue;
+    const auto [first, last] = range_of(output);
+    if (first < end && begin < last) return true;
+  }
+  return false;
+}
+
+const void* Work::lane() const {
+  if (!has_begun_ || ranges_.empty()) return this;
+  return ranges_.front().stream;
 }
 
 bool Work::has_run() const {
@@ -164,6 +178,16 @@ std::exception_ptr Work::end(hcclResult_t result) noexcept {
 void Work::complete() noexcept { static_cast<void>(complete_within(HCCL_EMULATION_NO_TIMEOUT)); }
 
 bool Work::complete_within(std::uint64_t milliseconds) noexcept {
+  const std::optional<std::exception_ptr> error = await_run(milliseconds);
+  if (!error) return false;
+  unfinished_->end_those_before(*this);
+  conclude(*error);
+  return true;
+}
+
+void Work::end_alone() noexcept { conclude(await_run(HCCL_EMULATION_NO_TIMEOUT).value()); }
+
+std::optional<std::exception_ptr> Work::await_run(std::uint64_t milliseconds) noexcept {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto left = [&]() -> std::uint64_t {
@@ -171,20 +195,23 @@ bool Work::complete_within(std::uint64_t milliseconds) noexcept {
     const auto spent = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - start).count();
     return milliseconds - std::min(milliseconds, static_cast<std::uint64_t>(spent));
   };
-  if (!has_begun_within(left())) return false;
+  if (!has_begun_within(left())) return std::nullopt;
   std::exception_ptr error;
   for (const StreamRange& range : ranges_) {
     const hcclResult_t result = range.wait(left());
-    if (result == hcclBusy) return false;
+    if (result == hcclBusy) return std::nullopt;
     if (result != hcclSuccess && !error) error = end(result);
   }
+  return error;
+}
+
+void Work::conclude(std::exception_ptr error) noexcept {
   const std::lock_guard ending(end_mutex_);
-  if (has_ended()) return true;
+  if (has_ended()) return;
   if (!error) error = end(hcclSuccess);
   operation_.buffers.clear();
   operation_.steps.clear();
   finish(error);
-  return true;
 }
 
 // Without a lock: the callbacks may call anything.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Work final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
+  // Returns what operations have in common that end in order: their stream. One that waits to be
+  // queued has nothing in common with others.
+  [[nodiscard]] const void* lane() const;
   // Returns whether the operation has begun and writes to the memory of `tensor`, in a step if not
   // `also_without_step`.
   [[nodiscard]] bool writes_to(const at::Tensor& tensor, bool also_without_step) const;
@@ -68,14 +72,20 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
     return complete_within(static_cast<std::uint64_t>(timeout.count()));
   }
-  // Blocks until the operation has run, and ends it. Throws nothing.
+  [[nodiscard]] bool has_ended() const;
+  // Ends an operation that has run, and none before it.
+  void end_alone() noexcept;
+  // Blocks until the operation has run, and ends it and those before it. Throws nothing.
   void complete() noexcept;
   // Completes the future of an operation that has ended, and so runs its callbacks. Lets go of
   // works that have ended.
   void settle() noexcept;
 
  private:
-  [[nodiscard]] bool has_ended() const;
+  // Blocks until the operation has run or the time is over: then nullopt, else why it failed.
+  [[nodiscard]] std::optional<std::exception_ptr> await_run(std::uint64_t milliseconds) noexcept;
+  // Ends an operation that has run: its steps, or its error.
+  void conclude(std::exception_ptr error) noexcept;
   // Blocks until a deferred operation has begun or the time is over. Returns whether it has.
   [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
   // Returns whether the operation has run before the time is over; then it has also been ended.

@@ -340,6 +340,69 @@ def tensors_of_shared_memory() -> None:
     assert hccl_torch.memory_stats()["cached_bytes"] == 0
 
 
+def exceptions_leave_groups_whole() -> None:
+    """After an error in a call, or inside coalesced calls, tensors keep their elements and other groups work."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    other = dist.new_group()
+    tensor = torch.full((30_000,), 5.0)
+    raises(ValueError, "has the ranks 0 to",
+           lambda: other._get_backend(torch.device("cpu")).broadcast([tensor], c10d_options(size)))
+    tensor.fill_(9)
+    dist.barrier()
+    assert bool((tensor == 9).all())
+    try:
+        with dist._coalescing_manager(group=other, device=torch.device("cpu")):
+            dist.all_reduce(tensor, group=other)
+            raise KeyError
+    except KeyError:
+        pass
+    number = torch.ones(4)
+    dist.all_reduce(number)
+    assert number[0] == size
+    third = dist.new_group()
+    dist.all_reduce(number, group=third)
+    assert number[0] == size * size
+
+
+def c10d_options(root: int):
+    options = dist.BroadcastOptions()
+    options.rootRank = root
+    return options
+
+
+def orders_of_copies() -> None:
+    """Results of operations that are not waited for arrive in the order of the calls."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    parts = [torch.zeros(20_000) for _ in range(size)]
+    works = [dist.all_gather(parts, torch.full((20_000,), float(10 * turn + rank)), async_op=True) for turn in range(3)]
+    works[-1].wait()
+    assert [part[0].item() for part in parts] == [20.0 + other for other in range(size)]
+    for work in works:
+        work.wait()
+    assert [part[0].item() for part in parts] == [20.0 + other for other in range(size)]
+    tensors = [torch.full((20_000,), float(rank)) for _ in range(size)]
+    work = dist.all_reduce(tensors[0], async_op=True)
+    output = torch.zeros(20_000)
+    dist.reduce_scatter(output, tensors)
+    total = size * (size - 1) / 2
+    assert output[0] == (total * size if rank == 0 else total)
+    work.wait()
+
+
+def futures_of_other_streams() -> None:
+    """A future of a message that waits delays none of collectives."""
+    rank = dist.get_rank()
+    message = torch.zeros(1)
+    if rank == 0:
+        late = dist.irecv(message, 1).get_future()
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+    if rank == 1:
+        dist.send(torch.ones(1), 0)
+    if rank == 0:
+        late.wait()
+        assert message.item() == 1
+
+
 def bad_arguments() -> None:
     """Each gets an error of Python's, on the calling rank only; the group goes on."""
     size = dist.get_world_size()

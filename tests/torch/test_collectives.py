@@ -9,7 +9,7 @@ COLLECTIVES = ["all_reduce", "averages_and_truth_values", "broadcast", "reduce",
 OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of_other_types", "refused_reductions", "large_messages", "operations_follow_each_other", "coalesced_calls",
               "any_source", "tags", "messages_pass_collectives", "futures", "callbacks_that_wait", "inference_tensors",
               "complex_tensors", "sparse_sums", "sequence_numbers", "statistics", "tensors_of_shared_memory",
-              "bad_arguments"]
+              "exceptions_leave_groups_whole", "orders_of_copies", "futures_of_other_streams", "bad_arguments"]
 
 
 # One launch for all functions of a kind: to start Python on every rank takes longer than most of them.
