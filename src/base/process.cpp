@@ -28,16 +28,20 @@ std::atomic<bool> forked_child{false};
 std::atomic<bool> guarded{false};
 std::atomic<const ForkHooks*> fork_hooks{nullptr};
 
-// Those that ran before this thread's fork: others may be set meanwhile.
+// Of this thread's fork. The handlers call what a cancellation would unwind, which it must not.
+thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
+// Those that ran before it: others may be set meanwhile.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_before);
   running_hooks = is_forked_child() ? nullptr : fork_hooks.load(std::memory_order_acquire);
   if (running_hooks != nullptr) running_hooks->before();
 }
 
 void resume_parent() {
   if (running_hooks != nullptr) running_hooks->in_parent();
+  pthread_setcancelstate(cancellation_before, nullptr);
 }
 
 void enter_forked_child() {
@@ -46,6 +50,7 @@ void enter_forked_child() {
     forked_child.store(true, std::memory_order_relaxed);
     close_remembered_descriptors();
   }
+  pthread_setcancelstate(cancellation_before, nullptr);
 }
 
 int registration_error = ENOMEM;  // until it has succeeded

@@ -13,7 +13,7 @@ void install_fork_guard();
 
 // What else runs around a fork() of this process, but not of a forked child: `before` and
 // `in_parent` in the thread that forks, `in_child` in the child before the library's descriptors
-// are closed there. None may throw; the last must be
+// are closed there. The thread cannot be cancelled meanwhile. None may throw; the last must be
 // async-signal-safe.
 struct ForkHooks {
   void (*before)() noexcept;

@@ -7,6 +7,7 @@
 #include "scoped_environment.h"
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -63,6 +64,28 @@ TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(seen_at_fork, (Order{"program prepares", "library prepares", "library in parent",
                                  "program in parent"}));
+}
+
+// The hooks meet a cancellation point each, while a cancellation is pending.
+TEST(ForkGuard, IsNotCancelled) {
+  static constexpr ForkHooks kHooks{[]() noexcept { pthread_testcancel(); },
+                                    []() noexcept { pthread_testcancel(); },
+                                    []() noexcept { pthread_testcancel(); }};
+  set_fork_hooks(kHooks);
+  install_fork_guard();
+  static pid_t child = -1;
+  std::thread forking([] {
+    pthread_cancel(pthread_self());
+    child = fork();
+    int state = -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    if (child == 0) _exit(state == PTHREAD_CANCEL_ENABLE ? 0 : 1);
+    EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
+  });
+  forking.join();
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(BoxIdentity, NamesUserMachineAndNetwork) {
