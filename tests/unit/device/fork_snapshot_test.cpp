@@ -224,6 +224,7 @@ TEST_F(Fork, WorksInManyThreads) {
   });
   std::atomic<int> good{0};
   std::vector<std::thread> forking;
+  forking.reserve(3);
   for (int thread = 0; thread < 3; ++thread) {
     forking.emplace_back([&] {
       for (int round = 0; round < 5; ++round)
