@@ -45,10 +45,11 @@ hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* argum
 // address space. The same for every call, valid until the memory is freed, also when the library
 // moves the pages behind it after a failure. Writes are seen by work that is ordered after them.
 // Calls take an address in the view for the device address of what it shows, so it can be a buffer
-// of a collective, a message or a copy; where the system refuses to reserve an address range as
-// long as the device memory (RLIMIT_AS), it is a buffer in host memory instead. Does not block.
-// Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if it cannot be
-// mapped.
+// of a collective, a message or a copy. That takes an address range as long as the device memory,
+// which the first call reserves; where the system refuses it, or RLIMIT_AS would leave the process
+// less than its length beside it, an address in a view is a buffer in host memory instead. Does not
+// block. Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if it cannot
+// be mapped.
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view);
 
 // The reverse: gives in `*device_address` the device address of the `size` bytes at `view`. Does
@@ -60,12 +61,19 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 // with `keep` 1, the child finds a private copy, as of the moment of the fork, at the same place in
 // the host view, which stays ordinary memory of it and of its own children; with 0, which is how
 // memory begins, that place is not mapped in the child. Freed memory is forgotten. Each fork copies
-// what is kept, without its holes, while the thread that forks waits (tens of ms for 64 MiB; at
-// most 10 s and 1 s for each GiB, after which the child does without) and other threads wait to
-// allocate or free device memory. What they or queued work write meanwhile may be in the copy or
-// not. vfork, posix_spawn and clone are untouched. Does not block, unless another thread forks.
-// Errors: hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if its view cannot
-// be mapped.
+// what is kept, without its holes, while the thread that forks waits: tens of ms for 64 MiB where
+// the machine is idle, up to seconds for each GiB where it is busy. Meanwhile everything else of
+// this rank that looks up or changes device memory waits too: its calls, and work of its streams
+// and of collectives, for which other ranks then wait. What goes on writing may be in the copy or
+// not. After 10 s and 1 s for each GiB the fork goes on, and the child does without all of it, as
+// it does where the process has no two file descriptors left; it does without a range for which it
+// has no memory. The place is then not mapped in the child, and for the last two a warning is
+// written to stderr. vfork, posix_spawn and clone are untouched. Handlers of pthread_atfork() may
+// call the library in the process that forks, unless they were registered before it was loaded:
+// such handlers run while device memory is locked, and must neither call it nor take a lock under
+// which another thread does. Does not block, unless another thread forks. Errors:
+// hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if its view cannot be
+// mapped.
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
 
 // Gives the whole pages (of 4096 bytes, as the host view has them) inside `size` bytes of device
@@ -147,7 +155,9 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // message, and the caller may wait again. If work in the range has failed, returns the code of that
 // failure, and hcclGetLastErrorMessage() gives its text; a failed copy goes before a failed
 // collective. What is returned counts as reported, as by synEventSynchronize (see "Failures" in
-// synapse_api.h), and is returned again for the same range. Errors of the call itself:
+// synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
+// failed work, each of positions in a row with one failure; past that the two oldest become one, so
+// that work between them that has succeeded counts as failed. Errors of the call itself:
 // hcclInvalidArgument for an unknown stream, an `up_to` that has not been queued, or an `after`
 // behind `up_to`.
 hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64_t up_to,
@@ -159,12 +169,15 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
 // is begun although nobody waits for it. All callbacks run one after the other on one thread of the
 // library, in order of positions for each stream, also if the work has run already; they may call
 // the library, and should not block, because that delays the others. They must not throw; signals
-// are blocked there. A callback may come after the stream has been destroyed, or a communicator
-// has been aborted, for their work runs or fails first: `argument` must live until it has come.
+// are blocked there. A callback may come after the stream has been destroyed, or a communicator has
+// been aborted, for their work runs or fails first: `argument` must live until it has come.
 // synDestroy returns after all of them, unless a callback calls it, so its caller must hold no lock
-// that they take. They do not come any more while the process exits, nor in a forked child. Errors:
-// those of hcclEmulationStreamWait, a null callback; hcclSystemError or hcclOutOfMemory if the
-// thread cannot be started or there is no memory. If the call fails, the callback does not come.
+// that they take. None comes in a forked child. When the process exits, they end with an exit
+// handler (atexit) that the first call of this function registers: until it runs, in the exit
+// handlers registered after it, callbacks still come; it waits at most 200 ms for one that runs,
+// and those that have not begun do not come. Errors: those of hcclEmulationStreamWait, a null
+// callback; hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no
+// memory. If the call fails, the callback does not come.
 hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint64_t up_to,
                                        void (*callback)(hcclResult_t result, const char* message,
                                                         void* argument),
@@ -218,9 +231,10 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 // rank gets this message next; until then it stays offered. A message is offered as soon as its
 // hcclSend() has its turn on the sender's stream; messages of a rank from which receives are queued
 // are seen once those have completed. Ranks that have offered messages take turns. Blocks; whoever
-// calls hcclCommAbort() meanwhile ends the wait. Not for use while another thread receives from any
-// rank in the same way: both may be told of one message. Returns hcclBusy, with nothing written, if
-// the time is over (at once in a communicator of one rank), and the code of the failure if the
+// calls hcclCommAbort() meanwhile ends the wait. hcclCommDestroy() does not: it returns, and the
+// probe waits until its time is over. Not for use while another thread receives from any rank in
+// the same way: both may be told of one message. Returns hcclBusy, with nothing written, if the
+// time is over (at once in a communicator of one rank), and the code of the failure if the
 // communicator fails or has failed. Errors: hcclInvalidArgument for an unknown communicator or a
 // null `source`.
 hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source, uint64_t* bytes);

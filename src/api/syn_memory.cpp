@@ -80,10 +80,11 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   if (size == 0) return;
   device::Arena& arena = stream.device().arena();
   // A host view is the device memory that it shows.
+  const bool from_view = arena.behind_view(src) != src;
+  const bool to_view = arena.behind_view(dst) != dst;
   src = arena.behind_view(src);
   dst = arena.behind_view(dst);
-  if ((direction == HOST_TO_DRAM && device::is_device_address(src)) ||
-      (direction == DRAM_TO_HOST && device::is_device_address(dst)))
+  if ((direction == HOST_TO_DRAM && from_view) || (direction == DRAM_TO_HOST && to_view))
     direction = DRAM_TO_DRAM;
   switch (direction) {
     case HOST_TO_DRAM:

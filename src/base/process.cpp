@@ -13,7 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cctype>
-#include <mutex>
+#include <cerrno>
 #include <string_view>
 
 #include <fcntl.h>
@@ -25,24 +25,42 @@ namespace hccl {
 namespace {
 
 std::atomic<bool> forked_child{false};
-
+std::atomic<bool> guarded{false};
 std::atomic<const ForkHooks*> fork_hooks{nullptr};
-// Those that ran before this thread's fork: others may be set meanwhile.
+
+// Of this thread's fork. The handlers call what a cancellation would unwind, which it must not.
+thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
+// Those that ran before it: others may be set meanwhile.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_before);
   running_hooks = is_forked_child() ? nullptr : fork_hooks.load(std::memory_order_acquire);
   if (running_hooks != nullptr) running_hooks->before();
 }
 
 void resume_parent() {
   if (running_hooks != nullptr) running_hooks->in_parent();
+  pthread_setcancelstate(cancellation_before, nullptr);
 }
 
 void enter_forked_child() {
   if (running_hooks != nullptr) running_hooks->in_child();
-  forked_child.store(true, std::memory_order_relaxed);
-  close_remembered_descriptors();
+  if (guarded.load(std::memory_order_relaxed)) {
+    forked_child.store(true, std::memory_order_relaxed);
+    close_remembered_descriptors();
+  }
+  pthread_setcancelstate(cancellation_before, nullptr);
+}
+
+int registration_error = ENOMEM;  // until it has succeeded
+
+// When the library is loaded, before the program and other libraries that link it can register
+// handlers: those that run before a fork do so in reverse order, so theirs may still call the
+// library and take locks under which they call it elsewhere; after the fork, it is unlocked before
+// theirs run.
+[[gnu::constructor]] void register_fork_handlers() {
+  registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }
 
 // The start of a small file, without its trailing newline; empty if it cannot be read.
@@ -60,12 +78,9 @@ std::string first_bytes(const std::string& path) {
 }  // namespace
 
 void install_fork_guard() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    if (pthread_atfork(prepare_fork, resume_parent, enter_forked_child) != 0) {
-      throw Error(hcclOutOfMemory, "cannot install the fork handler: out of memory");
-    }
-  });
+  if (registration_error != 0)
+    throw Error(hcclOutOfMemory, "cannot install the fork handler: out of memory");
+  guarded.store(true, std::memory_order_relaxed);
 }
 
 void set_fork_hooks(const ForkHooks& hooks) noexcept {

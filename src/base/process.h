@@ -7,12 +7,14 @@
 
 namespace hccl {
 
-// Installs the fork handlers once. Called when the runtime is initialised.
+// From now on, a forked child knows itself as one. Called when the runtime is initialised. Throws
+// Error(hcclOutOfMemory) if the handlers, which are registered when the library is loaded, are not.
 void install_fork_guard();
 
 // What else runs around a fork() of this process, but not of a forked child: `before` and
 // `in_parent` in the thread that forks, `in_child` in the child before the library's descriptors
-// are closed there. None may throw; the last must be async-signal-safe.
+// are closed there. The thread cannot be cancelled meanwhile. None may throw; the last must be
+// async-signal-safe.
 struct ForkHooks {
   void (*before)() noexcept;
   void (*in_parent)() noexcept;

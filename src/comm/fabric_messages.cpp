@@ -100,8 +100,8 @@ bool FabricMessages::are_queued_elsewhere(std::uint64_t stream) const {
   return std::ranges::any_of(sends_, elsewhere) || std::ranges::any_of(receives_, elsewhere);
 }
 
-// Passes the turn; like the announcement of a wait, sequentially consistent: one of the two sees
-// the other.
+// Passes the turn; like the announcements of those that wait for it, sequentially consistent: one
+// of the two sees the other.
 void FabricMessages::finish(Way& way, const PointToPoint& call) {
   fabric_.traffic().add(*way.endpoint, way.counted, "point_to_point");
   {
@@ -110,6 +110,8 @@ void FabricMessages::finish(Way& way, const PointToPoint& call) {
   }
   way.turn.store(call.number + 1, std::memory_order_seq_cst);
   if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) wake();
+  if (call.direction == Direction::receive && probe_sleeps_.load(std::memory_order_seq_cst))
+    ring_probe();
 }
 
 void FabricMessages::forget(std::uint64_t stream) {

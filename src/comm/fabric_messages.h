@@ -87,6 +87,8 @@ class FabricMessages {
  private:
   class Probe;
   [[nodiscard]] transport::WaitSet& wait_set_of(std::uint64_t stream);
+  // Ends the sleep of the probe.
+  void ring_probe();
   // Before the receives among `calls` use their endpoints. Blocks until probes have let go.
   void take_from_probes(std::span<const node::PointToPoint> calls);
 
@@ -94,6 +96,7 @@ class FabricMessages {
   std::deque<Way> sends_, receives_;       // by peer
   std::atomic<int> waiting_for_turns_{0};  // streams that sleep until another passes a turn
   mutable std::mutex queued_mutex_;        // for Way::queued_on
+  std::atomic<bool> probe_sleeps_{false};  // and wants to be rung when a receive ends
   std::timed_mutex probe_mutex_;           // of the one probe that looks
   std::mutex waits_mutex_;
   std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream

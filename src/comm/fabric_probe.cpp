@@ -27,7 +27,9 @@ constexpr std::chrono::milliseconds kTick{1};        // a deadline of no time wo
 // The endpoints that a probe has. By one thread at a time.
 class FabricMessages::Probe {
  public:
-  explicit Probe(FabricMessages& messages) : messages_(messages) {}
+  explicit Probe(FabricMessages& messages) : messages_(messages) {
+    ways_.reserve(messages.receives_.size());  // so that what is marked is also given back
+  }
   ~Probe() { give_back(); }
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
@@ -35,18 +37,14 @@ class FabricMessages::Probe {
   // All that no receive is using or is about to use. A receive that gets its number after that sees
   // that it is probed.
   void borrow() {
-    const std::lock_guard lock(messages_.queued_mutex_);
-    const int ranks = messages_.fabric_.options().size;
-    for (int peer = 0; peer < ranks; ++peer) {
-      if (peer == messages_.fabric_.options().rank || lost_.contains(peer)) continue;
-      Way& way = messages_.receives_[static_cast<std::size_t>(peer)];
-      if (way.turn.load(std::memory_order_seq_cst) != way.numbered) continue;
+    for_each_free([&](int peer, Way& way) {
       way.probed.store(true, std::memory_order_seq_cst);
       ways_.push_back({peer, &way});
-    }
+    });
   }
 
   void give_back() noexcept {
+    messages_.probe_sleeps_.store(false, std::memory_order_relaxed);
     for (const auto& [peer, way] : ways_) {
       way->probed.store(false, std::memory_order_seq_cst);
       way->probed.notify_all();
@@ -66,11 +64,17 @@ class FabricMessages::Probe {
     return best;
   }
 
+  // Until one of its endpoints has something, a receive ends or wants its endpoint, or the deadline
+  // passes. To be followed by give_back().
   void sleep(transport::WaitSet& wait_set, Deadline deadline) const {
     std::vector<transport::WaitSet::Entry> entries;
     for (const auto& [peer, way] : ways_)
       entries.push_back({way->endpoint.get(), {.readable = true}});
-    static_cast<void>(wait_set.wait(entries, deadline));
+    // A receive that ends sees this and rings, or has ended by now and left a free endpoint.
+    messages_.probe_sleeps_.store(true, std::memory_order_seq_cst);
+    bool left_out = false;
+    for_each_free([&](int, const Way&) { left_out = true; });
+    if (!left_out) static_cast<void>(wait_set.wait(entries, deadline));
   }
 
  private:
@@ -78,6 +82,20 @@ class FabricMessages::Probe {
     int peer;
     Way* way;
   };
+
+  // Calls visit(peer, way) for the ways that are not borrowed and that no receive is using or is
+  // about to use.
+  template <class Visit>
+  void for_each_free(Visit visit) const {
+    const std::lock_guard lock(messages_.queued_mutex_);
+    const int ranks = messages_.fabric_.options().size;
+    for (int peer = 0; peer < ranks; ++peer) {
+      if (peer == messages_.fabric_.options().rank || lost_.contains(peer)) continue;
+      Way& way = messages_.receives_[static_cast<std::size_t>(peer)];
+      if (way.probed.load(std::memory_order_relaxed)) continue;
+      if (way.turn.load(std::memory_order_seq_cst) == way.numbered) visit(peer, way);
+    }
+  }
 
   // Whoever is lost offers nothing. That becomes a fault where it is one.
   [[nodiscard]] std::optional<node::Offer> look_at(int peer, Way& way) {
@@ -127,6 +145,8 @@ std::optional<node::Offer> FabricMessages::probe(int first, bool only_looks, Dea
   }
 }
 
+void FabricMessages::ring_probe() { wait_set_of(kProbe).ring(); }
+
 // A receive has its number by now: either the probe has seen it, or this sees the probe.
 void FabricMessages::take_from_probes(std::span<const PointToPoint> calls) {
   for (const PointToPoint& call : calls) {
@@ -134,7 +154,7 @@ void FabricMessages::take_from_probes(std::span<const PointToPoint> calls) {
     Way& from = way(call);
     if (!from.probed.load(std::memory_order_seq_cst)) [[likely]]
       continue;
-    wait_set_of(kProbe).ring();
+    ring_probe();
     from.probed.wait(true, std::memory_order_seq_cst);
   }
 }

@@ -111,6 +111,15 @@ void Arena::for_each_kept(Visit visit) const {
 
 namespace {
 
+// Lets the system use huge pages where all of one is about to be written: memory that is mostly
+// holes would grow with them.
+void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
+  const auto start = reinterpret_cast<std::uint64_t>(memory);
+  const std::uint64_t first = round_up(start, kHugePageBytes);
+  const std::uint64_t end = (start + bytes) / kHugePageBytes * kHugePageBytes;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
+
 // Copies what the file holds there into memory that is all zeros.
 bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
                   std::uint64_t bytes) noexcept {
@@ -119,6 +128,7 @@ bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
   for (std::uint64_t at = view.next_data(offset); at < end; at = view.next_data(at)) {
     const off_t hole = lseek(file, static_cast<off_t>(at), SEEK_HOLE);
     const std::uint64_t stop = hole < 0 ? end : std::min(end, static_cast<std::uint64_t>(hole));
+    if (at < stop) advise_huge_pages(to + (at - offset), stop - at);
     while (at < stop) {
       const ssize_t got = pread(file, to + (at - offset), stop - at, static_cast<off_t>(at));
       if (got > 0) {
@@ -140,10 +150,7 @@ bool Arena::copy_kept() const noexcept {
     void* const mapped =
         mmap(place, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (mapped == place) {
-      madvise(place, bytes, MADV_HUGEPAGE);
-      if (copy_data_to(place, *view_, offset, bytes)) return;
-    }
+    if (mapped == place && copy_data_to(place, *view_, offset, bytes)) return;
     if (mapped != MAP_FAILED) munmap(mapped, bytes);
     complete = false;
   });

@@ -107,7 +107,7 @@ void in_child() noexcept {
 }  // namespace
 
 void copy_at_fork(Arena& arena) {
-  install_fork_guard();  // without the lock: a fork in another thread may hold the C library's
+  install_fork_guard();
   Snapshots& all = snapshots();
   const std::lock_guard lock(all.mutex);
   if (std::ranges::find(all.arenas, &arena) != all.arenas.end()) return;

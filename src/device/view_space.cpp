@@ -2,14 +2,45 @@
 // Reserving address space costs no memory: nothing is accessible until a view is mapped there.
 #include "device/view_space.h"
 
+#include "base/file_descriptor.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "base/text.h"
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace hccl::device {
+namespace {
+
+// The length of all mappings of this process; nothing if /proc does not tell.
+std::optional<std::uint64_t> mapped_bytes() noexcept {
+  const FileDescriptor file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  std::array<char, 128> text{};
+  const ssize_t length = retried([&] { return read(file.get(), text.data(), text.size()); });
+  std::uint64_t pages = 0;
+  if (length <= 0 || std::from_chars(text.data(), text.data() + length, pages).ec != std::errc())
+    return std::nullopt;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Whether a reservation leaves the program, and the mappings of the library, as much again of the
+// address space that RLIMIT_AS allows.
+bool leaves_room(std::uint64_t bytes) noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  const std::optional<std::uint64_t> used = mapped_bytes();
+  return used && *used < limit.rlim_cur && (limit.rlim_cur - *used) / 2 >= bytes;
+}
+
+}  // namespace
 
 ViewSpace::~ViewSpace() {
   const std::uint64_t base = base_.load(std::memory_order_relaxed);
@@ -22,13 +53,16 @@ std::byte* ViewSpace::place(std::uint64_t offset) noexcept {
     if (refused_) return nullptr;
     // Begins where a huge page may begin, as the arena does.
     const std::uint64_t length = bytes_ + kHugePageBytes;
-    void* const mapped =
-        mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* mapped = MAP_FAILED;
+    errno = ENOMEM;
+    if (leaves_room(length))
+      mapped = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) {
       refused_ = true;
       log(LogLevel::info, "device", "cannot reserve ", bytes_,
           " bytes of address space: ", system_error_text(errno),
-          "; buffers that are host views are treated as host memory");
+          "; buffers that are host views are treated as host memory; raise ulimit -v to twice that "
+          "beyond what is in use");
       return nullptr;
     }
     const auto start = reinterpret_cast<std::uint64_t>(mapped);

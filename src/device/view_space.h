@@ -21,8 +21,8 @@ class ViewSpace {
   ViewSpace& operator=(const ViewSpace&) = delete;
 
   // The place of what lies at `offset` in the arena, reserved with the first call; null where the
-  // system refuses so long a range (RLIMIT_AS), then and from then on. Not for two threads at a
-  // time.
+  // system refuses so long a range or RLIMIT_AS would leave less than its length beside it, then
+  // and from then on. Not for two threads at a time.
   [[nodiscard]] std::byte* place(std::uint64_t offset) noexcept;
 
   // The offset in the arena of a host address in the range, else nothing. Any thread.

@@ -153,6 +153,23 @@ void copy_views(World& world) {
 
 TEST(ViewAsBuffer, IsEitherSideOfACopy) { EXPECT_EQ(failures(run_ranks(1, copy_views)), ""); }
 
+// A device address on the host's side of a copy is no host memory: the copy fails on its turn.
+void copy_in_the_wrong_direction(World& world) {
+  Session session(world);
+  const DeviceMemory from(session.device(), kBytes);
+  const DeviceMemory to(session.device(), kBytes);
+  for (const synDmaDir direction : {HOST_TO_DRAM, DRAM_TO_HOST}) {
+    synStreamHandle stream = session.make_stream();
+    succeed(synMemCopyAsync(stream, from.address(), kBytes, to.address(), direction));
+    require(synStreamSynchronize(stream) != synSuccess, join("direction ", direction));
+  }
+  session.finish();
+}
+
+TEST(Copy, FailsWithADeviceAddressForHostMemory) {
+  EXPECT_EQ(failures(run_ranks(1, copy_in_the_wrong_direction)), "");
+}
+
 // Without room for all of the device's memory, views are host memory, at an address each.
 void run_without_room(World& world) {
   rlimit limit{};

@@ -153,6 +153,41 @@ TEST(Probe, WaitsForAMessage) {
   EXPECT_EQ(failures(run_ranks_as_threads(3, wait_and_see)), "");
 }
 
+// Rank 1 sends two messages; rank 0 probes for the second while a receive for the first is under
+// way, and may have ended at any moment of the probe.
+void behind_a_receive(World& world) {
+  Session session(world);
+  const Group group = session.join_all();
+  synStreamHandle stream = session.make_stream();
+  Messages messages(session, group);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    const std::uint64_t tag = 2 * round;
+    const int turn = static_cast<int>(round) + 1;
+    if (group.rank == 1) {
+      world.board->await(1, turn);
+      std::this_thread::sleep_for(milliseconds(round % 5));
+      succeed(messages.send(0, 10, hcclInt8, tag, stream));
+      succeed(messages.send(0, 20, hcclInt8, tag + 1, stream));
+    } else {
+      succeed(messages.receive(1, 10, hcclInt8, tag, stream));
+      world.board->counter(1) = turn;
+      const Offered offered = probe(group, kLong);
+      succeed(offered.result);
+      require_equal(offered.source, 1, "the source");
+      require_equal(offered.bytes, std::uint64_t{20}, "the bytes");
+      succeed(messages.receive(1, 20, hcclInt8, tag + 1, stream));
+    }
+    succeed(synStreamSynchronize(stream));
+  }
+  messages.verify(stream);
+  session.finish();
+}
+
+TEST(Probe, SeesAMessageBehindAReceive) {
+  EXPECT_EQ(failures(run_ranks(2, behind_a_receive)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(2, behind_a_receive)), "");
+}
+
 // A thread probes all the time while another receives from known ranks: neither is in the other's
 // way.
 void beside_receives(World& world) {

@@ -6,7 +6,12 @@
 #include "base/text.h"
 #include "scoped_environment.h"
 
+#include <string>
+#include <thread>
+#include <vector>
+
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +21,11 @@ namespace hccl {
 namespace {
 
 TEST(ForkGuard, OnlyAChildKnowsItselfForked) {
+  const pid_t early = fork();
+  if (early == 0) _exit(is_forked_child() ? 1 : 0);
+  int early_status = -1;
+  ASSERT_EQ(waitpid(early, &early_status, 0), early);
+  EXPECT_EQ(early_status, 0) << "forked before the guard was installed";
   install_fork_guard();
   install_fork_guard();
   EXPECT_FALSE(is_forked_child());
@@ -25,6 +35,57 @@ TEST(ForkGuard, OnlyAChildKnowsItselfForked) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_FALSE(is_forked_child());
+}
+
+std::vector<std::string> seen_at_fork;
+
+void note(const char* what) { seen_at_fork.emplace_back(what); }
+
+// The handlers were registered when the program was loaded, before any that it could register.
+TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
+  ASSERT_EQ(pthread_atfork([] { note("program prepares"); }, [] { note("program in parent"); },
+                           [] { note("program in child"); }),
+            0);
+  install_fork_guard();
+  static constexpr ForkHooks kHooks{[]() noexcept { note("library prepares"); },
+                                    []() noexcept { note("library in parent"); },
+                                    []() noexcept { note("library in child"); }};
+  set_fork_hooks(kHooks);
+  seen_at_fork.clear();
+  using Order = std::vector<std::string>;
+  const pid_t child = fork();
+  if (child == 0) {
+    const Order wanted{"program prepares", "library prepares", "library in child",
+                       "program in child"};
+    _exit(seen_at_fork == wanted ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(seen_at_fork, (Order{"program prepares", "library prepares", "library in parent",
+                                 "program in parent"}));
+}
+
+// The hooks meet a cancellation point each, while a cancellation is pending.
+TEST(ForkGuard, IsNotCancelled) {
+  static constexpr ForkHooks kHooks{[]() noexcept { pthread_testcancel(); },
+                                    []() noexcept { pthread_testcancel(); },
+                                    []() noexcept { pthread_testcancel(); }};
+  set_fork_hooks(kHooks);
+  install_fork_guard();
+  static pid_t child = -1;
+  std::thread forking([] {
+    pthread_cancel(pthread_self());
+    child = fork();
+    int state = -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    if (child == 0) _exit(state == PTHREAD_CANCEL_ENABLE ? 0 : 1);
+    EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
+  });
+  forking.join();
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(BoxIdentity, NamesUserMachineAndNetwork) {

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <bitset>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -159,6 +161,38 @@ TEST_F(Fork, LeavesHolesEmptyAndFollowsMovedPages) {
   EXPECT_TRUE(arena_.view()->is_hole(arena_.file_offset(address_), kMiB / 2));
 }
 
+// The system's choice, whatever a program advises.
+bool all_pages_may_be_huge() {
+  std::string choice;
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::getline(file, choice);
+  return choice.find("[always]") != std::string::npos;
+}
+
+TEST(SparseFork, CopiesPagesAndNotHugeOnesOfSparseMemory) {
+  if (all_pages_may_be_huge()) GTEST_SKIP() << "the system makes huge pages of all memory";
+  constexpr std::uint64_t kBytes = 64 * kMiB;
+  Arena arena(base_address(1), kBytes);
+  const DeviceAddress sparse = arena.allocate(kBytes);
+  std::byte* const shown = arena.host_view(sparse, kBytes);
+  for (std::uint64_t at = 0; at < kBytes; at += kHugePageBytes) shown[at] = std::byte{1};
+  const auto is_data = [&](std::uint64_t page) {
+    return !arena.view()->is_hole(arena.file_offset(sparse) + page * kPageBytes, kPageBytes);
+  };
+  const std::uint64_t pages = kBytes / kPageBytes;
+  std::vector<bool> data(pages);
+  for (std::uint64_t page = 0; page < pages; ++page) data[page] = is_data(page);
+  arena.keep_at_fork(sparse, kBytes, true);
+  EXPECT_TRUE(succeeds(in_child([&] {
+    std::vector<unsigned char> resident(pages);
+    if (mincore(shown, kBytes, resident.data()) != 0) return false;
+    for (std::uint64_t page = 0; page < pages; ++page) {
+      if (((resident[page] & 1) != 0) != data[page]) return false;
+    }
+    return true;
+  })));
+}
+
 TEST_F(Fork, OfAChildIsAnOrdinaryOne) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::memset(view_, 1, bytes_);
@@ -190,6 +224,7 @@ TEST_F(Fork, WorksInManyThreads) {
   });
   std::atomic<int> good{0};
   std::vector<std::thread> forking;
+  forking.reserve(3);
   for (int thread = 0; thread < 3; ++thread) {
     forking.emplace_back([&] {
       for (int round = 0; round < 5; ++round)

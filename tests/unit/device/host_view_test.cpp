@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "device/arena.h"
 #include "device/copy.h"
+#include "device/view_space.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +12,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace hccl::device {
 namespace {
@@ -103,6 +107,33 @@ TEST(HostView, OfNeighboursIsOneMapping) {
   const auto before = mappings();
   for (int more = 0; more < 20; ++more) show();
   EXPECT_LT(mappings(), before + 5);
+}
+
+// Whether a range of address space is reserved where the limit allows `room` bytes more than are
+// mapped now.
+bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + room;
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    _exit(ViewSpace(bytes).place(0) != nullptr ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
+  return WEXITSTATUS(status) == 1;
+}
+
+TEST(ViewSpace, LeavesTheProgramAsMuchAddressSpace) {
+  constexpr std::uint64_t kBytes = 4096 * kMiB;
+  EXPECT_FALSE(is_reserved_within(kBytes, kBytes / 2));
+  EXPECT_FALSE(is_reserved_within(kBytes, kBytes + kBytes / 2));
+  EXPECT_TRUE(is_reserved_within(kBytes, 2 * kBytes + kBytes / 2));
+  EXPECT_NE(ViewSpace(kBytes).place(0), nullptr);
 }
 
 }  // namespace
