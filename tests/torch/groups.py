@@ -161,6 +161,50 @@ def forks_with_shared_memory() -> None:
     assert torch.equal(total, tensor * dist.get_world_size())
 
 
+def forks_beside_allocations() -> None:
+    """Threads take and free shared memory while another one forks."""
+    hccl_torch.install_allocator()
+    stopping = threading.Event()
+
+    def allocate() -> None:
+        while not stopping.is_set():
+            torch.ones(20_000).add_(1)
+
+    threads = [threading.Thread(target=allocate) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    kept = torch.full((20_000,), 3.0)
+    for _ in range(20):
+        assert in_child(lambda: os._exit(0 if bool((kept == 3).all()) else 4)) == 0
+    stopping.set()
+    for thread in threads:
+        thread.join()
+
+
+def child_leaves_behind_receives() -> None:
+    """A child whose parent has received from any rank, and by tags, ends like any other; what it receives itself fails."""
+    rank = dist.get_rank()
+    tensor = torch.ones(3)
+    if rank == 0:
+        dist.recv(tensor)
+        dist.recv(tensor, 1, tag=5)
+    else:
+        dist.send(tensor, 0)
+        dist.send(tensor, 0, tag=5)
+    child = os.fork()
+    if child == 0:
+        import sys
+
+        try:
+            dist.irecv(tensor)
+        except dist.DistBackendError as error:
+            assert "in a forked process" in str(error)
+            sys.exit(5)
+        sys.exit(6)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    dist.barrier()
+
+
 class Numbers(torch.utils.data.Dataset):
     def __init__(self) -> None:
         self.data = torch.arange(100_000, dtype=torch.float32).view(100, 1000)

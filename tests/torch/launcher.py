@@ -2,6 +2,7 @@
 """Runs programs of several ranks, each a process, and leaves none of them behind."""
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -79,6 +80,13 @@ def run_program(ranks: int, text: str, folder: Path, **options) -> str:
     path = folder / "program.py"
     path.write_text(text)
     return run(torchrun(ranks, str(path)), **options)
+
+
+def free_port() -> str:
+    """Returns a port of loopback on which nobody listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 def wait_until(condition, seconds: float = 60) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher import FOLDER, Program, environment, run_ranks, session_members, torchrun, wait_until
+from launcher import FOLDER, Program, environment, free_port, run_ranks, session_members, torchrun, wait_until
 
 HOST = socket.gethostname()
 
@@ -19,10 +19,7 @@ def residue() -> set[str]:
 
 def ranks_alone(ranks: int, function: str, **variables: str) -> list[Program]:
     """Starts ranks without a launcher, which would end all of them with the first that fails."""
-    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        group["MASTER_PORT"] = str(probe.getsockname()[1])
+    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     return [Program([sys.executable, str(FOLDER / "rank.py"), f"failures:{function}", "hccl"],
                     environment(**group, RANK=str(rank), LOCAL_RANK=str(rank), **variables)) for rank in range(ranks)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher import FOLDER, run, run_program, torchrun
+from launcher import FOLDER, Program, environment, free_port, run, run_program, torchrun
 
 LIMIT = 300  # seconds for a program: imports take most of the time
 
@@ -94,6 +94,20 @@ def test_lightning(tmp_path: Path) -> None:
     program.write_text(LIGHTNING)
     output = run([sys.executable, str(program)], seconds=LIMIT)
     assert "rank 0: trained together" in output and "rank 1: trained together" in output, output
+
+
+def test_lightning_on_two_nodes(tmp_path: Path) -> None:
+    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK, one rank on each of two rehearsed nodes."""
+    needs("lightning")
+    program = tmp_path / "program.py"
+    program.write_text(LIGHTNING.replace("devices=2,", "devices=1, num_nodes=2,"))
+    port = free_port()
+    nodes = [Program([sys.executable, str(program)],
+                     environment(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2", NODE_RANK=str(node),
+                                 HCCL_NODE_ID=f"node-{node}", HCCL_EXPLAIN="1")) for node in range(2)]
+    for rank, node in enumerate(nodes):
+        code, output = node.finish(LIMIT)
+        assert code == 0 and f"rank {rank}: trained together" in output and "tcp" in output, output
 
 
 ACCELERATE = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher import run, run_program, torchrun
+from launcher import free_port, run, run_program, torchrun
 
 BASIC = """
 import torch, torch.distributed as dist
@@ -57,14 +57,6 @@ def test_mpirun(tmp_path: Path) -> None:
     run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "-x", "MASTER_ADDR", "-x", "MASTER_PORT",
          "-x", "HABANA_VISIBLE_MODULES", sys.executable, str(program)], HABANA_VISIBLE_MODULES="4,5", MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port(),
         OMPI_MCA_btl_tcp_if_include="lo", OMPI_MCA_oob_tcp_if_include="lo", OMPI_MCA_btl_vader_single_copy_mechanism="none")
-
-
-def free_port() -> str:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def test_the_library_did_the_work(tmp_path: Path) -> None:
