@@ -5,23 +5,19 @@
 #include "communicator.h"
 #include "inboxes.h"
 #include "operation_queue.h"
+#include "receive_thread.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <optional>
 
 namespace hccl_torch {
 
-// Looks for messages on a thread of its own, which the first receive starts.
+// Looks for messages on a thread of its own. Its destructor fails the receives that have not found
+// a message.
 class AnySource {
  public:
   AnySource(OperationQueue& queue, std::shared_ptr<Communicator> communicator, Inboxes& inboxes)
       : queue_(queue), communicator_(std::move(communicator)), inboxes_(inboxes) {}
-  // Fails the receives that have not found a message.
-  ~AnySource();
   AnySource(const AnySource&) = delete;
   AnySource& operator=(const AnySource&) = delete;
 
@@ -29,30 +25,18 @@ class AnySource {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> receive(at::Tensor& tensor, int tag);
 
  private:
-  using Deadline = std::chrono::steady_clock::time_point;
-  struct Request {
-    c10::intrusive_ptr<Work> work;
-    at::Tensor tensor;
-    int tag = 0;
-    Deadline deadline;
-  };
-
-  void run();
-  // Returns the rank that offers a message. Throws c10::DistBackendError when the group's deadline
-  // has passed, or this object is being destroyed.
-  [[nodiscard]] int find_source(Deadline deadline);
-  void serve(const Request& request);
-  void receive_next(const Request& request);
-  void receive_tagged(const Request& request);
+  // Looks for a short time for a rank that offers a message, and returns it. Throws
+  // c10::DistBackendError when the deadline has passed, or this object is being destroyed.
+  [[nodiscard]] std::optional<int> look(const DeferredReceive& receive);
+  void receive_next(const DeferredReceive& receive);
+  void receive_tagged(const DeferredReceive& receive);
 
   OperationQueue& queue_;
   const std::shared_ptr<Communicator> communicator_;
   Inboxes& inboxes_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Request> requests_;
-  bool stopping_ = false;
-  std::thread thread_;
+  ReceiveThread thread_{[this](const DeferredReceive& receive) {
+    receive.tag == 0 ? receive_next(receive) : receive_tagged(receive);
+  }};
 };
 
 }  // namespace hccl_torch

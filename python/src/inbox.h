@@ -1,80 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives from one rank whose messages have tags. The library's messages match in the order of the
-// calls; a message with a tag other than 0 comes as two, of which the first tells tag and size.
-// What comes before it is asked for waits here.
+// Receives from one rank whose messages have tags. The library matches messages in the order of the
+// calls, so a message with a tag other than 0 is sent as two: a TagHeader, then the elements. The
+// inbox keeps messages that arrive before the program asks for their tag.
 #pragma once
 
 #include "communicator.h"
 #include "operation_queue.h"
+#include "receive_thread.h"
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 namespace hccl_torch {
 
-// The first message of the two.
 struct TagHeader {
   std::int64_t tag = 0;
   std::int64_t bytes = 0;
 };
 
-// Receives on a thread of its own, which the first request starts.
+// Receives on a thread of its own. Its destructor fails the receives that have found no message.
 class Inbox {
  public:
   Inbox(OperationQueue& queue, std::shared_ptr<Communicator> communicator, int source)
       : queue_(queue), communicator_(std::move(communicator)), source_(source) {}
-  // Fails the requests that wait.
-  ~Inbox();
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  // Returns the work of a receive into `tensor` at once. With tag 0 it gets the message that
-  // follows those of the requests before.
+  // Returns the work of a receive into `tensor` at once. With tag 0 it gets the message behind
+  // those of the receives before.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> receive(at::Tensor& tensor, int tag);
-  // Returns whether requests wait, so that others must wait behind them.
-  [[nodiscard]] bool is_busy();
-  // Returns the message of this tag that has come, if one has.
+  // Returns whether receives wait, so that later ones must wait behind them.
+  [[nodiscard]] bool is_busy() { return thread_.is_busy(); }
+  // Removes the first message of this tag that has arrived, and returns its bytes.
   [[nodiscard]] std::optional<at::Tensor> take(std::int64_t tag);
-  // Takes in one message that is offered, whatever its tag. Blocks until it has come. By one thread
-  // at a time. Throws c10::DistBackendError.
-  void take_in();
+  // Takes in one message that the source offers, whatever its tag, unless another thread takes one
+  // in already. Blocks until the message has arrived. Throws c10::DistBackendError.
+  void try_take_in();
+  // Ends a receive with the bytes of its message. Throws c10::DistBackendError if the tensor has
+  // another size.
+  void deliver(const DeferredReceive& receive, const at::Tensor& bytes);
 
  private:
-  struct Request {
-    c10::intrusive_ptr<Work> work;
-    at::Tensor tensor;
-    std::int64_t tag = 0;
-  };
   struct Early {
     std::int64_t tag = 0;
     at::Tensor bytes;
   };
 
-  void run();
-  void serve(const Request& request);
-  // Receives into `buffer`, and waits for it. Throws c10::DistBackendError.
-  void receive_now(const Request* request, at::Tensor buffer);
-  [[nodiscard]] TagHeader receive_header(const Request* request);
-  [[nodiscard]] bool is_stopping();
+  void serve(const DeferredReceive& receive);
+  [[nodiscard]] at::Tensor await(const DeferredReceive& receive);
+  // With taking_in_ held. `whole` is the work that the message is for, null if it is not known.
+  void take_in(Work* whole);
+  // Receives `bytes` bytes. Blocks until they have arrived. Throws c10::DistBackendError.
+  [[nodiscard]] at::Tensor receive_now(std::int64_t bytes, Work* whole);
 
   OperationQueue& queue_;
   const std::shared_ptr<Communicator> communicator_;
   const int source_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Request> requests_;  // the first is being served
+  std::mutex taking_in_;  // a header and its elements must reach the same thread
+  std::mutex mutex_;      // guards early_
   std::deque<Early> early_;
-  bool stopping_ = false;
-  std::thread thread_;
+  ReceiveThread thread_{[this](const DeferredReceive& receive) { serve(receive); }};
 };
-
-// Writes the bytes of a message into the tensor that it is for. Throws c10::DistBackendError if
-// their sizes differ.
-void unpack(at::Tensor& to, const at::Tensor& bytes, int source, std::int64_t tag);
 
 }  // namespace hccl_torch

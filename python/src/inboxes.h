@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace hccl_torch {
@@ -32,13 +33,13 @@ class Inboxes {
     const auto found = inboxes_.find(source);
     return found != inboxes_.end() && found->second->is_busy() ? found->second.get() : nullptr;
   }
-  // Returns a message of this tag that has come, and its source; an undefined tensor if none has.
-  [[nodiscard]] std::pair<int, at::Tensor> take(std::int64_t tag) {
+  // Removes a message of this tag that has arrived, and returns its source and its bytes.
+  [[nodiscard]] std::optional<std::pair<int, at::Tensor>> take(std::int64_t tag) {
     const std::lock_guard lock(mutex_);
     for (const auto& [source, inbox] : inboxes_) {
-      if (auto bytes = inbox->take(tag)) return {source, *bytes};
+      if (const auto bytes = inbox->take(tag)) return std::pair(source, *bytes);
     }
-    return {-1, {}};
+    return std::nullopt;
   }
 
  private:

@@ -19,17 +19,12 @@ Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   require_peer(peer, "send");
   Issue issue(queue_, c10d::OpType::SEND, "send", communicator_->stream_to(peer));
   const at::Tensor from = issue.input(tensor);
-  void* const comm = communicator_->get();
   if (tag != 0 && !issue.is_coalesced()) {
     const at::Tensor header = issue.scratch(sizeof(TagHeader));
     *static_cast<TagHeader*>(header.data_ptr()) = {tag, static_cast<std::int64_t>(from.nbytes())};
-    issue.call("hcclSend", [header, peer, comm, stream = issue.stream()] {
-      return hcclSend(header.data_ptr(), header.nbytes(), hcclUint8, peer, comm, stream);
-    });
+    issue.send(header, peer);
   }
-  issue.call("hcclSend", [from, peer, comm, stream = issue.stream()] {
-    return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
-  });
+  issue.send(from, peer);
   return issue.end();
 }
 
@@ -40,11 +35,8 @@ Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
     if (Inbox* const inbox = inboxes_.busy_from(peer)) return inbox->receive(tensor, 0);
   }
   Issue issue(queue_, c10d::OpType::RECV, "recv", communicator_->stream_from(peer));
-  const at::Tensor to = issue.output(tensor, false);
   issue.operation().source = peer;
-  issue.call("hcclRecv", [to, peer, comm = communicator_->get(), stream = issue.stream()] {
-    return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
-  });
+  issue.receive(issue.output(tensor, false), peer);
   return issue.end();
 }
 
@@ -61,19 +53,11 @@ void Messages::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
   }
   std::optional<CallGroup> calls;
   if (!issue.is_coalesced()) calls.emplace();
-  void* const comm = communicator_->get();
-  void* const stream = issue.stream();
-  for (std::size_t rank = 0; rank < sent.size(); ++rank) {
-    if (!sent[rank].defined()) continue;
-    issue.call("hcclSend", [from = sent[rank], peer = static_cast<int>(rank), comm, stream] {
-      return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
-    });
+  for (std::size_t peer = 0; peer < sent.size(); ++peer) {
+    if (sent[peer].defined()) issue.send(sent[peer], static_cast<int>(peer));
   }
-  for (std::size_t rank = 0; rank < received.size(); ++rank) {
-    if (!received[rank].defined()) continue;
-    issue.call("hcclRecv", [to = received[rank], peer = static_cast<int>(rank), comm, stream] {
-      return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
-    });
+  for (std::size_t peer = 0; peer < received.size(); ++peer) {
+    if (received[peer].defined()) issue.receive(received[peer], static_cast<int>(peer));
   }
   if (calls) calls->end();
 }

@@ -195,6 +195,18 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   return copy;
 }
 
+void Issue::send(const at::Tensor& from, int peer) {
+  call("hcclSend", [from, peer, comm = queue_.communicator_->get(), stream = stream()] {
+    return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
+  });
+}
+
+void Issue::receive(const at::Tensor& to, int peer) {
+  call("hcclRecv", [to, peer, comm = queue_.communicator_->get(), stream = stream()] {
+    return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
+  });
+}
+
 at::Tensor Issue::scratch(std::int64_t bytes) {
   at::Tensor memory = empty_scratch({bytes}, at::kByte);
   operation().buffers.push_back(memory);

@@ -95,6 +95,9 @@ class Issue {
       check(call(), function);
     }
   }
+  // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
+  void send(const at::Tensor& from, int peer);
+  void receive(const at::Tensor& to, int peer);
   // Returns a tensor with the elements of `tensor` in one piece, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense or not in CPU memory; so does
   // output().

@@ -35,7 +35,6 @@ at::Tensor operand(Issue& issue, const at::Tensor& tensor, const Reduction& redu
 ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store,
                                    GroupIdentity identity, std::chrono::milliseconds timeout)
     : Backend(identity.rank, identity.size),
-      store_(store),
       options_(c10::make_intrusive<Options>("hccl", timeout)),
       communicator_(std::make_shared<Communicator>(*store, identity, timeout)),
       queue_(communicator_),

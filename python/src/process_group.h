@@ -94,7 +94,6 @@ class ProcessGroupHccl final : public c10d::Backend {
   void reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
                       const c10d::ReduceOp& operation);
 
-  const c10::intrusive_ptr<c10d::Store> store_;
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<Communicator> communicator_;
   OperationQueue queue_;
