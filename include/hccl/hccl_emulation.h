@@ -57,23 +57,22 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // allocated now, if the range leaves its allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
-// Whether processes forked from now on keep `size` bytes of device memory, inside one allocation:
-// with `keep` 1, the child finds a private copy, as of the moment of the fork, at the same place in
-// the host view, which stays ordinary memory of it and of its own children; with 0, which is how
-// memory begins, that place is not mapped in the child. Freed memory is forgotten. Each fork copies
-// what is kept, without its holes, while the thread that forks waits: tens of ms for 64 MiB where
-// the machine is idle, up to seconds for each GiB where it is busy. Meanwhile everything else of
-// this rank that looks up or changes device memory waits too: its calls, and work of its streams
-// and of collectives, for which other ranks then wait. What goes on writing may be in the copy or
-// not. After 10 s and 1 s for each GiB the fork goes on, and the child does without all of it, as
-// it does where the process has no two file descriptors left; it does without a range for which it
-// has no memory. The place is then not mapped in the child, and for the last two a warning is
-// written to stderr. vfork, posix_spawn and clone are untouched. Handlers of pthread_atfork() may
-// call the library in the process that forks, unless they were registered before it was loaded:
-// such handlers run while device memory is locked, and must neither call it nor take a lock under
-// which another thread does. Does not block, unless another thread forks. Errors:
-// hcclInvalidArgument if the range is in no allocation, hcclOutOfMemory if its view cannot be
-// mapped.
+// Sets how processes forked from now on see `size` bytes of device memory, inside one allocation.
+// With `keep` 1, the child has a private copy, as of the moment of the fork, at the same place in
+// the host view, which stays ordinary memory of it and of its own children. With 0, the default,
+// that place is not mapped in the child. Freeing the memory ends the setting. Each fork copies the
+// kept ranges, without their holes, while the thread that forks waits: tens of ms for 64 MiB on an
+// idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of this rank's device
+// memory wait too: its calls, and work of its streams and of collectives, for which other ranks
+// then wait. The copy may or may not contain writes that are under way during the fork. After 10 s
+// and 1 s for each GiB the fork goes on, and the child does without all of it, as it does where the
+// process has no two file descriptors left; it does without a range for which it has no memory. The
+// place is then not mapped in the child, and for the last two a warning is written to stderr.
+// vfork, posix_spawn and clone are untouched. Handlers of pthread_atfork() may call the library in
+// the process that forks, unless they were registered before it was loaded: such handlers run while
+// device memory is locked, and must neither call it nor take a lock under which another thread
+// does. Does not block, unless another thread forks. Errors: hcclInvalidArgument if the range is in
+// no allocation, hcclOutOfMemory if its view cannot be mapped.
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
 
 // Gives the whole pages (of 4096 bytes, as the host view has them) inside `size` bytes of device
@@ -149,7 +148,7 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // and returns when it has run or failed; calls with other ranks fail after HCCL_TIMEOUT or the
 // limit of hcclEmulationSetTimeout. With another limit it runs only what need not wait for other
 // ranks, leaves the rest to the stream's thread, and sleeps, so that it returns in time whatever
-// they do. With 0 it asks, and begins work that nobody waits for. Returns hcclSuccess if the work
+// they do. With 0 it polls, and begins work that nobody waits for. Returns hcclSuccess if the work
 // in (after, up_to] has succeeded, whatever has failed before or behind it. Returns hcclBusy if the
 // work up to `up_to` has not run in time, which is no failure: nothing is logged, there is no
 // message, and the caller may wait again. If work in the range has failed, returns the code of that
@@ -191,13 +190,13 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // blocks one behind the other. A block of no elements has no displacement, and a buffer without
 // elements may be null.
 //
-// Each call is queued like a collective and takes part in groups: there it stands for the sends and
-// receives, or reduces, of which it consists, in its place, and counts as so many of the group's
-// calls on the stream: n reduces, or n sends and n receives, one of each to itself. Where two ranks
-// pass different counts for the same block, both fail with hcclInvalidUsage, and with them the
-// communicator, before that block is written; other blocks may have been. Errors are those of all
-// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
-// overlap, an output that overlaps an input other than in place, and sizes past 2^63 bytes.
+// Each call is queued like a collective and takes part in groups. In a group it is equivalent to
+// the calls it consists of: n reduces, or n sends and n receives, one of each to itself; each
+// counts as a call on the stream. If two ranks pass different counts for the same block, both fail
+// with hcclInvalidUsage, and with them the communicator, before that block is written; other blocks
+// may have been written. Errors are those of all collectives (see hccl.h), and hcclInvalidArgument
+// for null counts, blocks of an output that overlap, an output that overlaps an input other than in
+// place, and sizes past 2^63 bytes.
 
 // Every rank receives the blocks of all: rank r sends counts[r] elements, which are stored at
 // displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ. In

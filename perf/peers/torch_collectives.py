@@ -42,7 +42,7 @@ def measure(call, calls):
 
 
 def calls_in(call, seconds):
-    """How many calls take about so long: the same on every rank."""
+    """Returns the number of calls that take about `seconds`: the same on every rank."""
     measure(call, WARM_UP)
     return max(2, min(2000, int(seconds / max(measure(call, 2), 1e-7))))
 

@@ -9,7 +9,7 @@ import time
 import torch
 import torch.distributed as dist
 
-# Layers and their width: so many bytes of parameters, and of gradients.
+# The size of the parameters, and of the gradients: number of layers and their width.
 MODELS = {"34 MB": (8, 1024), "400 MB": (6, 4096)}
 
 

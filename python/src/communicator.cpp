@@ -15,7 +15,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The store of a launcher outlives the groups, whose names repeat: so many ranks have come before.
+// Returns the store's key for the group's unique id. The store of a launcher outlives the groups,
+// whose names repeat, so the key contains the group's generation: arrivals so far / size.
 std::string key_of(c10d::Store& store, const std::string& group, int size) {
   const std::string prefix = "hccl_torch/" + group;
   const std::int64_t arrival = store.add(prefix + "/arrivals", 1) - 1;

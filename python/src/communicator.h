@@ -20,7 +20,7 @@
 
 namespace hccl_torch {
 
-// What a process group is, for its communicator and for texts.
+// Identifies a process group, to its communicator and in messages.
 struct GroupIdentity {
   std::string name;
   int rank = 0;

@@ -17,7 +17,7 @@ namespace {
 // How long a callback that waits for something else can keep the end of a group waiting.
 constexpr std::chrono::seconds kPatience{5};
 
-// What this thread completes works for; null for threads of others.
+// The completer whose thread this is; null on any other thread.
 thread_local const void* running = nullptr;
 
 }  // namespace

@@ -220,7 +220,7 @@ void Issue::promise(const std::vector<at::Tensor>& tensors) {
   }
 }
 
-// Of coalesced calls the group's work knows where they lie.
+// The work of a coalesced block records the stream positions of all its calls itself.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   work_->add({&stream_, after_, stream_.queued()});

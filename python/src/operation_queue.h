@@ -75,7 +75,7 @@ class Issue {
   Issue(OperationQueue& queue, c10d::OpType type, const char* name);
   // On a stream of messages, unless calls are being coalesced.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream);
-  // Of an operation that was deferred.
+  // Issues an operation that was deferred.
   Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream);
   ~Issue();
   Issue(const Issue&) = delete;

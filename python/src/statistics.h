@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations of this process have moved, and from which memory.
+// Counts the operations and bytes of this process, by the memory that the tensors lay in.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ using node::PointToPoint;
 
 namespace {
 
-// What one rank has in a buffer.
+// One rank's part of a buffer.
 struct Block {
   std::uint64_t address = 0;
   std::uint64_t count = 0;
@@ -103,7 +103,7 @@ std::vector<Block> sorted(std::vector<Block> blocks) {
   return blocks;
 }
 
-// What is stored must be stored once, and never where something is read.
+// Refuses outputs that overlap each other or an input.
 void check_apart(const Layout& read, const Layout& written) {
   const std::vector<Block> outputs = sorted(written.blocks);
   for (std::size_t i = 1; i < outputs.size(); ++i) {

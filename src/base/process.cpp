@@ -28,9 +28,10 @@ std::atomic<bool> forked_child{false};
 std::atomic<bool> guarded{false};
 std::atomic<const ForkHooks*> fork_hooks{nullptr};
 
-// Of this thread's fork. The handlers call what a cancellation would unwind, which it must not.
+// This thread's cancellation state before its fork. Cancellation is disabled meanwhile, because it
+// would unwind through the handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// Those that ran before it: others may be set meanwhile.
+// The hooks whose `before` ran for this fork; others may be set meanwhile.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {

@@ -11,7 +11,7 @@ namespace hccl {
 // Error(hcclOutOfMemory) if the handlers, which are registered when the library is loaded, are not.
 void install_fork_guard();
 
-// What else runs around a fork() of this process, but not of a forked child: `before` and
+// Hooks that run around a fork() of this process, but not of a forked child: `before` and
 // `in_parent` in the thread that forks, `in_child` in the child before the library's descriptors
 // are closed there. The thread cannot be cancelled meanwhile. None may throw; the last must be
 // async-signal-safe.
@@ -20,7 +20,7 @@ struct ForkHooks {
   void (*in_parent)() noexcept;
   void (*in_child)() noexcept;
 };
-// Of forks that begin later. `hooks` must live on.
+// Installs the hooks for forks that begin later. `hooks` must outlive the process's last fork.
 void set_fork_hooks(const ForkHooks& hooks) noexcept;
 
 // True in a child forked after install_fork_guard(): the library's threads do not exist there, so

@@ -19,7 +19,7 @@ class WaitLimit {
     std::chrono::milliseconds time{0};  // 0: never
     bool by_program = false;
 
-    // What a text tells the program to do if the wait was no fault.
+    // Returns the advice of a timeout message for a wait that was merely too short.
     [[nodiscard]] const char* remedy() const {
       return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
                         : "raise HCCL_TIMEOUT";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has begun to send this rank a message that it has not called a receive for. A message begins
-// with a header, which stays in its endpoint until the receive takes it. So whoever probes borrows
-// the endpoints of the ranks from which no receive is under way, and gives one back as soon as a
-// receive has been queued.
+// Finds a rank that has begun to send this rank a message for which no receive has been posted. A
+// message begins with a header, which stays in its endpoint until the receive takes it. So a probe
+// borrows the endpoints of the ranks from which no receive is under way, and returns one as soon as
+// a receive has been queued.
 #include "base/error.h"
 #include "comm/fabric.h"
 #include "comm/fabric_messages.h"

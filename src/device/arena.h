@@ -74,9 +74,9 @@ class Arena {
   // Error: hcclInvalidArgument as resolve() does, hcclOutOfMemory.
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
-  // What a program passes as memory: the device address of what it shows if it lies in the range of
-  // host views, else `address` itself. Says nothing of allocations: resolve() does. Takes two
-  // comparisons. Where the system refuses that range (see ViewSpace), views are host memory.
+  // Translates an address that a program passes as memory: returns the device address behind it if
+  // it lies in the range of host views, else `address` itself. Does not check allocations. Takes
+  // two comparisons. Where the system refuses that range (see ViewSpace), views are host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;
@@ -92,8 +92,8 @@ class Arena {
   // hcclSystemError if the system refuses.
   void trim(DeviceAddress address, std::uint64_t bytes);
 
-  // Whether children forked from now on find a private copy of the range in its host view (until it
-  // is freed), or nothing, which is how it begins. Throws as host_view() does.
+  // Sets whether children forked from now on find a private copy of the range in its host view
+  // (until it is freed); by default they find nothing mapped. Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
   // Around a fork(), for fork_snapshot.cpp. The lock of the arena is held in between, by both
@@ -154,7 +154,7 @@ class Arena {
   using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
 
   Allocations::iterator find(std::uint64_t offset);
-  // Of a range that resolve() has found. Throws if it was freed meanwhile.
+  // Returns the allocation of a range that resolve() has found. Throws if it was freed meanwhile.
   [[nodiscard]] Allocations::value_type& require_live(DeviceAddress address);
   void map_view(Allocations::value_type& entry);
   // Calls visit(view, file offset, bytes) for all pages that children keep.

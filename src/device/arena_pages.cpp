@@ -98,7 +98,7 @@ std::uint64_t Arena::lock_for_fork() {
 template <class Visit>
 void Arena::for_each_kept(Visit visit) const {
   kept_.for_each_rounded(kPageBytes, [&](std::uint64_t begin, std::uint64_t end) {
-    // Of neighbours that lie in one range, each may have its pages elsewhere.
+    // Adjacent allocations in one range may have their pages at unrelated file offsets.
     for (auto entry = std::prev(allocations_.upper_bound(begin)); begin < end; ++entry) {
       const Allocation& allocation = entry->second;
       const std::uint64_t piece = std::min(end, entry->first + allocation.bytes) - begin;

@@ -26,8 +26,8 @@ namespace {
 struct Snapshots {
   std::mutex mutex;  // held across a fork
   std::vector<Arena*> arenas;
-  // Of the fork in progress: where the child says that it has its copies, or ends without. None
-  // where nothing is kept.
+  // Sockets of the fork in progress, on which the child reports that it has made its copies, or
+  // closes without. Not valid if no memory is kept.
   std::array<int, 2> ends{-1, -1};
   std::uint64_t bytes = 0;
 };

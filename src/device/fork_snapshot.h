@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What forked children keep of device memory: private copies, made in the child while the thread
-// that forks waits.
+// Makes forked children's private copies of device memory, in the child, while the forking thread
+// waits.
 #pragma once
 
 namespace hccl::device {

@@ -15,7 +15,7 @@ class KeptRanges {
   void remove(std::uint64_t begin, std::uint64_t end);
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
-  // Of the bytes in it.
+  // Returns the number of bytes in all ranges.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 
   // Calls visit(begin, end), in order, for pieces of `unit` bytes and multiples of that which hold

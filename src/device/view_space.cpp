@@ -31,8 +31,8 @@ std::optional<std::uint64_t> mapped_bytes() noexcept {
   return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Whether a reservation leaves the program, and the mappings of the library, as much again of the
-// address space that RLIMIT_AS allows.
+// Returns true if a reservation of `bytes` leaves at least as much again of the address space that
+// RLIMIT_AS allows, for the program and the library's other mappings.
 bool leaves_room(std::uint64_t bytes) noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;

@@ -20,12 +20,13 @@ class ViewSpace {
   ViewSpace(const ViewSpace&) = delete;
   ViewSpace& operator=(const ViewSpace&) = delete;
 
-  // The place of what lies at `offset` in the arena, reserved with the first call; null where the
-  // system refuses so long a range or RLIMIT_AS would leave less than its length beside it, then
-  // and from then on. Not for two threads at a time.
+  // Returns the host address for `offset` in the arena. The first call reserves the range. Returns
+  // null, from then on, if the system refuses the range or RLIMIT_AS would leave less than its
+  // length beside it. Not thread-safe.
   [[nodiscard]] std::byte* place(std::uint64_t offset) noexcept;
 
-  // The offset in the arena of a host address in the range, else nothing. Any thread.
+  // Returns the offset in the arena of a host address in the range, nothing for any other address.
+  // Thread-safe.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t host_address) const noexcept {
     const std::uint64_t offset = host_address - base_.load(std::memory_order_relaxed);
     return offset < bytes_ ? std::optional(offset) : std::nullopt;

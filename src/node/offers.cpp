@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has offered this rank a message that it has not called a receive for.
+// Finds ranks that have offered this rank a message for which it has posted no receive.
 #include "node/engine.h"
 
 namespace hccl::node {

@@ -157,7 +157,7 @@ template <class Fold>
 inline constexpr FoldKernel kFoldKernel{Fold::kElementBytes, fold_block<Fold, false>,
                                         fold_block<Fold, true>, fold_range<Fold>};
 
-// Of a type whose elements are lanes, followed by the bitwise folds, if any.
+// The kernels of a type whose elements are lanes, followed by the bitwise folds, if any.
 template <class T, class... Bitwise>
 inline constexpr FoldRow kLaneRow{{kFoldKernel<Sum<Summed<T>>>, kFoldKernel<Product<Summed<T>>>,
                                    kFoldKernel<Minimum<T>>, kFoldKernel<Maximum<T>>,

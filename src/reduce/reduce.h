@@ -37,7 +37,7 @@ enum class StorePolicy { cached, interleaved, streaming };
   return operation >= hcclEmulationBitAnd && operation <= hcclEmulationBitXor;
 }
 
-// Whether reduce_tile knows this pair: bitwise reductions are of integers alone.
+// Returns true if reduce_tile knows this pair: only integers have bitwise reductions.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
 // destinations[d][i] = fold over s of sources[s][i], in the order of `sources`, of which there is

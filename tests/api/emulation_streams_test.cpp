@@ -77,7 +77,7 @@ class StreamWork : public testing::Test {
   bool initialized_ = true;
 };
 
-// What a callback was told.
+// Records the arguments of one callback.
 struct Told {
   std::atomic<int> calls{0};
   std::atomic<int> result{-1};

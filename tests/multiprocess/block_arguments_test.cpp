@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What collectives over blocks of different sizes refuse: nothing is queued then.
+// Invalid arguments of the variable-size collectives: each is refused, and nothing is queued.
 #include "session.h"
 
 #include <gtest/gtest.h>

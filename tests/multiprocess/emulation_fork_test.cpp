@@ -172,7 +172,7 @@ void trim_between_calls(World& world) {
     trim(buffers.send, 0, mine ? kBytes : 0);
     trim(buffers.receive, 50'000, mine ? kBytes / 2 : 0);
     reduce(buffers, group, stream, 3 * round + 2);
-    // What was given back reads as zeros, here and there.
+    // Trimmed pages read as zeros, in the parent and in the child.
     std::fill_n(buffers.input, kCount, 5U);
     trim(buffers.send, 0, mine ? kBytes : 0);
     const bool all = round % 3 == 0;

@@ -30,7 +30,7 @@ class Buffer {
         expected_(bytes + 2 * kGuard, kPoison),
         on_host_(on_host) {}
 
-  // What lies there when the call is queued, and, unless expect() says otherwise, afterwards.
+  // The contents when the call is queued and, unless expect() says otherwise, afterwards.
   void put(hcclDataType_t type, std::size_t index, std::uint64_t word) {
     store_word(type, expected_.data() + kGuard + index * size_of(type), word);
   }

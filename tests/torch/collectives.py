@@ -29,7 +29,7 @@ def strided(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal, also in types that torch cannot compare."""
+    """Returns True if two tensors are equal, also in types that torch cannot compare."""
     flat = [tensor.clone(memory_format=torch.contiguous_format).view(torch.uint8) for tensor in (one, other)]
     return one.shape == other.shape and one.dtype == other.dtype and torch.equal(*flat)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operations promise beyond their result: reductions of every kind, futures, counts, errors. Run on every rank."""
+"""Checks operations beyond plain collectives: every kind of reduction, futures, counts, errors. Run on every rank."""
 import datetime
 import functools
 import operator

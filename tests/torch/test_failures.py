@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks of a group are told when it breaks, and that nothing stays behind."""
+"""Checks the error on every rank of a group that breaks, and that nothing stays behind."""
 import re
 import signal
 import socket

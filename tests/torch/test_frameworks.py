@@ -22,7 +22,7 @@ def without_caches(folder: Path) -> dict[str, str]:
     return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false"}
 
 
-# What the programs below have in common: every rank has the same weights, and they are not those that it began with.
+# Common to the programs below: every rank has the same weights, and they are not those that it began with.
 EQUAL = """
 def require_trained_together(model, before):
     own = torch.cat([one.detach().flatten() for one in model.parameters()])
@@ -240,7 +240,7 @@ except ValueError as error:
 
 
 def test_accelerate_without_the_patch(tmp_path: Path) -> None:
-    """What the patch is for. A program that names the backend and not cpu=True would train its ranks apart in silence: our
+    """The silent case that the patch is for. A program that names the backend and not cpu=True would train its ranks apart in silence: our
     warning says so and what to do. One that names both gets Accelerate's error."""
     needs("accelerate")
     output = run_program(2, APART, tmp_path, seconds=LIMIT)

@@ -41,7 +41,7 @@ try:
 finally:
     os.environ = real_environment
 
-# What no backend outside PyTorch's tree can pass, or is not for tensors in CPU memory.
+# Tests that no backend outside PyTorch's tree can pass, or that are not for tensors in CPU memory.
 NO_MONITORED_BARRIER = "torch.distributed.monitored_barrier refuses every backend but gloo"
 IMPOSSIBLE = {"test_ddp_logging_data_cpu": "PyTorch names every backend outside its tree \"custom\" in DDP's logging data",
               "test_monitored_barrier_gloo": NO_MONITORED_BARRIER,

@@ -232,7 +232,7 @@ TEST(Copy, OverlappingDeviceCopiesInBothDirections) {
   }
 }
 
-// What is mapped is read from where it lies, the rest through a buffer.
+// Mapped pages are read in place, the others through a bounce buffer.
 TEST(Copy, OnTheDeviceOfMappedAndOtherPages) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::size_t bytes = 3 * kMiB + 17;

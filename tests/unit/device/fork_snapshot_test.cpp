@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What forked children keep of device memory, and pages that are given back.
+// Forked children's copies of device memory, and trimmed pages.
 #include "base/error.h"
 #include "device/arena.h"
 #include "device/copy.h"

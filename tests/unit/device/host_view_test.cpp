@@ -109,8 +109,8 @@ TEST(HostView, OfNeighboursIsOneMapping) {
   EXPECT_LT(mappings(), before + 5);
 }
 
-// Whether a range of address space is reserved where the limit allows `room` bytes more than are
-// mapped now.
+// Returns true if a range of address space is reserved where the limit allows `room` bytes more
+// than are mapped now.
 bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   const pid_t child = fork();
   if (child == 0) {

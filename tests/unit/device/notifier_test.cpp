@@ -52,7 +52,7 @@ class Gate {
   std::atomic<bool> open_{false};
 };
 
-// What callbacks said, in their order.
+// Records the arguments of callbacks, in their order.
 class Told {
  public:
   // The argument of one callback.
@@ -173,7 +173,7 @@ TEST_F(Ranges, AreWaitedForWithALimit) {
   EXPECT_TRUE(stream->wait_until(1, Deadline::after(1ns)));
 }
 
-// Whether the work is to come, or has run.
+// Both for work that is yet to run and for work that has run.
 TEST_F(Ranges, NotifyThoughNobodyWaits) {
   const auto stream = device_.create_stream();
   for (int round = 0; round < 20; ++round) {

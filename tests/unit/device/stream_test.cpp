@@ -171,7 +171,7 @@ TEST_F(Streams, ManyProducersAndWaiters) {
   EXPECT_EQ(sum, 8'000u);
 }
 
-// What one of them queues may run while another counts what is queued, on a queue that is young.
+// Work of one producer may run while another producer counts the work in a young queue.
 TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
   for (int round = 0; round < 200; ++round) {
     const auto stream = device_.create_stream();
