@@ -118,6 +118,17 @@ TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn) {
   for (const int ranks : {1, 3}) EXPECT_EQ(failures(run_ranks(ranks, load_data)), "") << ranks;
 }
 
+// Forks a child that forks in turn. Returns true if both find kCount times 77 at `kept`.
+bool two_generations_keep(const std::uint32_t* kept) {
+  return succeeds(fork_for([kept] {
+    const auto is_kept = [kept] {
+      return std::all_of(kept, kept + kCount, [](std::uint32_t got) { return got == 77; });
+    };
+    const pid_t grandchild = fork_for(is_kept);
+    return is_kept() && succeeds(grandchild);
+  }));
+}
+
 // Forks while collectives run on another thread.
 void fork_beside_collectives(World& world) {
   Session session(world);
@@ -130,16 +141,7 @@ void fork_beside_collectives(World& world) {
   succeed(hcclEmulationKeepAtFork(other.address(), kBytes, 1));
   int good = 0;
   std::thread forking([&] {
-    for (int round = 0; round < 8; ++round) {
-      const pid_t process = fork();
-      if (process == 0) {
-        const pid_t grandchild = fork();
-        const bool is_kept = std::all_of(kept, kept + kCount, [](auto got) { return got == 77; });
-        if (grandchild == 0) _exit(is_kept ? 0 : 1);
-        _exit(is_kept && succeeds(grandchild) ? 0 : 1);
-      }
-      good += succeeds(process) ? 1 : 0;
-    }
+    for (int round = 0; round < 8; ++round) good += two_generations_keep(kept) ? 1 : 0;
   });
   for (int round = 0; round < 12; ++round) reduce(buffers, group, stream, round);
   forking.join();

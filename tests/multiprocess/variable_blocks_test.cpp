@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <hccl_emulation.h>
@@ -294,17 +295,20 @@ void differ(World& world, Call call, std::size_t block, bool to_zero) {
   world.board->barrier(0, world.size);
 }
 
-TEST(VariableBlocks, OfUnlikeCountsAreAFaultOnAllRanks) {
-  for (const Call call : {Call::gather, Call::scatter, Call::exchange}) {
-    for (const std::size_t block : {0U, 2U}) {
-      for (const bool to_zero : {false, true}) {
-        const auto program = [=](World& world) { differ(world, call, block, to_zero); };
-        EXPECT_EQ(failures(run_ranks(3, program)), "")
-            << static_cast<int>(call) << ' ' << block << ' ' << to_zero;
-      }
-    }
-  }
+class UnlikeCounts : public testing::TestWithParam<std::tuple<Call, std::size_t, bool>> {};
+
+TEST_P(UnlikeCounts, AreAFaultOnAllRanks) {
+  const auto [call, block, to_zero] = GetParam();
+  const auto program = [call = call, block = block, to_zero = to_zero](World& world) {
+    differ(world, call, block, to_zero);
+  };
+  EXPECT_EQ(failures(run_ranks(3, program)), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(VariableBlocks, UnlikeCounts,
+                         testing::Combine(testing::Values(Call::gather, Call::scatter,
+                                                          Call::exchange),
+                                          testing::Values(0U, 2U), testing::Bool()));
 
 }  // namespace
 }  // namespace hccl::test

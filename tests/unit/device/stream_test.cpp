@@ -171,23 +171,25 @@ TEST_F(Streams, ManyProducersAndWaiters) {
   EXPECT_EQ(sum, 8'000u);
 }
 
+void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
+  for (int number = 0; number < 100; ++number) {
+    stream.enqueue([&runs] {
+      ++runs;
+      return Outcome::success;
+    });
+    EXPECT_EQ(stream.synchronize(), Outcome::success);
+  }
+}
+
 // Work of one producer may run while another producer counts the work in a young queue.
 TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
   for (int round = 0; round < 200; ++round) {
     const auto stream = device_.create_stream();
     std::atomic<int> runs{0};
     std::vector<std::thread> threads;
-    for (int thread = 0; thread < 3; ++thread) {
-      threads.emplace_back([&] {
-        for (int number = 0; number < 100; ++number) {
-          stream->enqueue([&runs] {
-            ++runs;
-            return Outcome::success;
-          });
-          EXPECT_EQ(stream->synchronize(), Outcome::success);
-        }
-      });
-    }
+    threads.reserve(3);
+    for (int thread = 0; thread < 3; ++thread)
+      threads.emplace_back([&] { add_and_wait_each_time(*stream, runs); });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(runs, 300);
     device_.destroy_stream(stream);
