@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
@@ -12,6 +13,8 @@
 namespace hccl_torch {
 
 namespace {
+
+thread_local c10::Allocator* redirected = nullptr;
 
 // Frees memory of either kind: tensors outlive the moment at which an allocator was installed.
 void free_any(void* memory) {
@@ -25,6 +28,7 @@ class SharedAllocator final : public c10::Allocator {
       : least_bytes_(least_bytes), is_kept_(is_kept) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
+    if (redirected != nullptr) return redirected->allocate(bytes);
     void* memory = nullptr;
     if (bytes >= least_bytes_.load(std::memory_order_relaxed) && bytes > 0)
       memory = MemoryPool::instance().allocate(bytes, is_kept_);
@@ -34,6 +38,9 @@ class SharedAllocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return free_any; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
+  }
+  [[nodiscard]] std::size_t least_bytes() const {
+    return least_bytes_.load(std::memory_order_relaxed);
   }
   void set_least_bytes(std::size_t bytes) { least_bytes_.store(bytes, std::memory_order_relaxed); }
 
@@ -72,6 +79,15 @@ void install_allocator(std::size_t least_bytes) {
   c10::SetCPUAllocator(&installed(), kPriority);
 }
 
-bool allocator_is_installed() { return c10::GetCPUAllocator() == &installed(); }
+bool allocator_is_installed() {
+  return c10::GetCPUAllocator() == &installed() && installed().least_bytes() != SIZE_MAX;
+}
+
+AllocationGuard::AllocationGuard(c10::Allocator* allocator) noexcept
+    : previous_(std::exchange(redirected, allocator)) {}
+
+AllocationGuard::~AllocationGuard() { redirected = previous_; }
+
+void watch_allocations() { c10::SetCPUAllocator(&installed(), kPriority); }
 
 }  // namespace hccl_torch

@@ -20,4 +20,21 @@ namespace hccl_torch {
 void install_allocator(std::size_t least_bytes);
 [[nodiscard]] bool allocator_is_installed();
 
+// While it lives, the CPU tensors that this thread makes lie in memory of `allocator`, which has
+// static lifetime. Needs watch_allocations().
+class AllocationGuard {
+ public:
+  explicit AllocationGuard(c10::Allocator* allocator) noexcept;
+  ~AllocationGuard();
+  AllocationGuard(const AllocationGuard&) = delete;
+  AllocationGuard& operator=(const AllocationGuard&) = delete;
+
+ private:
+  c10::Allocator* const previous_;
+};
+
+// Makes PyTorch ask this module for the memory of CPU tensors, which stay where they were unless
+// install_allocator() or a guard says otherwise.
+void watch_allocations();
+
 }  // namespace hccl_torch

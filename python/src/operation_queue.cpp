@@ -4,6 +4,7 @@
 
 #include "allocator.h"
 #include "call.h"
+#include "host_alias.h"
 #include "memory_pool.h"
 #include "statistics.h"
 
@@ -24,8 +25,9 @@ constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError.
 void require_dense(const at::Tensor& tensor, const char* call) {
-  TORCH_CHECK_TYPE(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
-                   "hccl_torch: ", call, " takes dense CPU tensors, not ", tensor.toString());
+  TORCH_CHECK_TYPE((tensor.is_cpu() || tensor.is_hpu()) && tensor.layout() == at::kStrided,
+                   "hccl_torch: ", call, " takes dense CPU or HPU tensors, not ",
+                   tensor.toString());
 }
 
 }  // namespace
@@ -173,14 +175,24 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
+// Operations on the device's tensors follow one another in the order of the program, whatever group
+// they belong to.
+void Issue::order_behind_others(const at::Tensor& tensor, bool copies) {
+  queue_.unfinished_->complete_writers_of(tensor, copies);
+  if (!tensor.is_hpu()) return;
+  const MemoryRange range = memory_of(tensor);
+  DeviceWorks::instance().complete_users_of(range, queue_.unfinished_.get());
+  operation().device_memory.push_back(range);
+}
+
 at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
-  queue_.unfinished_->complete_writers_of(tensor, copies);
+  order_behind_others(tensor, copies);
   if (copies) return copy_of(tensor, true);
   operation().buffers.push_back(tensor);
-  return tensor;
+  return host_alias(tensor);
 }
 
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
@@ -188,8 +200,8 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   count(tensor, keeps ? bytes_in_ : bytes_out_);
   operation().outputs.push_back(tensor);
   const bool copies = needs_copy(tensor);
-  queue_.unfinished_->complete_writers_of(tensor, copies);
-  if (!copies) return tensor;
+  order_behind_others(tensor, copies);
+  if (!copies) return host_alias(tensor);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
   return copy;
@@ -217,6 +229,7 @@ void Issue::promise(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     require_dense(tensor, name_);
     operation().outputs.push_back(tensor);
+    if (tensor.is_hpu()) order_behind_others(tensor, true);
   }
 }
 
@@ -246,7 +259,7 @@ c10::intrusive_ptr<c10d::Work> Issue::end() {
 
 void copy_into(at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  to.copy_(from);
+  host_alias(to).copy_(host_alias(from));
 }
 
 }  // namespace hccl_torch

@@ -98,11 +98,11 @@ class Issue {
   // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer);
   void receive(const at::Tensor& to, int peer);
-  // Returns a tensor with the elements of `tensor` in one piece, which lives as long as the
-  // operation. Throws c10::TypeError for a tensor that is not dense or not in CPU memory; so does
-  // output().
+  // Returns a CPU tensor with the elements of `tensor` in one piece, which lives as long as the
+  // operation. Throws c10::TypeError for a tensor that is not dense, or neither in CPU memory nor
+  // on the device; so does output().
   [[nodiscard]] at::Tensor input(const at::Tensor& tensor);
-  // Returns a tensor in one piece, whose elements are those of `tensor` once the operation has
+  // Returns a CPU tensor in one piece, whose elements are those of `tensor` once the operation has
   // ended. `keeps`: it has them from the start.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
   // Blocks until earlier operations that write to the memory of `tensor` have ended: for elements
@@ -128,6 +128,9 @@ class Issue {
 
  private:
   [[nodiscard]] static bool needs_copy(const at::Tensor& tensor);
+  // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
+  // those that write to it in a step, or at all if this one `copies` it.
+  void order_behind_others(const at::Tensor& tensor, bool copies);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();

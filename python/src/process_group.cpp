@@ -88,7 +88,8 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupHccl::split(
 bool ProcessGroupHccl::supportsTensorAlloc(c10::DeviceIndex) { return true; }
 
 at::Tensor ProcessGroupHccl::allocateTensor(long size, at::TensorOptions options) {
-  return empty({static_cast<std::int64_t>(size)}, options);
+  const std::int64_t elements = size;
+  return options.device().is_hpu() ? at::empty(elements, options) : empty(elements, options);
 }
 
 int ProcessGroupHccl::checked_root(std::int64_t root, const char* call) const {

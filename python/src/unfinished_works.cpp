@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kAbortTime{2000};
 
 void UnfinishedWorks::add(c10::intrusive_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
+  if (work->uses_device()) DeviceWorks::instance().count(1);
   works_.push_back(std::move(work));
 }
 
@@ -27,6 +28,7 @@ c10::intrusive_ptr<Work> UnfinishedWorks::take_first_that_has_run() {
   if (works_.empty() || !works_.front()->has_run()) return {};
   c10::intrusive_ptr<Work> work = std::move(works_.front());
   works_.pop_front();
+  if (work->uses_device()) DeviceWorks::instance().count(-1);
   return work;
 }
 
@@ -58,12 +60,23 @@ void UnfinishedWorks::complete_writers_of(const at::Tensor& tensor, bool copies)
   for (const c10::intrusive_ptr<Work>& work : writers) work->complete();
 }
 
+void UnfinishedWorks::find_users_of(const MemoryRange& range,
+                                    std::vector<c10::intrusive_ptr<Work>>& users) {
+  const std::lock_guard lock(mutex_);
+  for (const c10::intrusive_ptr<Work>& work : works_) {
+    if (work->uses(range)) users.push_back(work);
+  }
+}
+
 void UnfinishedWorks::close(Communicator& communicator) {
   reap();
   std::deque<c10::intrusive_ptr<Work>> works;
   {
     const std::lock_guard lock(mutex_);
     works.swap(works_);
+    for (const c10::intrusive_ptr<Work>& work : works) {
+      if (work->uses_device()) DeviceWorks::instance().count(-1);
+    }
   }
   if (works.empty()) return;
   communicator.abort();

@@ -3,8 +3,12 @@
 // not the program keeps the works.
 #pragma once
 
+#include "device_works.h"
+#include "memory_range.h"
+
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
@@ -17,7 +21,8 @@ class Work;
 // Thread-safe. Works refer to this object and it to them, until they have ended.
 class UnfinishedWorks {
  public:
-  UnfinishedWorks() = default;
+  UnfinishedWorks() { DeviceWorks::instance().add(*this); }
+  ~UnfinishedWorks() { DeviceWorks::instance().remove(*this); }
   UnfinishedWorks(const UnfinishedWorks&) = delete;
   UnfinishedWorks& operator=(const UnfinishedWorks&) = delete;
 
@@ -30,6 +35,8 @@ class UnfinishedWorks {
   // Ends the works that write to the memory of `tensor` in a step of their own; with `copies`, all
   // that write to it. Blocks until they have run. For a tensor whose elements are about to be used.
   void complete_writers_of(const at::Tensor& tensor, bool copies);
+  // Appends the works that use these bytes of HPU tensors to `users`.
+  void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
   // Lets go of all works. Aborts the communicator if some have not run, and keeps for ever what
   // may still be written to. Blocks for at most some seconds.
   void close(Communicator& communicator);

@@ -27,6 +27,14 @@ std::string reason_of_failure() {
   return reason;
 }
 
+// A future has to know the devices of its tensors other than the host.
+std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};
+  }
+  return {};
+}
+
 }  // namespace
 
 Work::Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
@@ -95,6 +103,11 @@ bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
   return false;
 }
 
+bool Work::uses(const MemoryRange& range) const {
+  return has_begun_ && std::any_of(operation_.device_memory.begin(), operation_.device_memory.end(),
+                                   [&](const MemoryRange& used) { return used.overlaps(range); });
+}
+
 const void* Work::lane() const {
   if (!has_begun_ || ranges_.empty()) return this;
   return ranges_.front().stream;
@@ -145,8 +158,8 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   {
     const std::lock_guard lock(mutex_);
     if (future_) return future_;
-    future_ =
-        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    future_ = c10::make_intrusive<c10::ivalue::Future>(
+        c10::ListType::create(c10::TensorType::get()), devices_of(operation_.outputs));
     future = future_;
     ended = completed_;
   }

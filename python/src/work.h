@@ -3,6 +3,7 @@
 #pragma once
 
 #include "communicator.h"
+#include "memory_range.h"
 
 #include <atomic>
 #include <chrono>
@@ -29,6 +30,7 @@ struct Operation {
   int source = -1;                                 // the rank that a receive got its message from
   std::vector<at::Tensor> outputs;                 // the future's value
   std::vector<at::Tensor> buffers;                 // live until the operation has ended
+  std::vector<MemoryRange> device_memory;          // of the HPU tensors that it uses
   std::vector<std::function<void()>> steps;        // to be done then, by the first to notice
 };
 
@@ -66,6 +68,9 @@ class Work final : public c10d::Work {
   // Returns whether the operation has begun and writes to the memory of `tensor`, in a step if not
   // `also_without_step`.
   [[nodiscard]] bool writes_to(const at::Tensor& tensor, bool also_without_step) const;
+  // Returns whether the operation has begun and uses HPU tensors, or these bytes of one.
+  [[nodiscard]] bool uses_device() const { return has_begun_ && !operation_.device_memory.empty(); }
+  [[nodiscard]] bool uses(const MemoryRange& range) const;
   // Returns whether the operation has run. Does not block, and hurries nothing along.
   [[nodiscard]] bool has_run() const;
   // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.

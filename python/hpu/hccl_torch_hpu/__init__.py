@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An emulated Gaudi device for PyTorch: the device type "hpu" on machines that have none.
+
+Nothing happens unless the environment asks for it: with ``HCCL_EMU_HPU=1``, which ``hccl-hpu run`` sets, ``import torch``
+also makes the device "hpu" and the module ``torch.hpu`` known, and finds the package ``habana_frameworks`` of this
+emulation. Tensors on the device lie in the memory of a device that the library hccl emulates; PyTorch's CPU kernels
+compute with them there. This is no product of Habana Labs or Intel.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+__all__ = ["activate", "is_active", "operation_counts", "reset_operation_counts"]
+
+_TORCH_SERIES = "2.13."
+
+
+def is_active() -> bool:
+    """Returns whether this process has the emulated device."""
+    return "torch.hpu" in sys.modules and hasattr(sys.modules["torch.hpu"], "_emulation")
+
+
+def operation_counts() -> dict[str, int]:
+    """Returns how often each operation has been called on HPU tensors since the start or ``reset_operation_counts()``.
+
+    Operations that the device does itself, which are views, copies and allocations, are not counted. All others run
+    PyTorch's CPU kernels.
+    """
+    from hccl_torch_hpu import _C
+
+    return _C.operation_counts()
+
+
+def reset_operation_counts() -> None:
+    """Starts the counts of ``operation_counts()`` anew."""
+    from hccl_torch_hpu import _C
+
+    _C.reset_operation_counts()
+
+
+def activate() -> None:
+    """Makes the emulated device known to PyTorch in this process. A second call does nothing.
+
+    Raises:
+        RuntimeError: the vendor's packages are installed, or PyTorch is of a series that this was not built for.
+    """
+    import torch
+
+    if is_active():
+        return
+    if not torch.__version__.startswith(_TORCH_SERIES):
+        raise RuntimeError(f"hccl_torch_hpu was built for PyTorch {_TORCH_SERIES}x, and this is {torch.__version__}; "
+                           f"install torch=={_TORCH_SERIES}0")
+    from hccl_torch_hpu import vendor
+
+    vendor.refuse_beside_vendor()
+    import hccl_torch._C  # noqa: F401  the extension finds the backend's library by it
+    import hccl_torch_hpu._C  # noqa: F401
+    from hccl_torch_hpu import device
+
+    torch._register_device_module("hpu", device)
+    sys.modules["torch.hpu"] = device
+    device._extend_tensors()
+    shim = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim")
+    if os.path.isdir(shim) and shim not in sys.path:
+        sys.path.append(shim)
+
+
+def _autoload() -> None:
+    """Activates the device if the environment asks for it. Called by ``import torch``, so it raises nothing."""
+    if os.environ.get("HCCL_EMU_HPU") != "1":
+        return
+    try:
+        activate()
+    except Exception as error:  # import torch must go on
+        warnings.warn(f"hccl_torch_hpu: no emulated device: {error}", stacklevel=2)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module ``torch.hpu`` of the emulated device.
+
+A process has one device, ``hpu:0``, as programs for Gaudi expect: ``current_device()`` is 0, and ``set_device()`` accepts
+the number of any visible device and changes nothing. Operations have ended when the call returns, except collectives,
+behind which later operations on their tensors wait.
+"""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from hccl_torch_hpu import _C
+from hccl_torch_hpu import amp, random  # noqa: F401
+from hccl_torch_hpu.memory import (  # noqa: F401
+    empty_cache, max_memory_allocated, max_memory_reserved, mem_get_info, memory_allocated, memory_reserved, memory_stats,
+    memory_summary, reset_accumulated_memory_stats, reset_max_memory_allocated, reset_peak_memory_stats)
+from hccl_torch_hpu.random import (  # noqa: F401
+    get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all, set_rng_state,
+    set_rng_state_all)
+from hccl_torch_hpu.streams import (  # noqa: F401
+    Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream, synchronize)
+
+_emulation = True
+_KINDS = ("GAUDI", "GAUDI2", "GAUDI3")
+
+
+def _kind() -> str:
+    kind = os.environ.get("HCCL_DEVICE_TYPE", "gaudi2").upper()
+    return kind if kind in _KINDS else "GAUDI2"
+
+
+def is_available() -> bool:
+    """Returns True: there is an emulated device wherever this module is."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Returns True: the device needs no initialisation."""
+    return True
+
+
+def init() -> None:
+    """Does nothing: the device needs no initialisation."""
+
+
+_lazy_init = init
+
+
+def _is_in_bad_fork() -> bool:
+    return False
+
+
+def device_count() -> int:
+    """Returns how many devices the machine shows: those of ``HABANA_VISIBLE_MODULES``, else 8."""
+    return _C.device_count()
+
+
+def current_device() -> int:
+    """Returns 0, the number of this process's device."""
+    return 0
+
+
+def _index_of(device: Any) -> int:
+    if device is None:
+        return 0
+    if isinstance(device, int):
+        index = device
+    else:
+        device = torch.device(device)
+        if device.type != "hpu":
+            raise ValueError(f"Expected an hpu device, but got: {device}")
+        index = device.index or 0
+    if not 0 <= index < device_count():
+        raise RuntimeError(f"there is no hpu:{index}: this machine shows {device_count()} emulated devices; see "
+                           "HABANA_VISIBLE_MODULES")
+    return index
+
+
+def set_device(device: Any) -> None:
+    """Checks that the machine shows this device. The process keeps its own, which is hpu:0.
+
+    Raises:
+        RuntimeError: there is no such device.
+    """
+    _index_of(device)
+
+
+class device:  # noqa: N801  named as in torch.cuda
+    """A context that selects a device; the process has only one, so nothing changes."""
+
+    def __init__(self, device: Any):
+        self.idx = _index_of(device)
+        self.prev_idx = 0
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: Any) -> bool:
+        return False
+
+
+class device_of(device):  # noqa: N801
+    """The same, for the device of a tensor."""
+
+    def __init__(self, tensor: torch.Tensor):
+        super().__init__(tensor.device if tensor.is_hpu else None)
+
+
+def get_device_name(device: Any = None) -> str:
+    """Returns the name of a device, such as "GAUDI2 (emulated)"; the kind is that of ``HCCL_DEVICE_TYPE``."""
+    _index_of(device)
+    return f"{_kind()} (emulated)"
+
+
+def get_device_capability(device: Any = None) -> str:
+    """Returns the version of the software that the emulation follows, such as "1.24.0"."""
+    from hccl_torch_hpu.vendor import EMULATED_RELEASE
+
+    _index_of(device)
+    return EMULATED_RELEASE
+
+
+class _Properties:
+    """What is known of a device: ``name``, ``total_memory`` in bytes, ``major`` and ``minor``."""
+
+    def __init__(self, name: str, total_memory: int):
+        self.name = name
+        self.total_memory = total_memory
+        self.major, self.minor = 1, 0
+        self.multi_processor_count = os.cpu_count() or 1
+
+    def __repr__(self) -> str:
+        return f"_HpuDeviceProperties(name='{self.name}', total_memory={self.total_memory >> 20}MB)"
+
+
+def get_device_properties(device: Any = None) -> _Properties:
+    """Returns the properties of a device."""
+    return _Properties(get_device_name(device), mem_get_info(device)[1])
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Returns whether the two are different devices of this machine."""
+    return _index_of(device) != _index_of(peer_device)
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Returns True."""
+    return True
+
+
+def ipc_collect() -> None:
+    """Does nothing: no memory is shared between processes by handles."""
+
+
+def utilization(device: Any = None) -> int:
+    """Returns 0: the emulation measures no utilisation."""
+    _index_of(device)
+    return 0
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """Returns the types that autocasting may choose."""
+    return [torch.bfloat16, torch.float16]
+
+
+def is_autocast_hpu_enabled() -> bool:
+    """Returns whether operations on the device are autocast."""
+    return torch.is_autocast_enabled("hpu")
+
+
+def set_autocast_hpu_enabled(enabled: bool) -> None:
+    """Switches autocasting on the device."""
+    torch.set_autocast_enabled("hpu", enabled)
+
+
+def get_autocast_hpu_dtype() -> torch.dtype:
+    """Returns the type that autocasting chooses."""
+    return torch.get_autocast_dtype("hpu")
+
+
+def set_autocast_hpu_dtype(dtype: torch.dtype) -> None:
+    """Sets the type that autocasting chooses."""
+    torch.set_autocast_dtype("hpu", dtype)
+
+
+def _extend_tensors() -> None:
+    """Gives tensors, modules and packed sequences the method ``hpu()``."""
+
+    def to_hpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        """Returns this tensor on the emulated device; itself if it is there already."""
+        return self.to(torch.device("hpu", _index_of(device)), non_blocking=non_blocking, memory_format=memory_format)
+
+    def module_to_hpu(self, device=None):
+        """Moves all parameters and buffers to the emulated device. Returns the module."""
+        return self._apply(lambda tensor: tensor.to(torch.device("hpu", _index_of(device))))
+
+    torch.Tensor.hpu = to_hpu
+    torch.nn.Module.hpu = module_to_hpu
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("HPUGraph", "graph", "graph_pool_handle", "make_graphed_callables", "wrap_in_hpu_graph", "ModuleCacher",
+                "disable_dynamic_shape", "enable_dynamic_shape", "graphs"):
+        from hccl_torch_hpu import graphs
+
+        return graphs if name == "graphs" else getattr(graphs, name)
+    raise AttributeError(f"torch.hpu has no {name!r} in this emulation; see docs/how-to/from-laptop-to-gaudi.md")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of the emulated device: what tensors hold, and what is left."""
+from __future__ import annotations
+
+from typing import Any
+
+from hccl_torch_hpu import _C
+
+
+def _check(device: Any) -> None:
+    from hccl_torch_hpu.device import _index_of
+
+    _index_of(device)
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Returns the free and the total bytes of the device."""
+    _check(device)
+    return _C.memory_info()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Returns the bytes that tensors of this process hold."""
+    _check(device)
+    return _C.memory_statistics()["allocated_bytes.current"]
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Returns the most bytes that tensors have held since the start or ``reset_peak_memory_stats()``."""
+    _check(device)
+    return _C.memory_statistics()["allocated_bytes.peak"]
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Returns the bytes that tensors hold and those that wait in slabs for small ones."""
+    _check(device)
+    return _C.memory_statistics()["reserved_bytes.current"]
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """Returns the most that ``memory_reserved()`` has been."""
+    _check(device)
+    return _C.memory_statistics()["reserved_bytes.peak"]
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Starts the peaks anew from what is held now."""
+    _check(device)
+    _C.reset_peaks()
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
+
+
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Starts the counts of allocations anew."""
+    _check(device)
+    _C.reset_accumulated()
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """Returns the statistics of the device's memory, in bytes unless the name says otherwise.
+
+    ``Limit`` is the size of the device, ``InUse`` what tensors hold, ``MaxInUse`` its peak, ``NumAllocs`` and ``NumFrees``
+    count blocks; the other names are those of ``torch.cuda.memory_stats()``.
+    """
+    _check(device)
+    found = _C.memory_statistics()
+    stats = {
+        "Limit": _C.memory_info()[1],
+        "InUse": found["allocated_bytes.current"],
+        "MaxInUse": found["allocated_bytes.peak"],
+        "NumAllocs": found["allocation.allocated"],
+        "NumFrees": found["allocation.freed"],
+        "ActiveAllocs": found["allocation.current"],
+        "TotalSystemAllocs": found["allocation.allocated"],
+        "TotalSystemFrees": found["allocation.freed"],
+        "TotalActiveAllocs": found["allocation.current"],
+        "num_ooms": found["num_ooms"],
+    }
+    for kind in ("allocation", "allocated_bytes", "reserved_bytes"):
+        for which in ("current", "peak", "allocated", "freed"):
+            stats[f"{kind}.all.{which}"] = found[f"{kind}.{which}"]
+    return stats
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """Returns the statistics of the device's memory as a text; shorter if ``abbreviated``."""
+    stats = memory_stats(device)
+    mib = 1 << 20
+    lines = [
+        "HPU memory (emulated)",
+        f"  limit      {stats['Limit'] / mib:12.1f} MiB",
+        f"  in use     {stats['InUse'] / mib:12.1f} MiB",
+        f"  peak       {stats['MaxInUse'] / mib:12.1f} MiB",
+    ]
+    if not abbreviated:
+        lines += [
+            f"  reserved   {stats['reserved_bytes.all.current'] / mib:12.1f} MiB",
+            f"  blocks     {stats['ActiveAllocs']:12d}",
+            f"  allocated  {stats['NumAllocs']:12d} times, {stats['num_ooms']} times in vain",
+        ]
+    return "\n".join(lines)
+
+
+def empty_cache() -> None:
+    """Gives memory that no tensor holds back to the system."""
+    _C.empty_cache()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers of the emulated device. Seeded like the CPU's, its generator draws the same numbers as the CPU's."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from hccl_torch_hpu import _C
+
+__all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all",
+           "set_rng_state", "set_rng_state_all"]
+
+_generator: torch.Generator = _C.default_generator()
+default_generators = (_generator,)
+
+
+def get_rng_state(device: Any = "hpu") -> torch.Tensor:
+    """Returns the state of the device's generator, a CPU tensor of bytes."""
+    return _generator.get_state()
+
+
+def set_rng_state(new_state: torch.Tensor, device: Any = "hpu") -> None:
+    """Sets the state of the device's generator to one that ``get_rng_state()`` has returned."""
+    _generator.set_state(new_state)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """Returns the states of all devices of this process, of which there is one."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Sets the states of all devices of this process: the first counts."""
+    for state in list(new_states)[:1]:
+        set_rng_state(state)
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the device's generator."""
+    _generator.manual_seed(int(seed))
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Seeds the device's generator at random."""
+    _generator.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """Returns the seed of the device's generator."""
+    return _generator.initial_seed()

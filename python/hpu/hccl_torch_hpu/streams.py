@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams and events of the emulated device. Operations run when they are called; streams order what is queued on the
+library's streams, such as collectives and copies by its C interface."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hccl_torch_hpu import _C
+
+
+class Stream(torch.Stream):
+    """A stream of the device. ``hpu_stream`` is the address of the library's stream."""
+
+    def __new__(cls, device: Any = None, priority: int = 0, **kwargs: Any):
+        if kwargs:
+            return super().__new__(cls, **kwargs)
+        return super().__new__(cls, device="hpu", priority=priority)
+
+    @property
+    def hpu_stream(self) -> int:
+        return self.native_handle
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Records an event behind what has been queued, and returns it; a new one if ``event`` is None."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: torch.Event) -> None:
+        """Makes what is queued later come after the event."""
+        event.wait(self)
+
+    def wait_stream(self, stream: torch.Stream) -> None:
+        """Makes what is queued later come after what ``stream`` has queued."""
+        stream.synchronize()
+
+
+class Event(torch.Event):
+    """An event of the device. ``elapsed_time(end)`` returns milliseconds."""
+
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **kwargs: Any):
+        if interprocess:
+            raise NotImplementedError("hccl_torch_hpu: events are not shared between processes; use a barrier")
+        return super().__new__(cls, device="hpu", enable_timing=enable_timing, blocking=blocking)
+
+
+def _typed(stream: torch.Stream) -> Stream:
+    return Stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """Returns the calling thread's current stream."""
+    return _typed(torch.accelerator.current_stream())
+
+
+def default_stream(device: Any = None) -> Stream:
+    """Returns the device's default stream."""
+    current = torch.accelerator.current_stream()
+    return Stream(stream_id=0, device_index=0, device_type=current.device_type)
+
+
+def set_stream(stream: torch.Stream) -> None:
+    """Makes a stream the calling thread's current one."""
+    torch.accelerator.set_stream(stream)
+
+
+class StreamContext:
+    """A context in which a stream is the current one; None changes nothing."""
+
+    def __init__(self, stream: torch.Stream | None):
+        self.stream = stream
+
+    def __enter__(self) -> torch.Stream | None:
+        if self.stream is not None:
+            self._before = current_stream()
+            set_stream(self.stream)
+        return self.stream
+
+    def __exit__(self, *error: Any) -> None:
+        if self.stream is not None:
+            set_stream(self._before)
+
+
+def stream(stream: torch.Stream | None) -> StreamContext:
+    """Returns a context in which ``stream`` is the current one."""
+    return StreamContext(stream)
+
+
+def synchronize(device: Any = None) -> None:
+    """Blocks until everything that has been queued on the device, collectives included, has ended."""
+    _C.synchronize()

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the emulated device for HPU tensors: small blocks out of slabs, large ones straight
+// from the pool that hccl_torch shares with the other ranks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+
+namespace hccl_torch_hpu {
+
+// Thread-safe. Blocks are host views of device memory, at multiples of 64 bytes. Never destroyed:
+// tensors are freed by static destructors.
+class BlockPool {
+ public:
+  using Statistics = c10::CachingDeviceAllocator::DeviceStats;
+
+  [[nodiscard]] static BlockPool& instance();
+
+  // Returns a block of at least `bytes` whose contents are undefined; null for 0 bytes. Throws
+  // c10::OutOfMemoryError if the device has no memory left, c10::Error in a forked child and if no
+  // device can be acquired.
+  [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
+  // Gives cached large blocks back to the system.
+  void trim();
+  [[nodiscard]] Statistics statistics() const;
+  void reset_accumulated();
+  void reset_peaks();
+  // Returns the free and the total bytes of the device.
+  [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
+
+  // Takes back a block of a class of sizes, or a large one; for the deleters.
+  void release_small(void* block, std::size_t size_class) noexcept;
+  void release_large(void* block) noexcept;
+
+ private:
+  BlockPool() = default;
+  [[nodiscard]] void* take_small(std::size_t size_class);
+  [[nodiscard]] void* take_large(std::size_t bytes);
+  void refill(std::size_t size_class);
+  [[noreturn]] void report_exhaustion(std::size_t bytes);
+  // With the lock held.
+  void count(std::size_t bytes, bool is_allocated) noexcept;
+
+  static constexpr std::size_t kClasses = 32;
+
+  mutable std::mutex mutex_;
+  std::array<std::vector<void*>, kClasses> free_;
+  std::vector<std::pair<void*, std::size_t>> large_;  // sorted by address
+  Statistics statistics_;
+};
+
+}  // namespace hccl_torch_hpu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// HPU tensors as CPU tensors over the same memory for the time of one operation, and its results as
+// HPU tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+namespace hccl_torch_hpu {
+
+class Conversion {
+ public:
+  // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives that use this
+  // memory have ended. Throws c10::NotImplementedError for a sparse tensor.
+  [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
+  // Returns a result of the operation as an HPU tensor: the argument that it is, a view of the
+  // argument that it lies in, or a tensor with its memory, which is copied if it does not lie on
+  // the device.
+  [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
+  // Makes HPU tensors have the extents and the storages that the operation gave their aliases.
+  void follow_aliases();
+
+ private:
+  struct Argument {
+    at::Tensor device;
+    at::Tensor host;
+  };
+  struct NewStorage {
+    c10::StorageImpl* host;
+    c10::Storage device;
+  };
+  // Returns the HPU storage over a CPU storage, and the argument that lies in it or null.
+  [[nodiscard]] std::pair<c10::Storage, const Argument*> device_storage_of(const at::Tensor& host);
+
+  c10::SmallVector<Argument, 6> arguments_;
+  c10::SmallVector<NewStorage, 2> made_;
+};
+
+}  // namespace hccl_torch_hpu

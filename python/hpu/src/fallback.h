@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation on HPU tensors runs PyTorch's CPU kernel in the device's memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+namespace hccl_torch_hpu {
+
+// A boxed kernel for one operation.
+class Fallback final : public c10::OperatorKernel {
+ public:
+  explicit Fallback(const c10::OperatorHandle& operation);
+
+  // Blocks until collectives that use the arguments' memory have ended. Throws c10::Error for
+  // tensors on the CPU among those on the device, and c10::NotImplementedError if the CPU has no
+  // kernel.
+  void operator()(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack);
+
+ private:
+  class Call;
+
+  const std::size_t arguments_;
+  const bool takes_cpu_tensors_;   // beside those on the device
+  const bool draws_unasked_;       // random numbers, of a generator that is no argument
+  const std::int64_t cpu_result_;  // the number of a result that stays on the CPU, or -1
+  std::atomic<std::uint64_t>& calls_;
+};
+
+// The kernel for operations that have none of their own, such as those of extensions.
+void call_fallback(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack);
+
+// Returns how often each operation has been called, by name. Thread-safe.
+[[nodiscard]] std::map<std::string, std::uint64_t> operation_counts();
+void reset_operation_counts();
+
+}  // namespace hccl_torch_hpu

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's streams and events for PyTorch, on the library's. Operations on tensors run when
+// they are called, so streams only order what is queued on the library's streams.
+#pragma once
+
+#include "device.h"
+
+#include <cstdint>
+
+#include <c10/core/Stream.h>
+
+namespace hccl_torch_hpu {
+
+// Number 0 is the default stream. Thread-safe.
+class Streams {
+ public:
+  // Returns the number of a stream that nobody else has been given.
+  [[nodiscard]] static std::int64_t make();
+  // Returns the library's stream, which is created at its first use and lives as long as the
+  // process. Throws c10::DistBackendError.
+  [[nodiscard]] static synStreamHandle handle(std::int64_t number);
+  // The calling thread's current stream.
+  [[nodiscard]] static std::int64_t current() noexcept;
+  static std::int64_t exchange_current(std::int64_t number) noexcept;
+  // Blocks until everything that has been queued on a stream, or on all, has run.
+  static void synchronize(std::int64_t number);
+  static void synchronize_all();
+  // Returns whether everything that has been queued on a stream has run.
+  [[nodiscard]] static bool is_idle(std::int64_t number);
+};
+
+// Returns how many devices the machine has: those of HABANA_VISIBLE_MODULES, else HCCL_DEVICE_COUNT
+// of them, else 8.
+[[nodiscard]] int visible_devices() noexcept;
+
+}  // namespace hccl_torch_hpu

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of all process groups that use tensors of the emulated device. Whatever computes
+// with such tensors comes after them, as on a device whose work is ordered by streams.
+#pragma once
+
+#include "memory_range.h"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace hccl_torch {
+
+class UnfinishedWorks;
+
+// Thread-safe.
+class DeviceWorks {
+ public:
+  // Never destroyed: tensors are used until the process ends.
+  [[nodiscard]] static DeviceWorks& instance();
+
+  // Returns whether there are any. Costs one load.
+  [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
+  // Ends the operations that use these bytes, except those of `own`. Blocks until they have run;
+  // throws nothing, for the programs hear of failures from their works.
+  void complete_users_of(const MemoryRange& range, const UnfinishedWorks* own = nullptr);
+  // The same for all operations.
+  void complete_all();
+
+  void add(UnfinishedWorks& group);
+  void remove(UnfinishedWorks& group);
+  void count(int change) noexcept { count_.fetch_add(change, std::memory_order_acq_rel); }
+
+ private:
+  DeviceWorks() = default;
+
+  std::atomic<int> count_{0};
+  std::mutex mutex_;
+  std::vector<UnfinishedWorks*> groups_;
+};
+
+}  // namespace hccl_torch
