@@ -178,7 +178,9 @@ def _autoload() -> None:
         if "hccl" in dist.Backend.backend_list:
             warnings.warn("hccl_torch: another package has registered the backend \"hccl\"; it stays", stacklevel=2)
             return
-        dist.Backend.register_backend("hccl", _create_process_group, extended_api=True, devices=["cpu"])
+        # The device "hpu" is there only where the environment asks for its emulation.
+        devices = ["cpu", "hpu"] if os.environ.get("HCCL_EMU_HPU") == "1" else ["cpu"]
+        dist.Backend.register_backend("hccl", _create_process_group, extended_api=True, devices=devices)
         if os.environ.get("HCCL_TORCH_PATCH_ACCELERATE") == "1":
             from hccl_torch import _accelerate
 

@@ -63,6 +63,7 @@ def activate() -> None:
     torch._register_device_module("hpu", device)
     sys.modules["torch.hpu"] = device
     device._extend_tensors()
+    device.random._seed_with_torch()
     shim = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim")
     if os.path.isdir(shim) and shim not in sys.path:
         sys.path.append(shim)

@@ -2,6 +2,7 @@
 """Random numbers of the emulated device. Seeded like the CPU's, its generator draws the same numbers as the CPU's."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,6 +44,21 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+
+
+def _seed_with_torch() -> None:
+    """Makes ``torch.manual_seed()`` and ``torch.seed()`` seed the device too, as they do with other devices."""
+    for name in ("manual_seed", "seed"):
+        original = getattr(torch.random, name)
+
+        @functools.wraps(original)
+        def seeding(*args: Any, _original=original) -> Any:
+            result = _original(*args)
+            manual_seed(torch.initial_seed())
+            return result
+
+        for module in (torch, torch.random):
+            setattr(module, name, seeding)
 
 
 def seed() -> None:

@@ -3,6 +3,7 @@
 library's streams, such as collectives and copies by its C interface."""
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -44,6 +45,15 @@ class Event(torch.Event):
         if interprocess:
             raise NotImplementedError("hccl_torch_hpu: events are not shared between processes; use a barrier")
         return super().__new__(cls, device="hpu", enable_timing=enable_timing, blocking=blocking)
+
+    def record(self, stream: torch.Stream | None = None) -> None:
+        """Records the event behind what has been queued on a stream; on the current one if ``stream`` is None."""
+        super().record(stream or current_stream())
+        self._recorded = time.perf_counter_ns()
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Returns the milliseconds between two events that have been recorded."""
+        return (end_event._recorded - self._recorded) / 1e6
 
 
 def _typed(stream: torch.Stream) -> Stream:

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Autocasting on the HPU: PyTorch's common lists of operations for each precision.
+#include "registration.h"
+
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
-#include <torch/library.h>
 
 namespace hccl_torch_hpu {
 
-namespace {
-
 using namespace at;  // the lists name types without it
 
-TORCH_LIBRARY_IMPL(_, AutocastHPU, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
-
-TORCH_LIBRARY_IMPL(aten, AutocastHPU, m) {
+void register_autocast() {
+  library_for("_", c10::DispatchKey::AutocastHPU).fallback(torch::CppFunction::makeFallthrough());
+  torch::Library& m = library_for("aten", c10::DispatchKey::AutocastHPU);
 #define HCCL_LOWER(...) KERNEL(c10::DeviceType::HPU, __VA_ARGS__, lower_precision_fp)
 #define HCCL_FP32(...) KERNEL(c10::DeviceType::HPU, __VA_ARGS__, fp32)
 #define HCCL_FP32_OPTION(...) KERNEL(c10::DeviceType::HPU, __VA_ARGS__, fp32_set_opt_dtype)
@@ -25,7 +24,5 @@ TORCH_LIBRARY_IMPL(aten, AutocastHPU, m) {
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(HCCL_REDISPATCH)
   AT_FORALL_PROMOTE(HCCL_PROMOTE)
 }
-
-}  // namespace
 
 }  // namespace hccl_torch_hpu

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch.distributed's operations on HPU tensors: each goes to the group's backend for the device.
+#include "registration.h"
+
 #include <chrono>
 #include <tuple>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/library.h>
 
 namespace hccl_torch_hpu {
 
@@ -112,8 +113,8 @@ std::tuple<at::Tensor, WorkPtr> allgather_base(at::Tensor& output, at::Tensor& i
   return {output, std::move(work)};
 }
 
-WorkPtr allgather_coalesced(const TensorLists& outputs, at::TensorList inputs, const Group& group,
-                            bool is_async) {
+WorkPtr allgather_coalesced(const TensorLists& outputs, const at::TensorList& inputs,
+                            const Group& group, bool is_async) {
   TensorLists lists = outputs;
   Tensors list = inputs.vec();
   c10d::AllgatherOptions options;
@@ -130,9 +131,10 @@ WorkPtr allgather_into_tensor_coalesced(at::TensorList outputs, at::TensorList i
   return backend(group).allgather_into_tensor_coalesced(to, from, options);
 }
 
-std::tuple<Tensors, WorkPtr> reduce_scatter(at::TensorList outputs, const TensorLists& inputs,
-                                            const Group& group, const Reduction& reduction,
-                                            bool is_async, std::int64_t timeout) {
+std::tuple<Tensors, WorkPtr> reduce_scatter(const at::TensorList& outputs,
+                                            const TensorLists& inputs, const Group& group,
+                                            const Reduction& reduction, bool is_async,
+                                            std::int64_t timeout) {
   Tensors to = outputs.vec();
   TensorLists from = inputs;
   WorkPtr work = backend(group).reduce_scatter(
@@ -157,14 +159,14 @@ WorkPtr reduce_scatter_tensor_coalesced(at::TensorList outputs, at::TensorList i
       to, from, with<c10d::ReduceScatterOptions>(reduction, is_async, timeout));
 }
 
-WorkPtr gather(const TensorLists& outputs, at::TensorList inputs, const Group& group,
+WorkPtr gather(const TensorLists& outputs, const at::TensorList& inputs, const Group& group,
                std::int64_t root, bool is_async, std::int64_t timeout) {
   TensorLists to = outputs;
   Tensors from = inputs.vec();
   return backend(group).gather(to, from, with<c10d::GatherOptions>(root, is_async, timeout));
 }
 
-std::tuple<Tensors, WorkPtr> scatter(at::TensorList outputs, const TensorLists& inputs,
+std::tuple<Tensors, WorkPtr> scatter(const at::TensorList& outputs, const TensorLists& inputs,
                                      const Group& group, std::int64_t root, bool is_async,
                                      std::int64_t timeout) {
   Tensors to = outputs.vec();
@@ -174,7 +176,7 @@ std::tuple<Tensors, WorkPtr> scatter(at::TensorList outputs, const TensorLists& 
   return {std::move(to), std::move(work)};
 }
 
-std::tuple<Tensors, WorkPtr> alltoall(at::TensorList outputs, at::TensorList inputs,
+std::tuple<Tensors, WorkPtr> alltoall(const at::TensorList& outputs, const at::TensorList& inputs,
                                       const Group& group, bool is_async, std::int64_t timeout) {
   Tensors to = outputs.vec();
   Tensors from = inputs.vec();
@@ -198,7 +200,8 @@ WorkPtr barrier(at::Tensor /*tensor*/, const Group& group,
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(c10d, HPU, library) {
+void register_collectives() {
+  torch::Library& library = library_for("c10d", c10::DispatchKey::HPU);
   library.impl("send", &send);
   library.impl("recv_", &recv);
   library.impl("recv_any_source_", &recv_any_source);

@@ -62,10 +62,6 @@ class Counts {
   std::map<std::string, std::atomic<std::uint64_t>> counts_;
 };
 
-std::string full_name(const c10::OperatorName& name) {
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-}
-
 bool has_generator(const c10::FunctionSchema& schema) {
   for (const c10::Argument& argument : schema.arguments()) {
     if (argument.name() == "generator") return true;
@@ -85,6 +81,10 @@ std::int64_t cpu_result_of(const std::string& name) {
 }
 
 }  // namespace
+
+std::string full_name(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
 
 // One call: the arguments on their way in and the results on their way out.
 class Fallback::Call {

@@ -14,6 +14,9 @@
 
 namespace hccl_torch_hpu {
 
+// Returns the name of an operation with its overload, such as "aten::add.Tensor".
+[[nodiscard]] std::string full_name(const c10::OperatorName& name);
+
 // A boxed kernel for one operation.
 class Fallback final : public c10::OperatorKernel {
  public:

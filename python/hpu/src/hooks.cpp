@@ -40,7 +40,7 @@ class HpuHooks final : public at::HPUHooksInterface {
 
 using at::HPUHooksRegistry;
 using at::RegistererHPUHooksRegistry;
-REGISTER_HPU_HOOKS(HpuHooks)
+C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, HpuHooks)  // by the name that PyTorch looks for
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations that the device does itself: memory, views and copies.
 #include "conversion.h"
-#include "fallback.h"
+#include "registration.h"
 #include "storage.h"
 
 #include <ATen/ATen.h>
@@ -11,7 +11,6 @@
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/view_native.h>
-#include <torch/library.h>
 
 namespace hccl_torch_hpu {
 
@@ -146,7 +145,8 @@ std::int64_t choose_attention(const at::Tensor& /*query*/, const at::Tensor& /*k
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, HPU, library) {
+void register_kernels() {
+  torch::Library& library = library_for("aten", DispatchKey::HPU);
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
   library.impl("_efficientzerotensor", &efficient_zero_tensor);
@@ -162,14 +162,9 @@ TORCH_LIBRARY_IMPL(aten, HPU, library) {
   library.impl("set_.source_Tensor", &set_tensor);
   library.impl("set_", &set_nothing);
   library.impl("_fused_sdp_choice", &choose_attention);
-}
-
-// A copy resolves the lazy bits of its source by itself.
-TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
-  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
-}
-TORCH_LIBRARY_IMPL(aten, Negative, library) {
-  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  // A copy resolves the lazy bits of its source by itself.
+  for (const DispatchKey lazy : {DispatchKey::Conjugate, DispatchKey::Negative})
+    library_for("aten", lazy).impl("_copy_from", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace hccl_torch_hpu

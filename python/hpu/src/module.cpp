@@ -37,7 +37,7 @@ std::map<std::string, std::int64_t> memory_statistics() {
 void load() {
   c10::SetAllocator(c10::kHPU, allocator());
   hccl_torch::watch_allocations();
-  register_operations();
+  register_device();
 }
 
 }  // namespace

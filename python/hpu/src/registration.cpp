@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the device all operations that the CPU has.
 #include "registration.h"
 
 #include "fallback.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
 
 namespace hccl_torch_hpu {
 
@@ -16,30 +16,24 @@ namespace {
 
 using c10::DispatchKey;
 
-// Operations that PyTorch composes of others, which CPU kernels do in one step.
-constexpr std::string_view kComposed[] = {"aten::_convolution", "aten::mode.values"};
-
-bool is_composed(const c10::OperatorName& name) {
-  for (const std::string_view one : kComposed) {
-    const std::string full =
-        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    if (full == one) return true;
-  }
-  return false;
-}
+// Operations that PyTorch composes of others, and whose CPU kernels do them in one step.
+constexpr std::string_view kComposed[] = {"aten::_convolution", "aten::convolution",
+                                          "aten::convolution_backward", "aten::mode.values"};
 
 bool is_wanted(const c10::OperatorHandle& operation) {
   return operation.hasKernelForDispatchKey(DispatchKey::CPU) ||
-         is_composed(operation.operator_name()) ||
-         operation.operator_name().name == "aten::convolution" ||
-         operation.operator_name().name == "aten::convolution_backward";
+         std::find(std::begin(kComposed), std::end(kComposed),
+                   full_name(operation.operator_name())) != std::end(kComposed);
 }
 
 }  // namespace
 
+torch::Library& library_for(const char* name_space, DispatchKey key) {
+  return *new torch::Library(torch::Library::IMPL, name_space, key, __FILE__, __LINE__);
+}
+
 void register_operations() {
-  static auto* const library =
-      new torch::Library(torch::Library::IMPL, "aten", DispatchKey::HPU, __FILE__, __LINE__);
+  torch::Library& library = library_for("aten", DispatchKey::HPU);
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!std::string_view(name.name).starts_with("aten::")) continue;
@@ -47,15 +41,18 @@ void register_operations() {
     if (!operation || !is_wanted(*operation) ||
         operation->hasKernelForDispatchKey(DispatchKey::HPU))
       continue;
-    const std::string short_name = name.name.substr(6);
-    library->impl(
-        (name.overload_name.empty() ? short_name : short_name + "." + name.overload_name).c_str(),
-        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Fallback>(*operation)));
+    library.impl(full_name(name).substr(std::string_view("aten::").size()).c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Fallback>(*operation)));
   }
+  library_for("_", DispatchKey::HPU)
+      .fallback(torch::CppFunction::makeFromBoxedFunction<&call_fallback>());
 }
 
-TORCH_LIBRARY_IMPL(_, HPU, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&call_fallback>());
+void register_device() {
+  register_kernels();
+  register_operations();
+  register_collectives();
+  register_autocast();
 }
 
 }  // namespace hccl_torch_hpu

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// What PyTorch's dispatcher is told of the device.
 #pragma once
+
+#include <torch/library.h>
 
 namespace hccl_torch_hpu {
 
-// Registers every operation of PyTorch that has a CPU kernel for the HPU. Called once, after the
-// kernels of the device's own have been registered.
-void register_operations();
+// Registers everything. Called once. Throws c10::Error if this PyTorch's operations are not those
+// that the device was built for.
+void register_device();
+
+// Returns a new library of kernels, which stay registered until the process ends.
+[[nodiscard]] torch::Library& library_for(const char* name_space, c10::DispatchKey key);
+
+// The parts of register_device().
+void register_kernels();      // memory, views and copies
+void register_operations();   // whatever else has a CPU kernel, and the fallback; after the former
+void register_collectives();  // of torch.distributed
+void register_autocast();
 
 }  // namespace hccl_torch_hpu
