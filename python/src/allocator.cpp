@@ -16,9 +16,14 @@ namespace {
 
 thread_local c10::Allocator* redirected = nullptr;
 
-// Frees memory of either kind: tensors outlive the moment at which an allocator was installed.
+bool (*release_redirected)(void* memory) = nullptr;
+
+// Frees memory of any kind: tensors outlive the moment at which an allocator was installed.
 void free_any(void* memory) {
-  if (MemoryPool::instance().contains(memory) && MemoryPool::instance().release(memory)) return;
+  if (MemoryPool::instance().contains(memory)) {
+    if (release_redirected != nullptr && release_redirected(memory)) return;
+    if (MemoryPool::instance().release(memory)) return;
+  }
   c10::GetDefaultCPUAllocator()->raw_deallocate(memory);
 }
 
@@ -88,6 +93,9 @@ AllocationGuard::AllocationGuard(c10::Allocator* allocator) noexcept
 
 AllocationGuard::~AllocationGuard() { redirected = previous_; }
 
-void watch_allocations() { c10::SetCPUAllocator(&installed(), kPriority); }
+void watch_allocations(bool (*release)(void* memory)) {
+  release_redirected = release;
+  c10::SetCPUAllocator(&installed(), kPriority);
+}
 
 }  // namespace hccl_torch

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -84,6 +85,8 @@ void BlockPool::refill(std::size_t size_class) {
   auto* const slab = static_cast<std::byte*>(MemoryPool::instance().allocate(kSlab, false));
   if (slab == nullptr) report_exhaustion(kSlab);
   const std::size_t size = size_of_class(size_class);
+  const std::pair entry(static_cast<void*>(slab), size_class);
+  slabs_.insert(std::upper_bound(slabs_.begin(), slabs_.end(), entry), entry);
   std::vector<void*>& blocks = free_[size_class];
   blocks.reserve(blocks.capacity() + kSlab / size);
   for (std::size_t at = kSlab / size * size; at > 0; at -= size) blocks.push_back(slab + at - size);
@@ -100,6 +103,25 @@ void* BlockPool::take_large(std::size_t bytes) {
   count(bytes, true);
   statistics_.reserved_bytes[0].increase(bytes);
   return block;
+}
+
+bool BlockPool::release(void* block) noexcept {
+  std::size_t size_class = kClasses;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::pair key(block, kClasses);
+    const auto large =
+        std::lower_bound(large_.begin(), large_.end(), std::pair(block, std::size_t{0}));
+    if (large == large_.end() || large->first != block) {
+      const auto slab = std::upper_bound(slabs_.begin(), slabs_.end(), key);
+      if (slab == slabs_.begin()) return false;
+      const auto [begin, of] = *std::prev(slab);
+      if (static_cast<std::byte*>(block) >= static_cast<std::byte*>(begin) + kSlab) return false;
+      size_class = of;
+    }
+  }
+  size_class == kClasses ? release_large(block) : release_small(block, size_class);
+  return true;
 }
 
 void BlockPool::release_small(void* block, std::size_t size_class) noexcept {

@@ -26,6 +26,8 @@ class BlockPool {
   // c10::OutOfMemoryError if the device has no memory left, c10::Error in a forked child and if no
   // device can be acquired.
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
+  // Takes a block back by its address alone. Returns whether it is one.
+  bool release(void* block) noexcept;
   // Gives cached large blocks back to the system.
   void trim();
   [[nodiscard]] Statistics statistics() const;
@@ -51,7 +53,8 @@ class BlockPool {
 
   mutable std::mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
-  std::vector<std::pair<void*, std::size_t>> large_;  // sorted by address
+  std::vector<std::pair<void*, std::size_t>> large_;  // blocks and their bytes, by address
+  std::vector<std::pair<void*, std::size_t>> slabs_;  // and their classes, by address
   Statistics statistics_;
 };
 

@@ -36,7 +36,7 @@ std::map<std::string, std::int64_t> memory_statistics() {
 
 void load() {
   c10::SetAllocator(c10::kHPU, allocator());
-  hccl_torch::watch_allocations();
+  hccl_torch::watch_allocations([](void* memory) { return BlockPool::instance().release(memory); });
   register_device();
 }
 
