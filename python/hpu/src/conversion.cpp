@@ -28,6 +28,9 @@ void copy_bits(const at::Tensor& from, at::Tensor& to) {
 }  // namespace
 
 at::Tensor Conversion::to_host(const at::Tensor& tensor) {
+  for (const Argument& argument : arguments_) {
+    if (argument.device.is_same(tensor)) return argument.host;
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided && tensor.has_storage(),
                               "hccl_torch_hpu: the emulated device has no ", tensor.layout(),
                               " tensors; call to_dense(), or move the tensor to the CPU");

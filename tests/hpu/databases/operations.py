@@ -2,12 +2,13 @@
 """Runs the operations of PyTorch's database on the device and on the CPU: the checks of one operation."""
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from compare import Arguments, require, require_equal_values, require_same
 from copies import Copier, detached
+from outcomes import NotApplicable, outcomes_of
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_map
@@ -21,10 +22,6 @@ for _info in op_db:
 
 # Their results are not determined by the arguments and the seed: memory that nobody has written.
 _UNDEFINED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
-
-
-class NotApplicable(Exception):
-    """The database has no samples for this check."""
 
 
 def _samples(info: OpInfo, dtype: torch.dtype, requires_grad: bool) -> Iterator[tuple[SampleInput, SampleInput]]:
@@ -266,17 +263,10 @@ CHECKS: dict[str, Callable[[OpInfo], None]] = {
 }
 
 
-def run(name: str, checks: Iterable[str]) -> dict[str, str]:
-    """Returns the outcome of an operation's checks: "passed", "none" where there is nothing to check, or why it failed."""
-    outcomes = {}
-    for check in checks:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                CHECKS[check](OPERATIONS[name])
-            outcomes[check] = "passed"
-        except NotApplicable:
-            outcomes[check] = "none"
-        except Exception as error:  # every kind counts as a failure
-            outcomes[check] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300]
-    return outcomes
+def names() -> list[str]:
+    return list(OPERATIONS)
+
+
+def run(name: str) -> dict[str, str]:
+    """Returns the outcomes of an operation's checks."""
+    return outcomes_of({check: partial(function, OPERATIONS[name]) for check, function in CHECKS.items()})

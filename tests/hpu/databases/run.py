@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's databases of operations on the emulated device: ``python run.py [--only NAME...] [--write-failures FILE]``.
+"""Runs PyTorch's databases of operations, modules, optimizers and faulty calls on the emulated device.
 
-Every operation runs in a forked process with a few others, so that a crash is the failure of one. Prints the counts of
-checks by kind, and each failure that the list of exceptions does not have. Exits with 1 if there are any, or if an
+Every entry runs in a forked process with a few others, so that a crash is the failure of one. Prints the counts of checks
+of each database, and each failure that the list of exceptions does not have. Exits with 1 if there are any, or if an
 exception is no longer needed.
 """
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import multiprocessing
 import os
@@ -23,25 +24,28 @@ _BATCH = 15
 _TIME_LIMIT = 170.0  # seconds for a batch
 
 
-def _work(names: list[str], path: str) -> None:
+_DATABASES = ("operations", "modules", "optimizers", "errors")
+
+
+def _work(database: str, names: list[str], path: str) -> None:
     import torch
-    from operations import CHECKS, run
 
     torch.set_num_threads(1)
+    module = importlib.import_module(database)
     with open(path, "a", encoding="utf-8") as results:
         for name in names:
             print(json.dumps({"began": name}), file=results, flush=True)
-            print(json.dumps({name: run(name, CHECKS)}), file=results, flush=True)
+            print(json.dumps({name: module.run(name)}), file=results, flush=True)
 
 
-def _run_batch(names: list[str], folder: str) -> dict[str, dict[str, str]]:
-    """Returns the outcomes of operations, run in a process of their own; goes on behind one that crashes."""
+def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[str, str]]:
+    """Returns the outcomes of entries, run in a process of their own; goes on behind one that crashes."""
     outcomes: dict[str, dict[str, str]] = {}
     rest = names
     while rest:
         descriptor, path = tempfile.mkstemp(dir=folder)
         os.close(descriptor)
-        process = multiprocessing.get_context("fork").Process(target=_work, args=(rest, path))
+        process = multiprocessing.get_context("fork").Process(target=_work, args=(database, rest, path))
         process.start()
         process.join(_TIME_LIMIT)
         if process.is_alive():
@@ -60,56 +64,59 @@ def _run_batch(names: list[str], folder: str) -> dict[str, dict[str, str]]:
     return outcomes
 
 
-def _run_all(names: list[str], jobs: int) -> dict[str, dict[str, str]]:
+def _run_all(database: str, names: list[str], jobs: int) -> dict[str, dict[str, str]]:
     from concurrent.futures import ThreadPoolExecutor
 
     batches = [names[at:at + _BATCH] for at in range(0, len(names), _BATCH)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        results = pool.map(lambda batch: _run_batch(batch, folder), batches)
+        results = pool.map(lambda batch: _run_batch(database, batch, folder), batches)
         return {name: checks for result in results for name, checks in result.items()}
 
 
-def _read_exceptions() -> set[tuple[str, str]]:
-    lines = _EXCEPTIONS.read_text(encoding="utf-8").splitlines()
-    return {tuple(part.strip() for part in line.split("|")[:2]) for line in lines if line and not line.startswith("#")}
+def _read_exceptions(database: str) -> set[tuple[str, str]]:
+    """Returns the failures that are known, each an entry and a check."""
+    lines = [line.split("|") for line in _EXCEPTIONS.read_text(encoding="utf-8").splitlines()
+             if line and not line.startswith("#")]
+    return {(line[1].strip(), line[2].strip()) for line in lines if line[0].strip() == database}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", help="names of operations")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--write-failures", metavar="FILE", help="also write all failures there")
-    options = parser.parse_args()
+def _check(database: str, options: argparse.Namespace) -> bool:
+    """Runs a database and prints what it found. Returns True if all went as expected."""
     begin = time.monotonic()
-    sys.path.insert(0, str(_FOLDER))
-    from operations import OPERATIONS
-
-    names = options.only or list(OPERATIONS)
-    outcomes = _run_all(names, options.jobs)
-    counts = Counter()
+    names = options.only or importlib.import_module(database).names()
+    outcomes = _run_all(database, names, options.jobs)
+    counts: Counter[str] = Counter()
     failures = {}
-    for name in names:
-        for check, outcome in outcomes[name].items():
+    for name, checks in outcomes.items():
+        for check, outcome in checks.items():
             kind = outcome if outcome in ("passed", "none") else "crashed" if check == "crash" else "failed"
             counts[kind] += 1
             if kind in ("failed", "crashed"):
                 failures[name, check] = outcome
-    if options.write_failures:
-        text = "".join(f"{name} | {check} | {why}\n" for (name, check), why in failures.items())
-        Path(options.write_failures).write_text(text, encoding="utf-8")
-    exceptions = _read_exceptions()
+    exceptions = _read_exceptions(database)
     new = {key: why for key, why in failures.items() if key not in exceptions}
     outdated = [] if options.only else sorted(exceptions - failures.keys())
     for (name, check), why in new.items():
-        print(f"failed: {name} | {check} | {why}")
+        print(f"failed: {database} | {name} | {check} | {why}")
     for name, check in outdated:
-        print(f"passes now, so remove it from {_EXCEPTIONS.name}: {name} | {check}")
+        print(f"passes now, so remove it from {_EXCEPTIONS.name}: {database} | {name} | {check}")
     checked = counts["passed"] + counts["failed"] + counts["crashed"]
-    print(f"operations: {len(names)}, checks: {checked}, passed: {counts['passed']} "
-          f"({100 * counts['passed'] / max(checked, 1):.2f} %), failed: {counts['failed']}, of which expected: "
-          f"{len(failures) - len(new)}, crashes: {counts['crashed']}, without samples: {counts['none']}, "
-          f"{time.monotonic() - begin:.0f} s")
-    return 1 if new or outdated or counts["crashed"] else 0
+    print(f"{database}: {len(names)} entries, {checked} checks, {counts['passed']} passed "
+          f"({100 * counts['passed'] / max(checked, 1):.2f} %), {counts['failed']} failed, of which "
+          f"{len(failures) - len(new)} are known, {counts['crashed']} crashes, {counts['none']} without samples, "
+          f"{time.monotonic() - begin:.0f} s", flush=True)
+    return not new and not outdated and counts["crashed"] == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("databases", nargs="*", choices=[*_DATABASES, []], help="those to run; all if none is named")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="names of entries")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    sys.path.insert(0, str(_FOLDER))
+    good = [_check(database, options) for database in options.databases or _DATABASES]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

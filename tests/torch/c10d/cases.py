@@ -9,6 +9,7 @@ import os
 import torch
 
 BACKEND = os.environ["BACKEND"]
+DEVICE = os.environ.get("C10D_DEVICE", "cpu")  # where the tests' tensors lie
 
 
 class LikeGloo(str):
@@ -55,6 +56,9 @@ class TestCollectives(distributed_test.TestDistBackend, distributed_test.Distrib
     def setUp(self) -> None:
         if BACKEND != "gloo" and self._testMethodName in IMPOSSIBLE:
             self.skipTest(IMPOSSIBLE[self._testMethodName])
+        if DEVICE != "cpu":
+            torch.set_default_device(DEVICE)  # for the processes, too
+            self.addCleanup(torch.set_default_device, None)
         super().setUp()
         # Forked ones need not import PyTorch anew.
         self._start_processes(torch.multiprocessing.get_context("fork").Process)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's own tests of distributed backends with gloo and hccl, and compares the two.
+"""Runs PyTorch's own tests of distributed backends with gloo and hccl, and compares the two; with ``--device hpu``, hccl
+with tensors on the CPU and on the emulated device.
 
-Prints a table of the counts, why tests were skipped, and the tests that differ. Ends with 1 if a test fails with hccl
-that passes with gloo.
+Prints a table of the counts, why tests were skipped, and the tests that differ. Ends with 1 if a test fails with the
+second of the two that passes with the first.
 """
 import argparse
 import collections
@@ -15,7 +16,18 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-BACKENDS = ("gloo", "hccl")
+
+
+class Setup(collections.namedtuple("Setup", ["backend", "device"])):
+    """A backend, and the device of the tests' tensors."""
+
+    def __str__(self) -> str:
+        return self.backend if self.device == "cpu" else f"{self.backend} on {self.device}"
+
+
+def setups_for(device: str) -> tuple[Setup, Setup]:
+    """Returns the two to compare."""
+    return (Setup("gloo" if device == "cpu" else "hccl", "cpu"), Setup("hccl", device))
 
 
 class Outcome(collections.namedtuple("Outcome", ["kind", "reason"])):
@@ -30,18 +42,20 @@ def outcome_of(case: ElementTree.Element) -> Outcome:
     return Outcome("passed", "")
 
 
-def run_suite(backend: str, ranks: int, options: argparse.Namespace) -> dict[str, Outcome]:
+def run_suite(setup: Setup, ranks: int, options: argparse.Namespace) -> dict[str, Outcome]:
     """Returns the outcome of each test by its name."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("barrier", "test_dir", "init_dir"):
             (Path(folder) / name).mkdir()
-        report = options.keep / f"{backend}-{ranks}.xml"
-        variables = os.environ | {"BACKEND": backend, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder, "OMP_NUM_THREADS": "1",
+        report = options.keep / f"{setup.backend}-{setup.device}-{ranks}.xml"
+        variables = os.environ | {"BACKEND": setup.backend, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder, "OMP_NUM_THREADS": "1",
                                   "GLOO_SOCKET_IFNAME": "lo", "HCCL_SOCKET_IFNAME": "lo",
                                   "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(options.seconds)}
+        if setup.device == "hpu":
+            variables |= {"C10D_DEVICE": "hpu", "HCCL_EMU_HPU": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / "cases.py"),
                    f"--junitxml={report}", *(["-k", options.select] if options.select else [])]
-        with open(options.keep / f"{backend}-{ranks}.log", "w", encoding="utf-8") as log:
+        with open(options.keep / f"{setup.backend}-{setup.device}-{ranks}.log", "w", encoding="utf-8") as log:
             process = subprocess.Popen(command, env=variables, stdout=log, stderr=subprocess.STDOUT, cwd=FOLDER,
                                        start_new_session=True)
             try:
@@ -63,30 +77,32 @@ def print_reasons(outcomes: dict[str, Outcome]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--device", choices=("cpu", "hpu"), default="cpu")
     parser.add_argument("-k", dest="select", default="", help="only tests that match, as for pytest")
     parser.add_argument("--seconds", type=int, default=120, help="for each test")
     parser.add_argument("--keep", type=Path, default=Path("build/c10d"), help="folder for logs and reports")
     options = parser.parse_args()
     options.keep = options.keep.resolve()
     options.keep.mkdir(parents=True, exist_ok=True)
-    outcomes = {(backend, ranks): run_suite(backend, ranks, options) for ranks in options.ranks for backend in BACKENDS}
+    first, second = setups = setups_for(options.device)
+    outcomes = {(setup, ranks): run_suite(setup, ranks, options) for ranks in options.ranks for setup in setups}
 
     print("| backend | ranks | passed | failed | skipped |\n|---|---|---|---|---|")
-    for (backend, ranks), one in outcomes.items():
+    for (setup, ranks), one in outcomes.items():
         counts = collections.Counter(outcome.kind for outcome in one.values())
-        print(f"| {backend} | {ranks} | {counts['passed']} | {counts['failed']} | {counts['skipped']} |")
+        print(f"| {setup} | {ranks} | {counts['passed']} | {counts['failed']} | {counts['skipped']} |")
     worse = 0
     for ranks in options.ranks:
-        gloo, hccl = outcomes["gloo", ranks], outcomes["hccl", ranks]
+        before, after = outcomes[first, ranks], outcomes[second, ranks]
         print(f"\nTests of {ranks} ranks that do not end alike:")
-        for name in sorted(hccl):
-            if gloo[name].kind != hccl[name].kind:
-                print(f"- {name}: gloo {gloo[name].kind}, hccl {hccl[name].kind} {hccl[name].reason}")
-                worse += gloo[name].kind == "passed" and hccl[name].kind == "failed"
-    for backend in BACKENDS:
-        print(f"\nSkipped with {backend}, {options.ranks[0]} ranks:")
-        print_reasons(outcomes[backend, options.ranks[0]])
-    print(f"\n{worse or 'no'} test{'' if worse == 1 else 's'} failed with hccl that passed with gloo")
+        for name in sorted(after):
+            if before[name].kind != after[name].kind:
+                print(f"- {name}: {first} {before[name].kind}, {second} {after[name].kind} {after[name].reason}")
+                worse += before[name].kind == "passed" and after[name].kind == "failed"
+    for setup in setups:
+        print(f"\nSkipped with {setup}, {options.ranks[0]} ranks:")
+        print_reasons(outcomes[setup, options.ranks[0]])
+    print(f"\n{worse or 'no'} test{'' if worse == 1 else 's'} failed with {second} that passed with {first}")
     return 1 if worse else 0
 
 
