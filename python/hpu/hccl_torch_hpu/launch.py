@@ -63,8 +63,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.processes < 1:
         raise LaunchError(f"-n {options.processes} must be at least 1")
     nodes, per_node = parse_nodes(options.nodes) if options.nodes else (1, None)
-    variables = _variables(options.verbose, per_node)
     require_devices(per_node or options.processes, os.environ, visible_modules(os.environ, per_node))
+    variables = _variables(options.verbose, per_node)
     program = (["-m"] if options.is_module else []) + [options.script, *options.arguments]
     if per_node:
         return run_nodes(nodes, per_node, program, variables, options.verbose)

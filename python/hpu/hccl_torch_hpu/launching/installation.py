@@ -43,6 +43,7 @@ def find_installation(variables: Mapping[str, str]) -> Installation:
         raise LaunchError(f"{PACKAGE} lacks its extension _C; {MEND}")
     if not any(one.value.startswith(f"{PACKAGE}:") for one in metadata.entry_points(group="torch.backends")):
         raise LaunchError(f"{DISTRIBUTION} has no entry point for torch; {MEND}")
+    _refuse_beside_vendor()
     shim = package / "shim"
     if not (shim / "habana_frameworks").is_dir():
         raise LaunchError(f"{PACKAGE} lacks its folder shim; {MEND}")
@@ -58,6 +59,15 @@ def _require_torch() -> None:
     if not found.startswith(f"{BUILT_FOR}."):
         raise LaunchError(f"built for torch {BUILT_FOR}, and this environment has torch {found}; "
                           f"type: pip install torch=={BUILT_FOR}.0")
+
+
+def _refuse_beside_vendor() -> None:
+    try:
+        from ..vendor import refuse_beside_vendor
+
+        refuse_beside_vendor()
+    except ImportError as error:
+        raise LaunchError(str(error).removeprefix(f"{PACKAGE}: ")) from None
 
 
 def _version_of(distribution: str) -> str | None:

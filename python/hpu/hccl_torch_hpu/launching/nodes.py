@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from .errors import LaunchError
 
 LOOPBACK = "127.0.0.1"
 GRACE = 10.0  # seconds that the other nodes get to notice that one has failed
+GRACE_OF_LAUNCHER = 40.0  # torchrun's own patience with processes that ignore SIGTERM is 30 s
 POLL = 0.05
 
 
@@ -64,26 +66,37 @@ def _start(node: int, nodes: int, per_node: int, port: str, program: list[str], 
 def _wait(running: list[subprocess.Popen]) -> int:
     """Waits until all have ended, or the grace period after the first failure is over. Returns the first failure's code."""
     failed, end = 0, None
-    while any(node.poll() is None for node in running):
-        failed = failed or next((node.returncode for node in running if node.returncode), 0)
+    while True:
+        states = [node.poll() for node in running]
+        failed = failed or next((state for state in states if state), 0)
+        if None not in states:
+            return failed
         if failed and end is None:
             end = time.monotonic() + GRACE
-        if end is not None and time.monotonic() > end:
-            break
+        if end is not None and (time.monotonic() > end or not any(map(_has_processes, running))):
+            return failed
         time.sleep(POLL)
-    return failed or next((node.returncode for node in running if node.returncode), 0)
+
+
+def _has_processes(node: subprocess.Popen) -> bool:
+    """Tells whether a node's launcher is there and has processes of the program."""
+    try:
+        return node.poll() is None and bool(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text())
+    except OSError:
+        return False
 
 
 def _end(running: list[subprocess.Popen]) -> None:
+    """Ends the nodes that are left. A launcher whose processes have ended may wait for the other nodes' and heed nothing."""
     for node in running:
         if node.poll() is None:
             node.terminate()
+    end = time.monotonic() + GRACE_OF_LAUNCHER
+    while any(map(_has_processes, running)) and time.monotonic() < end:
+        time.sleep(POLL)
     for node in running:
-        try:
-            node.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            node.kill()
-            node.wait()
+        node.kill()
+        node.wait()
 
 
 def _free_port() -> str:
