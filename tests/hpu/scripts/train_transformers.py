@@ -7,9 +7,10 @@ import argparse
 import ast
 
 import torch
+import torch.distributed as dist
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
-from common import GLOBAL_BATCH, STEPS, report, require_trained_together, weights
+from common import GLOBAL_BATCH, STEPS, is_distributed, report, require_trained_together, weights
 
 
 def make_bert() -> BertForSequenceClassification:
@@ -22,6 +23,29 @@ def make_bert() -> BertForSequenceClassification:
 def make_sentences(count: int) -> list[dict]:
     generator = torch.Generator().manual_seed(1)
     return [dict(input_ids=torch.randint(0, 64, (8,), generator=generator), labels=torch.tensor(i % 2)) for i in range(count)]
+
+
+def watched(trainer: type) -> type:
+    """Returns a trainer that keeps the loss of each step, which some versions log with four digits only."""
+    class Watched(trainer):
+        def __init__(self, *arguments, **named):
+            super().__init__(*arguments, **named)
+            self.kept = []
+
+        def training_step(self, *arguments, **named):
+            loss = super().training_step(*arguments, **named)
+            self.kept.append(loss.detach().clone())
+            return loss
+
+        def losses(self) -> list[float]:
+            """Returns the loss of each step, the mean of all ranks."""
+            parts = self.args.gradient_accumulation_steps
+            found = torch.stack([loss.float() for loss in self.kept]).view(-1, parts).mean(1)
+            if is_distributed():
+                dist.all_reduce(found, op=dist.ReduceOp.AVG)
+            return found.tolist()
+
+    return Watched
 
 
 def main() -> None:
@@ -40,7 +64,7 @@ def main() -> None:
     model = make_bert()
     before = weights(model)
     sentences = make_sentences(GLOBAL_BATCH * STEPS)
-    trainer = Trainer(model=model, args=arguments, train_dataset=sentences, eval_dataset=sentences[:GLOBAL_BATCH])
+    trainer = watched(Trainer)(model=model, args=arguments, train_dataset=sentences, eval_dataset=sentences[:GLOBAL_BATCH])
     trainer.train(resume_from_checkpoint=options.resume)
     if arguments.world_size > 1:
         wrapped = trainer.model_wrapped
@@ -48,7 +72,7 @@ def main() -> None:
         assert isinstance(wrapped, torch.nn.parallel.DistributedDataParallel), type(wrapped)
     steps = STEPS - (2 if options.resume else 0)
     require_trained_together(model, before, steps, on_hpu=arguments.device.type == "hpu")
-    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    losses = trainer.losses()
     evaluated = trainer.evaluate()["eval_loss"]
     report(model, losses, device=str(arguments.device), mode=arguments.parallel_mode.value, evaluated=evaluated,
            n_gpu=arguments.n_gpu, compiler=arguments.torch_compile_backend)
