@@ -83,7 +83,7 @@ def test_transformers_modes(mode: str, tmp_path: Path) -> None:
 def test_transformers_resumes_on_another_number_of_devices(tmp_path: Path) -> None:
     """A checkpoint of two devices goes on on one, which takes two batches a step, and arrives where two would have."""
     found = report_of(hccl_hpu("run", "-n", "2", TRANSFORMERS, str(tmp_path / "two"), "save_steps=2", folder=tmp_path))
-    resumed = report_of(hccl_hpu("run", TRANSFORMERS, str(tmp_path / "one"), "--resume", str(tmp_path / "two/checkpoint-2"),
-                                 "--accumulate", "2", "save_strategy='no'", folder=tmp_path))
+    resumed = report_of(hccl_hpu("run", TRANSFORMERS, str(tmp_path / "one"), "save_strategy='no'", "--accumulate", "2",
+                                 "--resume", str(tmp_path / "two/checkpoint-2"), folder=tmp_path))
     assert resumed["world"] == 1 and resumed["device"] == "hpu:0", resumed
     require_same_training(resumed, found | {"losses": found["losses"][2:]})

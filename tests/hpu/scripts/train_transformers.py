@@ -8,6 +8,7 @@ import ast
 
 import torch
 import torch.distributed as dist
+import transformers
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
 from common import GLOBAL_BATCH, STEPS, is_distributed, report, require_trained_together, weights
@@ -15,9 +16,12 @@ from common import GLOBAL_BATCH, STEPS, is_distributed, report, require_trained_
 
 def make_bert() -> BertForSequenceClassification:
     torch.manual_seed(0)
-    return BertForSequenceClassification(BertConfig(
+    model = BertForSequenceClassification(BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+    # Its loss is a mean. Trainer takes it for a sum over all devices otherwise, and multiplies it by their number.
+    model.accepts_loss_kwargs = False
+    return model
 
 
 def make_sentences(count: int) -> list[dict]:
@@ -26,7 +30,7 @@ def make_sentences(count: int) -> list[dict]:
 
 
 def watched(trainer: type) -> type:
-    """Returns a trainer that keeps the loss of each step, which some versions log with four digits only."""
+    """Returns a trainer that keeps the loss of each step, which version 4 logs with four digits only."""
     class Watched(trainer):
         def __init__(self, *arguments, **named):
             super().__init__(*arguments, **named)
@@ -39,8 +43,7 @@ def watched(trainer: type) -> type:
 
         def losses(self) -> list[float]:
             """Returns the loss of each step, the mean of all ranks."""
-            parts = self.args.gradient_accumulation_steps
-            found = torch.stack([loss.float() for loss in self.kept]).view(-1, parts).mean(1)
+            found = torch.stack([loss.float() for loss in self.kept])
             if is_distributed():
                 dist.all_reduce(found, op=dist.ReduceOp.AVG)
             return found.tolist()
@@ -72,7 +75,8 @@ def main() -> None:
         assert isinstance(wrapped, torch.nn.parallel.DistributedDataParallel), type(wrapped)
     steps = STEPS - (2 if options.resume else 0)
     require_trained_together(model, before, steps, on_hpu=arguments.device.type == "hpu")
-    losses = trainer.losses()
+    logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    losses = logged if transformers.__version__.startswith("5.") else trainer.losses()
     evaluated = trainer.evaluate()["eval_loss"]
     report(model, losses, device=str(arguments.device), mode=arguments.parallel_mode.value, evaluated=evaluated,
            n_gpu=arguments.n_gpu, compiler=arguments.torch_compile_backend)
