@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs programs under hccl-hpu, and compares what they report."""
+import functools
 import json
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,10 +51,17 @@ def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: t
     return Ended(program.process.returncode, output, errors)
 
 
-def alone(*words: str, folder: Path, seconds: float = LIMIT, **variables: str) -> dict:
-    """Runs a script in one process on the CPU, without an emulated device, and returns its report."""
-    named = private(folder) | {"ACCELERATE_USE_CPU": "1"} | variables
-    return report_of(run([sys.executable, *words], seconds=seconds, **named))
+@functools.cache
+def alone(*words: str) -> dict:
+    """Runs a script in one process on the CPU, without an emulated device, and returns its report. What has been run once
+    is not run again.
+
+    Args:
+        words: the script and its arguments; ``{folder}`` is one that is gone afterwards.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, *[word.replace("{folder}", folder) for word in words]]
+        return report_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))))
 
 
 def report_of(output: str) -> dict:

@@ -24,7 +24,7 @@ def test_accelerate(processes: int, precision: str, tmp_path: Path) -> None:
     found = report_of(accelerate_launch(processes, ACCELERATE, precision, folder=tmp_path))
     assert (found["kind"], found["device"], found["backend"]) == ("MULTI_HPU", "hpu:0", "hccl"), found
     assert found["world"] == processes
-    expected = alone(ACCELERATE, precision, folder=tmp_path)
+    expected = alone(ACCELERATE, precision)
     assert expected["device"] == "cpu"
     require_same_training(found, expected, BF16 if precision == "bf16" else EXACT)
 
@@ -51,7 +51,7 @@ def test_transformers(processes: int, tmp_path: Path) -> None:
     found = report_of(hccl_hpu("run", "-n", str(processes), TRANSFORMERS, str(tmp_path / "out"), "save_steps=2",
                                folder=tmp_path))
     assert (found["device"], found["mode"], found["n_gpu"]) == ("hpu:0", "distributed", 1), found
-    expected = alone(TRANSFORMERS, str(tmp_path / "cpu"), "use_cpu=True", "save_strategy='no'", folder=tmp_path)
+    expected = alone(TRANSFORMERS, "{folder}", "use_cpu=True", "save_strategy='no'")
     require_same_training(found, expected)
     assert abs(found["evaluated"] - expected["evaluated"]) <= EXACT
     assert (tmp_path / "out/checkpoint-2/model.safetensors").exists()
@@ -76,7 +76,7 @@ def test_transformers_modes(mode: str, tmp_path: Path) -> None:
     if mode == "compiled":
         assert found["compiler"] == "hpu_backend", found
     on_cpu = [one for one in more if not one.startswith("torch_compile")]
-    expected = alone(TRANSFORMERS, str(tmp_path / "cpu"), "use_cpu=True", "save_strategy='no'", *on_cpu, folder=tmp_path)
+    expected = alone(TRANSFORMERS, "{folder}", "use_cpu=True", "save_strategy='no'", *on_cpu)
     require_same_training(found, expected, BF16 if mode == "bf16" else EXACT)
 
 

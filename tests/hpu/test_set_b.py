@@ -25,7 +25,7 @@ def test_trainer(kind: str, devices: int, tmp_path: Path) -> None:
     found = train(kind, tmp_path)
     assert found["device"] == "hpu" and found["accelerator"] == "HPUAccelerator", found
     assert found["world"] == found["devices"] == devices, found
-    require_same_training(found, alone(SCRIPT, "cpu", folder=tmp_path), BF16 if kind == "bf16" else EXACT)
+    require_same_training(found, alone(SCRIPT, "cpu"), BF16 if kind == "bf16" else EXACT)
 
 
 @pytest.mark.parametrize("kind", ["auto", "bare"])
@@ -34,7 +34,7 @@ def test_trainer_counts_the_devices(kind: str, tmp_path: Path) -> None:
     found = train(kind, tmp_path, str(tmp_path / "checkpoints"), HABANA_VISIBLE_MODULES="0,1")
     assert found["world"] == 2 and found["device"] == "hpu", found
     assert list((tmp_path / "checkpoints").rglob("*.ckpt")), "no checkpoint"
-    require_same_training(found, alone(SCRIPT, "cpu", folder=tmp_path))
+    require_same_training(found, alone(SCRIPT, "cpu"))
 
 
 def start_nodes(kind: str, folder: Path, address: str, own: list[dict], prefixes: list[list[str]], size: int) -> list[Program]:
@@ -59,7 +59,7 @@ def test_two_rehearsed_nodes(kind: str, size: int, tmp_path: Path) -> None:
     nodes = start_nodes(kind, tmp_path, "127.0.0.1", [{"HCCL_NODE_ID": "a"}, {"HCCL_NODE_ID": "b"}], [[], []], size)
     found = report_of("".join(finish(nodes)))
     assert found["world"] == size and found["nodes"] == 2 and found["strategy"] == "HPUParallelStrategy", found
-    require_same_training(found, alone(SCRIPT, "cpu", folder=tmp_path))
+    require_same_training(found, alone(SCRIPT, "cpu"))
 
 
 def test_two_hosts(hosts: list[str], tmp_path: Path) -> None:  # noqa: F811
@@ -70,4 +70,4 @@ def test_two_hosts(hosts: list[str], tmp_path: Path) -> None:  # noqa: F811
     outputs = finish(nodes)
     found = report_of("".join(outputs))
     assert found["world"] == 4 and any("tcp" in output for output in outputs), outputs
-    require_same_training(found, alone(SCRIPT, "cpu", folder=tmp_path))
+    require_same_training(found, alone(SCRIPT, "cpu"))
