@@ -225,8 +225,7 @@ constexpr std::array kForeignKeys{
 
 // HCCL_* names that belong to others: hccl_demo, PyTorch's backend, and names of old programs that
 // have had no effect for long.
-constexpr std::array<std::string_view, 17> kOthersVariables{"HCCL_RANK",
-                                                            "HCCL_EMU_HPU",
+constexpr std::array<std::string_view, 16> kOthersVariables{"HCCL_RANK",
                                                             "HCCL_NRANKS",
                                                             "HCCL_RANKS_PER_NODE",
                                                             "HCCL_SCALEUP_GROUP_SIZE",
@@ -244,6 +243,7 @@ constexpr std::array<std::string_view, 17> kOthersVariables{"HCCL_RANK",
                                                             "HCCL_BASE_PORT"};
 constexpr std::string_view kDemoPrefix = "HCCL_DEMO_";
 constexpr std::string_view kTorchPrefix = "HCCL_TORCH_";
+constexpr std::string_view kEmulatedDevicePrefix = "HCCL_EMU_HPU";
 
 struct Store {
   std::mutex mutex;
@@ -309,6 +309,7 @@ bool is_known(std::string_view name) {
   return std::any_of(kVariables.begin(), kVariables.end(), named) ||
          std::any_of(kForeignKeys.begin(), kForeignKeys.end(), named) ||
          name.starts_with(kDemoPrefix) || name.starts_with(kTorchPrefix) ||
+         name.starts_with(kEmulatedDevicePrefix) ||
          std::find(kOthersVariables.begin(), kOthersVariables.end(), name) !=
              kOthersVariables.end();
 }

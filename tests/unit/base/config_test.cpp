@@ -252,6 +252,7 @@ TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
   environment.set("HCCL_OVER_TCP", "1");
   environment.set("HCCL_TORCH_DEBUG", "1");
   environment.set("HCCL_EMU_HPU", "1");
+  environment.set("HCCL_EMU_HPU_QUIET", "1");
   environment.set("HCCL_TIMEOUT", "1");
   environment.set("OTHER_VARIABLE", "1");
   const std::string unknown = unknown_variables();

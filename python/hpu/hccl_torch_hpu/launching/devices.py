@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which modules of the emulated box programs see."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .errors import LaunchError
+
+VISIBLE_MODULES = "HABANA_VISIBLE_MODULES"
+BOX = "HCCL_DEVICE_COUNT"
+MODULES_OF_A_BOX = 8
+
+
+def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -> list[int]:
+    """Returns the numbers of the modules that programs see.
+
+    Args:
+        variables: the environment; ``HABANA_VISIBLE_MODULES`` decides if it is set.
+        per_node: otherwise the number of devices of a rehearsed node, or None for a whole box.
+
+    Raises:
+        LaunchError: a variable that holds no such thing.
+    """
+    named = variables.get(VISIBLE_MODULES, "").strip()
+    if not named or named == "all":
+        return list(range(per_node or size_of_box(variables)))
+    words = [word.strip() for word in named.split(",")]
+    if not all(word.isdecimal() for word in words) or len(set(words)) != len(words):
+        raise LaunchError(f"{VISIBLE_MODULES}={named} must be different numbers with commas between them, e.g. 0,1")
+    return [int(word) for word in words]
+
+
+def size_of_box(variables: Mapping[str, str]) -> int:
+    """Returns how many devices a box has. Raises LaunchError if the variable is no number."""
+    named = variables.get(BOX, "").strip()
+    if not named:
+        return MODULES_OF_A_BOX
+    if not named.isdecimal() or int(named) < 1:
+        raise LaunchError(f"{BOX}={named} must be a number of devices")
+    return int(named)
+
+
+def require_devices(wanted: int, variables: Mapping[str, str], visible: list[int]) -> None:
+    """Raises LaunchError if fewer devices are visible than there are processes to start, each of which takes one."""
+    if wanted <= len(visible):
+        return
+    if variables.get(VISIBLE_MODULES):
+        advice = f"{VISIBLE_MODULES}={variables[VISIBLE_MODULES]} names no more"
+    else:
+        advice = f"{BOX}={wanted} makes a larger box"
+    raise LaunchError(f"{wanted} processes need {wanted} devices, and {len(visible)} are visible: {advice}")

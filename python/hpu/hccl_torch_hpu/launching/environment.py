@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variables with which a program finds an emulated Gaudi."""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .devices import VISIBLE_MODULES, visible_modules
+from .installation import Installation
+from .private_folder import folder_of_distributions
+
+SWITCH = "HCCL_EMU_HPU"
+QUIET = "HCCL_EMU_HPU_QUIET"
+
+
+def environment_of_programs(installation: Installation, variables: Mapping[str, str],
+                            per_node: int | None = None) -> dict[str, str]:
+    """Returns a copy of the variables in which programs find the emulated device, and the names that they import.
+
+    ``PYTHONPATH`` and ``PATH`` get the emulation's folders in front; what was there follows, once. Numbers of threads and
+    of devices that the user has set stay.
+
+    Args:
+        per_node: the number of devices of a rehearsed node, or None for a whole box.
+
+    Raises:
+        LaunchError: a variable that holds nonsense, or a cache that cannot be written.
+    """
+    changed = dict(variables)
+    changed[SWITCH] = "1"
+    modules = visible_modules(variables, per_node)
+    changed[VISIBLE_MODULES] = ",".join(map(str, modules))
+    changed.setdefault("OMP_NUM_THREADS", "1")
+    imported = [installation.shim, folder_of_distributions(installation.version)]
+    changed["PYTHONPATH"] = _with_last(_with_first(variables.get("PYTHONPATH", ""), imported), installation.stubs)
+    found = [installation.programs]
+    if sys.prefix != sys.base_prefix:  # pip, torchrun and accelerate of this environment, activated or not
+        found.append(Path(sys.executable).parent)
+    changed["PATH"] = _with_first(variables.get("PATH", os.defpath), found)
+    return changed
+
+
+def difference(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Returns what to type to get from one environment to the other, a variable each."""
+    return [f"{name}={value}" for name, value in sorted(after.items()) if before.get(name) != value]
+
+
+def _with_first(path: str, folders: list[Path]) -> str:
+    first = [str(folder) for folder in folders]
+    return os.pathsep.join(first + [one for one in path.split(os.pathsep) if one and one not in first])
+
+
+def _with_last(path: str, folders: list[Path]) -> str:
+    last = [str(folder) for folder in folders]
+    return os.pathsep.join([one for one in path.split(os.pathsep) if one and one not in last] + last)

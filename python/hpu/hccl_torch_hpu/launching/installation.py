@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the emulation's parts, and says what is wrong with an environment before a program is started in it."""
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from .errors import LaunchError
+
+DISTRIBUTION = "hccl-torch-hpu"
+PACKAGE = "hccl_torch_hpu"
+BUILT_FOR = "2.13"
+MEND = "install it anew: pip install --no-build-isolation --force-reinstall --no-deps ./python ./python/hpu"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The emulation as it is installed: its version and the folders that programs need on their paths."""
+
+    version: str
+    shim: Path
+    programs: Path
+    stubs: list[Path]
+
+
+def find_installation(variables: Mapping[str, str]) -> Installation:
+    """Returns where the emulation's parts are, and imports none of them.
+
+    Raises:
+        LaunchError: another version of torch than the one it is built for, a part that is missing, the vendor's own
+            packages, or a variable that keeps torch from loading devices.
+    """
+    _require_torch()
+    version = _version_of(DISTRIBUTION)
+    if version is None or _version_of("hccl-torch") is None:
+        missing = DISTRIBUTION if version is None else "hccl-torch"
+        raise LaunchError(f"the distribution {missing} is not installed in this environment; {MEND}")
+    package = Path(__file__).resolve().parents[1]
+    if importlib.util.find_spec(f"{PACKAGE}._C") is None:
+        raise LaunchError(f"{PACKAGE} lacks its extension _C; {MEND}")
+    if not any(one.value.startswith(f"{PACKAGE}:") for one in metadata.entry_points(group="torch.backends")):
+        raise LaunchError(f"{DISTRIBUTION} has no entry point for torch; {MEND}")
+    _refuse_beside_vendor()
+    shim = package / "shim"
+    if not (shim / "habana_frameworks").is_dir():
+        raise LaunchError(f"{PACKAGE} lacks its folder shim; {MEND}")
+    if variables.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
+        raise LaunchError("TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps torch from loading the emulated device; unset it")
+    return Installation(version, shim, shim / "bin", _stubs(package))
+
+
+def _require_torch() -> None:
+    found = _version_of("torch")
+    if found is None:
+        raise LaunchError(f"torch is not installed in this environment; type: pip install torch=={BUILT_FOR}.0")
+    if not found.startswith(f"{BUILT_FOR}."):
+        raise LaunchError(f"built for torch {BUILT_FOR}, and this environment has torch {found}; "
+                          f"type: pip install torch=={BUILT_FOR}.0")
+
+
+def _refuse_beside_vendor() -> None:
+    try:
+        from ..vendor import refuse_beside_vendor
+
+        refuse_beside_vendor()
+    except ImportError as error:
+        raise LaunchError(str(error).removeprefix(f"{PACKAGE}: ")) from None
+
+
+def _version_of(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _stubs(package: Path) -> list[Path]:
+    """Returns the folders that stand for packages which programs name and do not need.
+
+    Optimum imports torchvision for one model, and the wheel of torchvision on PyPI cannot be loaded beside torch for CPUs.
+    The stub is used only beside Optimum, and only if there is no torchvision at all.
+    """
+    wanted = _version_of("optimum-habana") is not None and importlib.util.find_spec("torchvision") is None
+    return [package / "stubs"] if wanted else []

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rehearses several nodes on one machine: a launcher for each, whose ranks take each other for ranks of another host."""
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from .errors import LaunchError
+
+LOOPBACK = "127.0.0.1"
+GRACE = 10.0  # seconds that the other nodes get to notice that one has failed
+GRACE_OF_LAUNCHER = 40.0  # torchrun's own patience with processes that ignore SIGTERM is 30 s
+POLL = 0.05
+
+
+def parse_nodes(text: str) -> tuple[int, int]:
+    """Returns the number of nodes and of devices per node in a text such as 2x4. Raises LaunchError for other texts."""
+    parts = text.split("x")
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise LaunchError(f"--nodes {text} must be a number of nodes and of devices in each, e.g. 2x4")
+    return int(parts[0]), int(parts[1])
+
+
+def run_nodes(nodes: int, per_node: int, program: list[str], variables: Mapping[str, str], verbose: bool) -> int:
+    """Runs a program on nodes that are rehearsed on this machine: every node has its own devices, and traffic between
+    them goes over TCP on loopback.
+
+    Blocks until all nodes have ended. If one fails, the others get ten seconds to say what they noticed.
+
+    Args:
+        program: the script with its arguments, or ``-m``, a module and its arguments.
+        variables: the environment of all processes; ``HCCL_NODE_ID``, ``NODE_RANK`` and others of each node are added.
+
+    Returns:
+        The exit code of the first node that failed; else 0.
+    """
+    port = _free_port()
+    running = [_start(node, nodes, per_node, port, program, variables, verbose) for node in range(nodes)]
+    try:
+        return _wait(running)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        _end(running)
+
+
+def _start(node: int, nodes: int, per_node: int, port: str, program: list[str], variables: Mapping[str, str],
+           verbose: bool) -> subprocess.Popen:
+    own = dict(variables) | {"HCCL_NODE_ID": f"node{node}", "NODE_RANK": str(node), "MASTER_ADDR": LOOPBACK,
+                             "MASTER_PORT": port}
+    for name in ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
+        own.setdefault(name, "lo")
+    options = ["--nnodes", str(nodes), "--node-rank", str(node), "--nproc-per-node", str(per_node), "--master-addr",
+               LOOPBACK, "--master-port", port]
+    return subprocess.Popen([sys.executable, "-m", "hccl_torch_hpu.launching.ranks", str(os.getpid()),
+                             f"hccl-hpu: node {node}", "verbose" if verbose else "terse", str(len(options)), *options,
+                             *program], env=own)
+
+
+def _wait(running: list[subprocess.Popen]) -> int:
+    """Waits until all have ended, or the grace period after the first failure is over. Returns the first failure's code."""
+    failed, end = 0, None
+    while True:
+        states = [node.poll() for node in running]
+        failed = failed or next((state for state in states if state), 0)
+        if None not in states:
+            return failed
+        if failed and end is None:
+            end = time.monotonic() + GRACE
+        if end is not None and (time.monotonic() > end or not any(map(_has_processes, running))):
+            return failed
+        time.sleep(POLL)
+
+
+def _has_processes(node: subprocess.Popen) -> bool:
+    """Tells whether a node's launcher is there and has processes of the program."""
+    try:
+        return node.poll() is None and bool(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text())
+    except OSError:
+        return False
+
+
+def _end(running: list[subprocess.Popen]) -> None:
+    """Ends the nodes that are left. A launcher whose processes have ended may wait for the other nodes' and heed nothing."""
+    for node in running:
+        if node.poll() is None:
+            node.terminate()
+    end = time.monotonic() + GRACE_OF_LAUNCHER
+    while any(map(_has_processes, running)) and time.monotonic() < end:
+        time.sleep(POLL)
+    for node in running:
+        node.kill()
+        node.wait()
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return str(probe.getsockname()[1])

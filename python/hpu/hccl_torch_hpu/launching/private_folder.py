@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells version checks which release of Gaudi's software the emulation follows.
+
+Optimum and others look into ``pip list`` for the distribution "habana-torch-plugin" and refuse to run without it. A folder
+of the user's cache holds such an entry, and nothing else: no code, and nothing in the environment itself. Only programs
+that ``hccl-hpu`` starts have it on their path.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from .errors import LaunchError
+
+# The release that Optimum 1.21.2 has been validated with.
+RELEASE = "1.24.0"
+PLUGIN = "habana-torch-plugin"
+INSTALLER = "hccl-hpu"
+
+_METADATA = f"""Metadata-Version: 2.1
+Name: {PLUGIN}
+Version: {RELEASE}
+Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no code and is no product of the vendor.
+"""
+
+
+def folder_of_distributions(version: str) -> Path:
+    """Returns the folder that has the entry, for the path of programs. Makes it if it is not there.
+
+    Several processes may do so at once: each makes a whole folder beside, and the first to rename its own wins.
+
+    Args:
+        version: that of hccl-torch-hpu; each has a folder of its own.
+
+    Raises:
+        LaunchError: the cache cannot be written, or belongs to somebody else.
+    """
+    root = _cache() / "hccl-torch-hpu"
+    digest = hashlib.sha256(_METADATA.encode()).hexdigest()[:8]
+    folder = root / f"{version}-{digest}"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _require_own(root)
+        if not _is_whole(folder):
+            _make(folder)
+        _require_own(folder)
+    except OSError as error:
+        raise LaunchError(f"cannot write {root}: {error.strerror}; set XDG_CACHE_HOME to a folder of yours") from None
+    return folder
+
+
+def _cache() -> Path:
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):
+        return Path(named)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:
+        raise LaunchError("this user has no home; set XDG_CACHE_HOME to a folder of yours") from None
+
+
+def _information(folder: Path) -> Path:
+    return folder / f"{PLUGIN.replace('-', '_')}-{RELEASE}.dist-info"
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        return (_information(folder) / "METADATA").read_text() == _METADATA
+    except OSError:
+        return False
+
+
+def _make(folder: Path) -> None:
+    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    try:
+        information = _information(fresh)
+        information.mkdir()
+        (information / "METADATA").write_text(_METADATA)
+        # pip uninstalls nothing that has no list of files, and names the installer instead.
+        (information / "INSTALLER").write_text(f"{INSTALLER}\n")
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not _is_whole(folder):  # not another process's, but what somebody has damaged
+                shutil.rmtree(folder)
+                fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _require_own(folder: Path) -> None:
+    """Raises LaunchError unless only this user can write the folder, from which programs will import."""
+    state = folder.stat()
+    if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise LaunchError(f"others can write {folder}; remove it, or set XDG_CACHE_HOME to a folder of yours")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a program's processes on this machine by PyTorch's own launcher, and ends as the program does.
+
+``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` is one node of several that are rehearsed.
+"""
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import tempfile
+
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+SIGNALLED = 128  # a shell's exit code for a signal is this and its number
+PR_SET_PDEATHSIG = 1
+
+
+def standalone(processes: int) -> list[str]:
+    """Returns torchrun's options for so many processes on one machine."""
+    return ["--standalone", "--nproc-per-node", str(processes)]
+
+
+def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", verbose: bool = False) -> int:
+    """Runs a program's processes with the variables of this process, and names on stderr the first that fails.
+
+    Blocks until all have ended. If one fails, the others are ended.
+
+    Args:
+        options: torchrun's, for example those of ``standalone``.
+        program: the script with its arguments, or ``-m``, a module and its arguments.
+        prefix: what lines on stderr begin with.
+        verbose: whether torchrun's own messages appear as well.
+
+    Returns:
+        The exit code of the first process that failed, or 128 and the number of the signal that ended it; else 0.
+    """
+    launcher, errors = _torchrun()
+    if not verbose:
+        logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory(prefix="hccl-hpu-") as folder:
+        try:
+            launcher.run(launcher.parse_args([*options, "--log-dir", folder, *program]))
+            return 0
+        except errors.ChildFailedError as error:
+            rank, failure = error.get_first_failure()
+            return _tell(prefix, rank, failure.exitcode)
+        except launcher_signal() as error:
+            return SIGNALLED + error.sigval
+        except KeyboardInterrupt:
+            return SIGNALLED + signal.SIGINT
+
+
+def _torchrun():
+    """Imports PyTorch's launcher without the device, which its children need and it does not."""
+    before = os.environ.get(AUTOLOAD)
+    os.environ[AUTOLOAD] = "0"
+    try:
+        import torch.distributed.run as launcher
+        from torch.distributed.elastic.multiprocessing import errors
+    finally:
+        if before is None:
+            del os.environ[AUTOLOAD]
+        else:
+            os.environ[AUTOLOAD] = before
+    return launcher, errors
+
+
+def launcher_signal() -> type[BaseException]:
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+
+    return SignalException
+
+
+def _tell(prefix: str, rank: int, code: int) -> int:
+    if code >= 0:
+        print(f"{prefix}: rank {rank} has ended with exit code {code}", file=sys.stderr)
+        return code
+    name = signal.Signals(-code).name
+    print(f"{prefix}: rank {rank} has been ended by {name}", file=sys.stderr)
+    return SIGNALLED - code
+
+
+def end_with(parent: int) -> None:
+    """Lets this process get SIGTERM when the process that started it ends, or at once if that has ended already."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(SIGNALLED + signal.SIGTERM)
+
+
+def main() -> None:
+    parent, prefix, verbose, count, *rest = sys.argv[1:]
+    end_with(int(parent))
+    sys.exit(run_ranks(rest[:int(count)], rest[int(count):], prefix, verbose == "verbose"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs under hccl-hpu, and compares what they report."""
+import functools
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher import Program, environment, run
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+HCCL_HPU = str(Path(sys.executable).with_name("hccl-hpu"))
+LIMIT = 300  # seconds for a program: imports take most of the time
+EXACT = 1e-5
+BF16 = 1e-2
+
+
+@dataclass
+class Ended:
+    """A program that has ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def private(folder: Path) -> dict[str, str]:
+    """Variables with which nothing is looked for on the network, and nothing is left at home."""
+    return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false",
+            "XDG_CACHE_HOME": str(folder / "cache"), "HCCL_EMU_HPU_QUIET": "1"}
+
+
+def hccl_hpu(*words: str, folder: Path, seconds: float = LIMIT, code: int | None = 0, **variables: str) -> str:
+    """Runs ``hccl-hpu words...`` and returns all that it writes. Fails the test unless it ends in time with this code."""
+    return run([HCCL_HPU, *words], seconds=seconds, code=code, **(private(folder) | variables))
+
+
+def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: tuple[str, ...] = (HCCL_HPU,),
+                   **variables: str) -> Ended:
+    """Runs ``hccl-hpu words...`` and returns what it writes on stdout and on stderr."""
+    named = private(folder) | {"HCCL_EMU_HPU_QUIET": "0"} | variables
+    program = Program.__new__(Program)
+    program.process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env=environment(**named), cwd=folder, start_new_session=True)
+    try:
+        output, errors = program.process.communicate(timeout=seconds)
+    finally:
+        program.kill()
+    return Ended(program.process.returncode, output, errors)
+
+
+@functools.cache
+def alone(*words: str) -> dict:
+    """Runs a script in one process on the CPU, without an emulated device, and returns its report. What has been run once
+    is not run again.
+
+    Args:
+        words: the script and its arguments; ``{folder}`` is one that is gone afterwards.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, *[word.replace("{folder}", folder) for word in words]]
+        return report_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))))
+
+
+def report_of(output: str) -> dict:
+    """Returns what ``common.report`` has printed, which is one line."""
+    lines = [line for line in output.splitlines() if "REPORT {" in line]
+    assert len(lines) == 1, output
+    return json.loads(lines[0].split("REPORT ", 1)[1])
+
+
+def require_same_training(found: dict, expected: dict, tolerance: float = EXACT) -> None:
+    """Requires equal losses in every step, the second included, and equal weights at the end."""
+    assert len(found["losses"]) == len(expected["losses"]) > 1, (found["losses"], expected["losses"])
+    for mine, theirs in zip(found["losses"], expected["losses"]):
+        assert abs(mine - theirs) <= tolerance, (found["losses"], expected["losses"])
+    assert len(set(expected["losses"])) > 1, expected["losses"]
+    assert len(found["weights"]) == len(expected["weights"])
+    largest = max(abs(mine - theirs) for mine, theirs in zip(found["weights"], expected["weights"]))
+    assert largest <= tolerance, largest
