@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the emulation and the vendor's packages apart: both answer to the same names, so only one may be there."""
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+# The folder with the packages that stand in for the vendor's. It is on sys.path only where the user put it.
+SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
+
+# The text by which a distribution of the vendor's name is known to be ours.
+MARK = "hccl-torch-hpu"
+
+_VENDOR_PACKAGE = "habana_frameworks"
+_VENDOR_DISTRIBUTION = "habana-torch-plugin"
+
+
+class VendorPackageError(ImportError):
+    """The vendor's packages are installed, so the emulation does not load."""
+
+
+def refuse_beside_vendor() -> None:
+    """Checks that the vendor's packages are not installed in this environment.
+
+    Raises:
+        VendorPackageError: a ``habana_frameworks`` other than this project's is on ``sys.path``, or a distribution
+            "habana-torch-plugin" that does not name hccl-torch-hpu is installed.
+    """
+    found = find_vendor()
+    if found is not None:
+        raise VendorPackageError(
+            f"hccl_torch_hpu: the emulation of Gaudi does not load beside the vendor's packages ({found}); use a virtual "
+            "environment without them, or uninstall hccl-torch-hpu to work with a Gaudi")
+
+
+def find_vendor() -> str | None:
+    """Returns the place of the vendor's package or distribution, or None if there is none."""
+    for entry in sys.path:
+        package = Path(entry or ".") / _VENDOR_PACKAGE
+        if package.is_dir() and not _is_ours(package):
+            return str(package)
+    for distribution in importlib.metadata.distributions(name=_VENDOR_DISTRIBUTION):
+        if not is_our_distribution(distribution):
+            return f"{_VENDOR_DISTRIBUTION} {distribution.version}"
+    return None
+
+
+def _is_ours(package: Path) -> bool:
+    """Tells by the notice in the package's first lines; another copy of this project is no vendor's package."""
+    start = package / "__init__.py"
+    return start.is_file() and MARK in start.read_text(encoding="utf-8", errors="replace")[:2000]
+
+
+def is_our_distribution(distribution: importlib.metadata.Distribution) -> bool:
+    """Returns True if one of the distribution's own files says that this project wrote it."""
+    return any(MARK in (distribution.read_text(name) or "") for name in ("METADATA", "PKG-INFO", "INSTALLER"))
