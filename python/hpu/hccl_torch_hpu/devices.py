@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Gaudi is emulated, as ``HCCL_EMU_HPU_DEVICE`` says: GAUDI, GAUDI2 (the default) or GAUDI3."""
+"""Which Gaudi is emulated, as ``HCCL_DEVICE_TYPE`` says: gaudi2, which is the default, or gaudi3. The code knows the first
+generation as well, which the library hccl does not emulate."""
 from __future__ import annotations
 
 import enum
@@ -7,7 +8,7 @@ import os
 
 import torch
 
-VARIABLE = "HCCL_EMU_HPU_DEVICE"
+VARIABLE = "HCCL_DEVICE_TYPE"
 
 
 class synDeviceType(enum.IntEnum):  # noqa: N801 (the name programs use)
@@ -32,9 +33,9 @@ def device_type() -> synDeviceType:
     Raises:
         ValueError: the variable names no generation.
     """
-    name = os.environ.get(VARIABLE, "GAUDI2")
+    name = os.environ.get(VARIABLE, "gaudi2")
     if name.upper() not in _TYPES:
-        raise ValueError(f"hccl_torch_hpu: {VARIABLE}={name}; it must be one of {', '.join(_TYPES)}")
+        raise ValueError(f"hccl_torch_hpu: {VARIABLE}={name}; it must be one of {', '.join(map(str.lower, _TYPES))}")
     return _TYPES[name.upper()]
 
 

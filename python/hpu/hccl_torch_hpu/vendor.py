@@ -6,11 +6,14 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-# The folder with the packages that stand in for the vendor's. It is on sys.path only where the user put it.
+# The folder with the packages that stand in for the vendor's. It is on sys.path only if the user asks for the emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
 # The text by which a distribution of the vendor's name is known to be ours.
 MARK = "hccl-torch-hpu"
+
+# The release of the vendor's software whose names and arguments the emulation follows.
+EMULATED_RELEASE = "1.24.0"
 
 _VENDOR_PACKAGE = "habana_frameworks"
 _VENDOR_DISTRIBUTION = "habana-torch-plugin"

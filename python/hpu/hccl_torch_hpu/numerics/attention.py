@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from hccl_torch_hpu import switches
-
 _PADDING_SIDES = ("left", "right", "none")
 
 

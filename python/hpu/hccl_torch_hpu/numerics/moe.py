@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch.nn import functional
 
-from hccl_torch_hpu import graphs
+from hccl_torch_hpu.graphs.recording import is_current_stream_capturing
 from hccl_torch_hpu.numerics.fp8 import spread
 
 _ACTIVATIONS = {"gelu": functional.gelu, "relu": functional.relu, "silu": functional.silu}
@@ -41,7 +41,7 @@ def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, exp
     """Adds the experts' answers. Shapes depend on values only where nothing records them."""
     tokens = hidden.reshape(-1, hidden.size(-1))
     routing, weights = routing.reshape(tokens.size(0), -1), weights.reshape(tokens.size(0), -1)
-    keeps_shapes = graphs.is_current_stream_capturing() or torch.compiler.is_compiling()
+    keeps_shapes = is_current_stream_capturing() or torch.compiler.is_compiling()
     result = torch.zeros_like(tokens)
     for number in range(last - first + 1):
         chosen = routing == first + number

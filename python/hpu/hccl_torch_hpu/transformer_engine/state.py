@@ -35,7 +35,7 @@ def is_fp8_available() -> tuple[bool, str]:
     """Returns whether the emulated device computes with 8-bit floats, and the reason if not."""
     if devices.has_fp8():
         return True, ""
-    return False, f"{devices.device_type().name} has no 8-bit floats; set {devices.VARIABLE}=GAUDI2 or GAUDI3"
+    return False, f"{devices.device_type().name} has no 8-bit floats; set {devices.VARIABLE}=gaudi2 or gaudi3"
 
 
 @contextlib.contextmanager

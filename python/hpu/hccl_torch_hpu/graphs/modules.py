@@ -12,10 +12,7 @@ from typing import Any, Callable
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from hccl_torch_hpu.graphs import HPUGraph, graph
-
-__all__ = ["CachedParams", "ModuleCacher", "copy_to", "input_hash", "make_graphed_callables", "wrap_in_hpu_graph",
-           "wrap_in_hpu_graph_func"]
+from hccl_torch_hpu.graphs.recording import HPUGraph, graph
 
 # Arguments of a wrapped forward that are for the wrapper alone.
 _WRAPPER_ARGUMENTS = ("bypass_hpu_graphs", "warmup_mode", "cache_tensors_list")

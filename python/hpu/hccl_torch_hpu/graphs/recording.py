@@ -18,8 +18,6 @@ from torch.utils._pytree import tree_leaves
 
 from hccl_torch_hpu import metrics
 
-__all__ = ["HPUGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
-
 # A replay starts where the recording was made: below autograd, version counters and autocast.
 _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
                     "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
