@@ -14,8 +14,9 @@ NAMES = [line for line in (Path(__file__).parent / "surface.txt").read_text().sp
          if line and not line.startswith("#")]
 
 # These are torch.hpu's, which the device's module has.
-OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream", "get_device_name", "get_rng_state",
-                 "get_rng_state_all", "manual_seed", "manual_seed_all", "mem_get_info", "memory_stats", "random",
+OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream", "get_autocast_hpu_dtype",
+                 "get_device_name", "get_rng_state",
+                 "get_rng_state_all", "is_autocast_hpu_enabled", "manual_seed", "manual_seed_all", "mem_get_info", "memory_stats", "random",
                  "set_device", "set_rng_state", "set_rng_state_all", "synchronize")
 
 

@@ -13,10 +13,9 @@ __all__ = [
     "disable_const_section_serialization", "disable_dynamic_shape", "disable_inference_mode",
     "disable_matmul3d_2d_reshape", "disable_optim_output_sif", "disable_quantization",
     "enable_const_section_serialization", "enable_dynamic_shape", "enable_inference_mode", "enable_matmul3d_2d_reshape",
-    "enable_optim_output_sif", "enable_quantization", "enable_recompute_sdp", "getDeterministic", "get_autocast_hpu_dtype",
-    "get_dynamic_shape_status", "get_sync_debug_mode", "is_autocast_hpu_enabled", "is_inference_mode",
-    "is_quantization_enabled", "recompute_sdp_enabled", "sdp_kernel", "setDeterministic", "set_autocast_hpu_dtype",
-    "set_autocast_hpu_enabled", "set_sync_debug_mode",
+    "enable_optim_output_sif", "enable_quantization", "enable_recompute_sdp", "getDeterministic",
+    "get_dynamic_shape_status", "get_sync_debug_mode", "is_inference_mode", "is_quantization_enabled",
+    "recompute_sdp_enabled", "sdp_kernel", "setDeterministic", "set_sync_debug_mode",
 ]
 
 _state: dict[str, Any] = {"dynamic_shape": False, "inference_mode": False, "quantization": False,
@@ -138,23 +137,3 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 def get_sync_debug_mode() -> int:
     """Returns the mode of ``set_sync_debug_mode()``."""
     return _state["sync_debug_mode"]
-
-
-def set_autocast_hpu_enabled(enabled: bool) -> None:
-    """Switches autocast for hpu tensors."""
-    torch.set_autocast_enabled("hpu", enabled)
-
-
-def is_autocast_hpu_enabled() -> bool:
-    """Returns True if autocast for hpu tensors is on."""
-    return torch.is_autocast_enabled("hpu")
-
-
-def set_autocast_hpu_dtype(dtype: torch.dtype) -> None:
-    """Sets the type that autocast for hpu tensors casts to."""
-    torch.set_autocast_dtype("hpu", dtype)
-
-
-def get_autocast_hpu_dtype() -> torch.dtype:
-    """Returns the type that autocast for hpu tensors casts to."""
-    return torch.get_autocast_dtype("hpu")

@@ -54,6 +54,15 @@ class FusedAdamW(Optimizer):
                 self._update(parameter, group)
         return loss
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Sets the state to one that ``state_dict()`` has returned. Moments keep the types they have there."""
+        super().load_state_dict(state_dict)
+        numbers = (number for group in state_dict["param_groups"] for number in group["params"])
+        parameters = (parameter for group in self.param_groups for parameter in group["params"])
+        for number, parameter in zip(numbers, parameters):
+            for name, value in state_dict["state"].get(number, {}).items():
+                self.state[parameter][name] = value.to(parameter.device, copy=True)
+
     def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         size = float(group["lr"])
