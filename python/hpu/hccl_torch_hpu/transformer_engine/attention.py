@@ -49,9 +49,8 @@ class FusedAttention(torch.nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
                 is_causal: bool = False, softmax_mode: str = "None") -> torch.Tensor:
         """Returns the attention, of the shape of ``q``; the arguments are those of ``FusedSDPA``."""
-        now = mode()
+        now = self.scales.begin_step(mode(), q.device)
         if now.enabled:
-            self.scales.begin_step(now, q.device)
             q, k, v = (_Rounding.apply(one, self.scales, now, number) for number, one in enumerate((q, k, v)))
         dropout = self.attention_dropout if self.training else 0.0
         with switches.sdp_kernel(bool(self.enable_recompute)):

@@ -112,9 +112,7 @@ class Linear(torch.nn.Module):
         """
         weight = self.weight if weight is None else weight
         bias = self.bias if bias is None else bias
-        now = mode()
-        if now.enabled or now.calibrating:
-            self.scales.begin_step(now, inp.device)
+        now = self.scales.begin_step(mode(), inp.device)
         if now.enabled:
             x, w = _as_autocast(inp, weight)
             result = _Product.apply(x, w, self.scales, now, self.minimize_memory)

@@ -27,15 +27,27 @@ class Scales:
         self.scale: torch.Tensor | None = None
         self._measured: torch.Tensor | None = None
         self._measures = True
+        self._mode: Mode | None = None
 
-    def begin_step(self, mode: Mode, device: torch.device) -> None:
-        """Takes the magnitudes of the last step into the history, and computes the scales. Does nothing when the step runs
-        again inside a backward pass, whose values must be those of the first run.
+    def begin_step(self, mode: Mode, device: torch.device) -> Mode:
+        """Takes the magnitudes of the last step into the history, and computes the scales.
+
+        A step that runs again inside a backward pass must give the values of the first run: it keeps the scales and the
+        mode of that, since it may run in another thread, or after the end of ``fp8_autocast``.
 
         Blocks until all ranks of the group are here, if the recipe reduces magnitudes.
+
+        Returns:
+            The mode of the step.
         """
         if torch._C._current_graph_task_id() != -1:
-            return
+            return self._mode or mode
+        self._mode = mode
+        if mode.enabled or mode.calibrating:
+            self._advance(mode, device)
+        return mode
+
+    def _advance(self, mode: Mode, device: torch.device) -> None:
         recipe = mode.recipe
         if self.history is None or self.history.size(0) != recipe.amax_history_len:
             self.history = torch.zeros(recipe.amax_history_len, self.count, device=device)

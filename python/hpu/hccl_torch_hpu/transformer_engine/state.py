@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hccl_torch_hpu import devices
@@ -40,14 +40,14 @@ def is_fp8_available() -> tuple[bool, str]:
 
 @contextlib.contextmanager
 def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, calibrating: bool = False,
-                 fp8_recipe: DelayedScaling | None = None, fp8_group: Any = None) -> Iterator[None]:
+                 fp8_recipe: DelayedScaling | Mapping[str, Any] | None = None, fp8_group: Any = None) -> Iterator[None]:
     """Lets the modules of this package compute with 8-bit floats inside the context.
 
     Args:
         enabled: switches 8-bit floats on, or off inside an outer context.
         force_measurement: True measures magnitudes in each step, False in none; None as the recipe says.
         calibrating: measures magnitudes while computing in high precision; for ``enabled=False``.
-        fp8_recipe: the recipe; ``DelayedScaling()`` if it is None.
+        fp8_recipe: the recipe, or its arguments by name; ``DelayedScaling()`` if it is None.
         fp8_group: the ranks whose magnitudes are reduced; all if it is None.
 
     Raises:
@@ -56,6 +56,8 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
     available, reason = is_fp8_available()
     if enabled and not available:
         raise RuntimeError(f"fp8_autocast: {reason}")
+    if isinstance(fp8_recipe, Mapping):
+        fp8_recipe = DelayedScaling(**fp8_recipe)
     before = getattr(_local, "mode", None)
     _local.mode = Mode(enabled, calibrating, force_measurement, fp8_recipe or DelayedScaling(), fp8_group)
     try:

@@ -8,6 +8,9 @@ from hccl_torch_hpu.transformer_engine.attention import FusedAttention
 from hccl_torch_hpu.transformer_engine.linear import Linear
 from hccl_torch_hpu.transformer_engine.state import fp8_autocast
 
+# Programs tell by the module's name that a layer is one of these.
+FusedAttention.__module__ = Linear.__module__ = __name__
+
 __all__ = ["FusedAttention", "Linear", "distributed", "fp8", "fp8_autocast", "recipe"]
 
 __getattr__ = missing(__name__, "see the list of names in the emulation's shim/README.md, or run on a Gaudi",
