@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend "hpu_backend" of torch.compile: runs what was traced, operation by operation."""
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any, Callable
+
+from hccl_torch_hpu import metrics
+
+NAME = "hpu_backend"
+ENTRY_POINTS = "torch_dynamo_backends"
+
+
+def hpu_backend(graph_module: Any, example_inputs: list[Any], **options: Any) -> Callable[..., Any]:
+    """Returns the traced function as it is. Options, which choose passes of a Gaudi's compiler, are accepted."""
+    metrics.count_capture()
+    return graph_module.forward
+
+
+def register() -> None:
+    """Makes the backend known to torch.compile. Does nothing if it is known, from an earlier call or as an installed entry
+    point."""
+    from torch._dynamo.backends.registry import list_backends, register_backend
+
+    if NAME not in list_backends(exclude_tags=None):
+        register_backend(hpu_backend, name=NAME)
+
+
+def is_entry_point() -> bool:
+    """Returns True if an installed distribution declares the backend, so that torch.compile finds it by itself."""
+    return any(one.name == NAME for one in importlib.metadata.entry_points(group=ENTRY_POINTS))

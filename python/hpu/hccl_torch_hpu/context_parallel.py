@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention over sequences that several ranks hold in parts: ranks exchange parts for heads, compute attention on whole
+sequences, and exchange back."""
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+# Optimum takes the class from here, and needs nothing else of that package for context parallelism.
+MODULE = "deepspeed.sequence.layer"
+
+
+class _Exchange(torch.autograd.Function):
+    """Scatters one dimension among the ranks, and gathers another; the gradient goes the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
+        ctx.group, ctx.scatter, ctx.gather = group, scatter, gather
+        return exchange(tensor, group, scatter, gather)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+        return exchange(gradient, ctx.group, ctx.gather, ctx.scatter), None, None, None
+
+
+def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
+    """Returns this rank's part of the dimension ``scatter``, with all ranks' parts of the dimension ``gather`` in the ranks'
+    order. Blocks until all ranks of the group are here.
+
+    Raises:
+        ValueError: the dimension ``scatter`` cannot be divided among the ranks.
+    """
+    ranks = dist.get_world_size(group)
+    if tensor.size(scatter) % ranks:
+        raise ValueError(f"context parallelism: {tensor.size(scatter)} heads or positions cannot be divided among {ranks} "
+                         "ranks; choose a context_parallel_size that divides them")
+    given = torch.stack([one.contiguous() for one in tensor.chunk(ranks, dim=scatter)])
+    taken = torch.empty_like(given)
+    dist.all_to_all_single(taken, given, group=group)
+    return torch.cat(taken.unbind(0), dim=gather)
+
+
+class DistributedAttention(torch.nn.Module):
+    """Runs an attention whose sequences lie in parts on the ranks of a group.
+
+    Args:
+        local_attention: gets queries, keys and values of all positions and of this rank's heads.
+        sequence_process_group: the ranks.
+        scatter_idx: the dimension of the heads.
+        gather_idx: the dimension of the positions.
+        sp_stream: accepted; the current stream is used.
+    """
+
+    def __init__(self, local_attention: Any, sequence_process_group: Any, scatter_idx: int = 2, gather_idx: int = 0,
+                 sp_stream: Any = None) -> None:
+        super().__init__()
+        self.local_attn = local_attention
+        self.spg = sequence_process_group
+        self.scatter_idx = scatter_idx
+        self.gather_idx = gather_idx
+
+    def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch_dim_idx: int = 0,
+                rotary_pos_emb: Any = None, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Returns this rank's positions of the attention, for all heads. Blocks until all ranks of the group are here.
+
+        Args:
+            batch_dim_idx: accepted; ``scatter_idx`` and ``gather_idx`` say where heads and positions are.
+            rotary_pos_emb: must be None.
+            args, kwargs: for the attention.
+
+        Raises:
+            NotImplementedError: ``rotary_pos_emb`` has a value.
+        """
+        if rotary_pos_emb is not None:
+            raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; turn queries and keys before")
+        whole = [_Exchange.apply(one, self.spg, self.scatter_idx, self.gather_idx) for one in (query, key, value)]
+        return _Exchange.apply(self.local_attn(*whole, *args, **kwargs), self.spg, self.gather_idx, self.scatter_idx)
+
+
+def offer_distributed_attention() -> None:
+    """Lets ``from deepspeed.sequence.layer import DistributedAttention`` find the class of this module, if DeepSpeed is not
+    installed. No package "deepspeed" appears, so programs go on without DeepSpeed otherwise."""
+    if MODULE in sys.modules or importlib.util.find_spec("deepspeed") is not None:
+        return
+    module = types.ModuleType(MODULE, f"Made by hccl-torch-hpu: {__doc__}")
+    module.DistributedAttention = DistributedAttention
+    sys.modules[MODULE] = module

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads data as torch does, under the names that programs for Gaudi use."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch.utils.data
+
+_IMAGES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+class HabanaDataLoader(torch.utils.data.DataLoader):
+    """``torch.utils.data.DataLoader``, whose arguments it has."""
+
+
+class ImageFolderWithManifest(torch.utils.data.Dataset):
+    """Images in a folder for each class, or those of them that a manifest names.
+
+    Args:
+        root: the folder that has the classes' folders. Classes are numbered in the order of their names.
+        transform: gets an image, and gives an item's first part.
+        target_transform: gets the number of the class, and gives an item's second part.
+        loader: gets a path, and gives an image; that of PIL, in RGB, if it is None.
+        is_valid_file: tells by a path whether it is an image; the name's end does if it is None.
+        manifest: paths below ``root``, or a file that has one in each line; all images if it is None.
+
+    Raises:
+        FileNotFoundError: there is no class, or no image.
+    """
+
+    def __init__(self, root: str, transform: Callable[[Any], Any] | None = None,
+                 target_transform: Callable[[int], Any] | None = None, loader: Callable[[str], Any] | None = None,
+                 is_valid_file: Callable[[str], bool] | None = None, manifest: str | Sequence[str] | None = None) -> None:
+        self.root = str(root)
+        self.transform = transform
+        self.target_transform = target_transform
+        self.loader = loader or _load_by_pil
+        self.manifest = manifest
+        folder = Path(root)
+        self.classes = sorted(one.name for one in folder.iterdir() if one.is_dir())
+        self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
+        is_image = is_valid_file or (lambda path: path.lower().endswith(_IMAGES))
+        if manifest is None:
+            paths = [one for name in self.classes for one in sorted((folder / name).rglob("*"))]
+        else:
+            lines = Path(manifest).read_text(encoding="utf-8").split("\n") if isinstance(manifest, str) else manifest
+            paths = [folder / line.strip() for line in lines if line.strip()]
+        self.samples = [(str(one), self.class_to_idx[one.relative_to(folder).parts[0]]) for one in paths
+                        if one.is_file() and is_image(str(one))]
+        self.imgs = self.samples
+        self.targets = [number for _, number in self.samples]
+        if not self.samples:
+            raise FileNotFoundError(f"ImageFolderWithManifest: no images in the classes' folders of {root}")
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        path, number = self.samples[index]
+        image = self.loader(path)
+        return (self.transform(image) if self.transform else image,
+                self.target_transform(number) if self.target_transform else number)
+
+
+def _load_by_pil(path: str) -> Any:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.convert("RGB")

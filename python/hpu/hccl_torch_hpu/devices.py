@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which Gaudi is emulated, as ``HCCL_DEVICE_TYPE`` says: gaudi2, which is the default, or gaudi3. The code knows the first
+generation as well, which the library hccl does not emulate."""
+from __future__ import annotations
+
+import enum
+import os
+
+import torch
+
+VARIABLE = "HCCL_DEVICE_TYPE"
+
+
+class synDeviceType(enum.IntEnum):  # noqa: N801 (the name programs use)
+    """Generations of Gaudi, with the numbers that Synapse gives them."""
+
+    synDeviceGaudi = 2
+    synDeviceGaudi2 = 4
+    synDeviceGaudi3 = 5
+    synDeviceTypeInvalid = 7
+
+
+_TYPES = {"GAUDI": synDeviceType.synDeviceGaudi, "GAUDI2": synDeviceType.synDeviceGaudi2,
+          "GAUDI3": synDeviceType.synDeviceGaudi3}
+
+# Gaudi 2 computes with the 8-bit format of 4 exponent bits whose largest value is 240.
+_E4M3_MAX = {synDeviceType.synDeviceGaudi2: 240.0, synDeviceType.synDeviceGaudi3: 448.0}
+
+
+def device_type() -> synDeviceType:
+    """Returns the emulated generation.
+
+    Raises:
+        ValueError: the variable names no generation.
+    """
+    name = os.environ.get(VARIABLE, "gaudi2")
+    if name.upper() not in _TYPES:
+        raise ValueError(f"hccl_torch_hpu: {VARIABLE}={name}; it must be one of {', '.join(map(str.lower, _TYPES))}")
+    return _TYPES[name.upper()]
+
+
+def fp8_max(dtype: torch.dtype) -> float:
+    """Returns the largest value that the emulated generation stores in an 8-bit float type.
+
+    Raises:
+        TypeError: another type.
+    """
+    if dtype == torch.float8_e4m3fn:
+        return _E4M3_MAX.get(device_type(), 448.0)
+    if dtype == torch.float8_e5m2:
+        return torch.finfo(dtype).max
+    raise TypeError(f"hccl_torch_hpu: {dtype} is no 8-bit float type of a Gaudi; use float8_e4m3fn or float8_e5m2")
+
+
+def has_fp8() -> bool:
+    """Returns True if the emulated generation computes with 8-bit floats."""
+    return device_type() != synDeviceType.synDeviceGaudi

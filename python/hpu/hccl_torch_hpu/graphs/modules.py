@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules behind HPU graphs. On a Gaudi the graphs save the work of the host; here the modules just run, so that their
+values, their gradients and their Python code are those of an ordinary call. ``HCCL_EMU_HPU_GRAPHS=1`` lets
+``wrap_in_hpu_graph`` record and replay, which shows what a recording would freeze."""
+from __future__ import annotations
+
+import collections
+import functools
+import os
+from typing import Any, Callable
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from hccl_torch_hpu.graphs.recording import HPUGraph, graph
+
+# Arguments of a wrapped forward that are for the wrapper alone.
+_WRAPPER_ARGUMENTS = ("bypass_hpu_graphs", "warmup_mode", "cache_tensors_list")
+
+
+class CachedParams:
+    """A captured graph with the tensors that it reads and writes, for programs that keep their own cache."""
+
+    def __init__(self, graph_inputs: Any, graph_outputs: Any, graph: Any, out_tinfo_list: Any = None,
+                 asynchronous: bool = False) -> None:
+        self.graph_inputs = graph_inputs
+        self.graph_outputs = graph_outputs
+        self.graph = graph
+        self.out_tinfo_list = out_tinfo_list
+        self.asynchronous = asynchronous
+
+
+def input_hash(obj: Any) -> int:
+    """Returns a number that is equal for inputs for which one recording serves: same structure, same shapes and types of
+    tensors, same other values."""
+    if isinstance(obj, (dict, collections.UserDict)):
+        return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
+    if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
+        return hash(("list", tuple(input_hash(one) for one in obj)))
+    if isinstance(obj, torch.Tensor):
+        strides = obj.stride() if obj.layout == torch.strided else None
+        return hash((obj.shape, strides, obj.dtype, obj.device, torch.is_autocast_enabled(obj.device.type)))
+    try:
+        return hash(obj)
+    except TypeError:
+        return id(obj)
+
+
+def copy_to(dst: Any, src: Any) -> None:
+    """Copies all tensors of ``src`` into those at the same places of ``dst``.
+
+    Raises:
+        ValueError: the two have different structures.
+    """
+    old, new = tree_leaves(dst), tree_leaves(src)
+    if len(old) != len(new):
+        raise ValueError(f"copy_to: {len(new)} values for {len(old)} places; both need the same structure")
+    with torch.no_grad():
+        for place, value in zip(old, new):
+            if isinstance(place, torch.Tensor):
+                place.copy_(value, non_blocking=True)
+
+
+def _does_record() -> bool:
+    return os.environ.get("HCCL_EMU_HPU_GRAPHS") == "1" and not torch.is_grad_enabled()
+
+
+def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False, disable_tensor_cache: bool = False,
+                           dry_run: bool = False, max_graphs: int | None = None, hash_with_views: bool = True,
+                           **others: Any) -> Callable[..., Any]:
+    """Returns a function with the values of ``func``; see ``wrap_in_hpu_graph``."""
+    cache: dict[int, CachedParams] = {}
+
+    @functools.wraps(func)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        bypass, *_ = [kwargs.pop(name, False) for name in _WRAPPER_ARGUMENTS]
+        if bypass or not _does_record():
+            return func(*args, **kwargs)
+        key = input_hash((args, kwargs))
+        if key not in cache:
+            if max_graphs is not None and len(cache) >= max_graphs:
+                return func(*args, **kwargs)
+            return _capture(func, args, kwargs, cache, key)
+        known = cache[key]
+        copy_to(known.graph_inputs, (args, kwargs))
+        known.graph.replay(asynchronous)
+        return tree_map(_own, known.graph_outputs)
+
+    forward.hpu_graph_cache = cache
+    return forward
+
+
+def _own(value: Any) -> Any:
+    """Copies a tensor of a recording, which the next replay would change."""
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _capture(func: Callable[..., Any], args: Any, kwargs: Any, cache: dict[int, CachedParams], key: int) -> Any:
+    inputs = tree_map(_own, (args, kwargs))
+    recording = HPUGraph()
+    with graph(recording):
+        outputs = func(*inputs[0], **inputs[1])
+    cache[key] = CachedParams(inputs, outputs, recording)
+    return tree_map(_own, outputs)
+
+
+def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False,
+                      dry_run: bool = False, max_graphs: int | None = None, hash_with_views: bool = True,
+                      **others: Any) -> torch.nn.Module:
+    """Wraps the module's ``forward``, in place. Calls take ``bypass_hpu_graphs``, ``warmup_mode`` and
+    ``cache_tensors_list`` beside the module's own arguments.
+
+    The module runs as it is, with or without gradients. With ``HCCL_EMU_HPU_GRAPHS=1`` calls without gradients are
+    recorded, once for each structure of inputs, and replayed after that; at most ``max_graphs`` are kept, further
+    structures run as they are. The other arguments are accepted; they tell a Gaudi how to use its memory.
+
+    Returns:
+        The module.
+    """
+    module.forward = wrap_in_hpu_graph_func(module.forward, asynchronous, disable_tensor_cache, dry_run, max_graphs,
+                                            hash_with_views)
+    module.clear_cache = module.forward.hpu_graph_cache.clear
+    module.clear_inputs = lambda: None
+    return module
+
+
+class ModuleCacher(torch.nn.Module):
+    """Stands where programs let training steps of a module be cached as graphs. The module runs as it is, so gradients,
+    accumulation and changing shapes behave as without it."""
+
+    def __init__(self, max_graphs: int = 10) -> None:
+        super().__init__()
+        self.max_graphs = max_graphs
+        self.iteration = 0
+
+    def __call__(self, model: torch.nn.Module, use_lfu: bool = False, inplace: bool = True,
+                 allow_unused_input: bool = False, asynchronous: bool = False, have_grad_accumulation: bool = False,
+                 log_frequency: int = 100, verbose: bool = False, disable_tensor_cache: bool = False,
+                 dry_run: bool = False) -> torch.nn.Module:
+        """Returns the model; a shallow copy with the same parameters if ``inplace`` is False. The other arguments are
+        accepted; they tell a Gaudi how to use its memory."""
+        if inplace:
+            return model
+        copy = model.__class__.__new__(model.__class__)
+        copy.__dict__ = dict(model.__dict__)
+        return copy
+
+    def set_iteration_count(self, iter_num: int) -> None:
+        """Sets the number of the training step."""
+        self.iteration = iter_num
+
+    def is_hpugraph_tracing(self) -> bool:
+        """Returns False: nothing is traced."""
+        return False
+
+    def log_stats(self) -> None:
+        """Prints nothing, since there are no graphs."""
+
+
+def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, allow_unused_input: bool = False,
+                           asynchronous: bool = False, disable_tensor_cache: bool = False, dry_run: bool = False) -> Any:
+    """Returns the callables, which run as they are, with gradients.
+
+    Args:
+        callables: a module or function, or a tuple of them.
+        sample_args: a tuple of tensors, or a tuple of such tuples.
+
+    Raises:
+        TypeError: a sample argument is no tensor.
+        RuntimeError: a module has hooks, or a buffer that requires a gradient; graphs allow neither.
+    """
+    is_single = not isinstance(callables, tuple)
+    for one, arguments in zip((callables,) if is_single else callables, (sample_args,) if is_single else sample_args):
+        if not all(isinstance(argument, torch.Tensor) for argument in arguments):
+            raise TypeError("make_graphed_callables: sample_args must be tensors; pass other values by functools.partial")
+        if isinstance(one, torch.nn.Module):
+            if one._backward_hooks or one._forward_hooks or one._forward_pre_hooks:
+                raise RuntimeError("make_graphed_callables: the module has hooks; register them afterwards")
+            if any(buffer.requires_grad for buffer in one.buffers()):
+                raise RuntimeError("make_graphed_callables: a buffer requires a gradient; make it a parameter")
+    return callables

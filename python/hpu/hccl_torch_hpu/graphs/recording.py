@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HPU graphs: a recording of operations that can be executed again on the same tensors.
+
+A recording keeps each operation that reached the device, with the tensors it was called with. Replaying executes them
+again in their order, and writes what they give into the tensors that they gave the first time. Everything that refers to
+those tensors then sees the new values: outputs, buffers, and gradients of a recorded backward pass.
+"""
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from hccl_torch_hpu import metrics
+
+# A replay starts where the recording was made: below autograd, version counters and autocast.
+_ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
+                    "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
+
+# Their outputs have no contents that a replay would have to renew.
+_WITHOUT_CONTENTS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+
+_pools = itertools.count(1)
+_capturing = threading.local()
+
+
+def _keys_above_recording() -> torch._C.DispatchKeySet:
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.Undefined)
+    for name in _ABOVE_RECORDING:
+        if hasattr(torch._C.DispatchKey, name):
+            keys = keys.add(getattr(torch._C.DispatchKey, name))
+    return keys
+
+
+class _Operation:
+    """One recorded call: its function, its arguments, and those of its outputs that a replay has to fill."""
+
+    def __init__(self, function: Any, arguments: tuple, keywords: dict, result: Any) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.keywords = keywords
+        inputs = {_storage(one) for one in tree_leaves((arguments, keywords)) if isinstance(one, torch.Tensor)}
+        self.outputs = [one if isinstance(one, torch.Tensor) and _storage(one) not in inputs else None
+                        for one in tree_leaves(result)]
+        name = function._schema.name.rpartition("::")[2]
+        changes_inputs = function._schema.is_mutable
+        fills = name not in _WITHOUT_CONTENTS and any(one is not None for one in self.outputs)
+        self.is_needed = changes_inputs or fills or not any(isinstance(one, torch.Tensor) for one in tree_leaves(result))
+
+    def replay(self) -> None:
+        """Executes the call again, and writes the results into the recorded outputs.
+
+        Raises:
+            RuntimeError: an output has another shape than the recorded one.
+        """
+        renewed = tree_leaves(self.function(*self.arguments, **self.keywords))
+        for old, new in zip(self.outputs, renewed):
+            if old is None:
+                _finish(new)
+            elif old.shape != new.shape:
+                raise RuntimeError(
+                    f"hccl_torch_hpu: HPUGraph.replay: {self.function} gave the shape {tuple(new.shape)} and "
+                    f"{tuple(old.shape)} when it was captured; keep operations whose shape depends on values out of graphs")
+            else:
+                old.copy_(new)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """Returns a number that two tensors share if and only if they lie in the same storage; itself for tensors without."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
+
+
+def _finish(result: Any) -> None:
+    """Waits for a collective that a replay has started. Other results need nothing."""
+    if isinstance(result, torch.ScriptObject) and hasattr(result, "wait"):
+        result.wait()
+
+
+class _Recorder(TorchDispatchMode):
+    """Notes what is called. The autograd engine carries the mode to its threads, so backward passes are noted as well."""
+
+    def __init__(self, saves_inputs: bool) -> None:
+        super().__init__()
+        self.operations: list[_Operation] = []
+        self._lock = threading.Lock()
+        self._made_here: set[int] = set()
+        self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = {} if saves_inputs else None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        keywords = kwargs or {}
+        if self._saved is not None and func._schema.is_mutable:
+            self._save_changed(func, args, keywords)
+        result = func(*args, **keywords)
+        operation = _Operation(func, args, keywords, result)
+        with self._lock:
+            self._made_here.update(_storage(one) for one in operation.outputs if one is not None)
+            self.operations.append(operation)
+        return result
+
+    def _save_changed(self, function: Any, arguments: tuple, keywords: dict) -> None:
+        """Copies what the call is about to change, unless the recording itself has made it."""
+        given = dict(zip((one.name for one in function._schema.arguments), arguments)) | keywords
+        for argument in function._schema.arguments:
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            for tensor in tree_leaves(given.get(argument.name)):
+                if isinstance(tensor, torch.Tensor) and _storage(tensor) not in self._made_here:
+                    self._saved.setdefault(id(tensor), (tensor, tensor.clone()))
+
+    def restore(self) -> None:
+        """Undoes the changes of a capture that was not to be executed."""
+        with torch.no_grad():
+            for tensor, copy in reversed(list((self._saved or {}).values())):
+                tensor.copy_(copy)
+
+
+class HPUGraph:
+    """A recording of the operations between ``capture_begin`` and ``capture_end``, in this thread and in the backward
+    passes that it starts.
+
+    Capturing executes the operations, so its outputs are valid at once. Random operations draw anew in each replay.
+    Values that Python code computes, and branches it takes, are those of the capture.
+    """
+
+    def __init__(self) -> None:
+        self._recorder: _Recorder | None = None
+        self._operations: list[_Operation] | None = None
+        self._pool: Any = None
+        self._inputs: list[torch.Tensor] = []
+
+    def capture_begin(self, dry_run: bool = False, pool: Any = None) -> None:
+        """Begins the recording.
+
+        Args:
+            dry_run: what existed before gets its values back at ``capture_end``, as if nothing had been executed.
+            pool: what ``graph_pool_handle()`` or another graph's ``pool()`` gave. Memory is not shared by it.
+
+        Raises:
+            RuntimeError: a capture is under way in this thread.
+        """
+        if is_current_stream_capturing():
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_begin: a capture is under way; end it by capture_end()")
+        self._pool = pool if pool is not None else graph_pool_handle()
+        self._recorder = _Recorder(dry_run)
+        self._recorder.__enter__()
+        _capturing.graph = self
+
+    def capture_end(self) -> None:
+        """Ends the recording.
+
+        Raises:
+            RuntimeError: this graph is not being captured in this thread.
+        """
+        if self._recorder is None or getattr(_capturing, "graph", None) is not self:
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_end: no capture is under way; call capture_begin() first")
+        recorder, self._recorder, _capturing.graph = self._recorder, None, None
+        recorder.__exit__(None, None, None)
+        recorder.restore()
+        self._operations = [one for one in recorder.operations if one.is_needed]
+        metrics.count_capture()
+
+    def replay(self, asynchronous: bool = False) -> None:
+        """Executes what was recorded again, on the tensors of the recording and their present values. Blocks until it is
+        done, also if ``asynchronous`` is True. Version counters of autograd stay as they are.
+
+        Raises:
+            RuntimeError: nothing was captured, or an output has changed its shape.
+        """
+        if self._operations is None:
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.replay: nothing was captured; capture_begin() and capture_end() first")
+        metrics.count_replay()
+        with torch.inference_mode(False), torch._C._ExcludeDispatchKeyGuard(_keys_above_recording()):
+            for operation in self._operations:
+                operation.replay()
+
+    def mark_user_inputs(self, static_tlist: list[torch.Tensor]) -> None:
+        """Names the tensors that ``replayV3`` is to fill."""
+        self._inputs = list(static_tlist)
+
+    def mark_user_outputs(self, static_tlist: list[torch.Tensor]) -> None:
+        """Accepted: all outputs of a recording are kept."""
+
+    def get_user_input_match_indices(self) -> list[int]:
+        """Returns the places of the marked inputs, all of which ``replayV3`` fills."""
+        return list(range(len(self._inputs)))
+
+    def replayV2(self, static_tlist: list[torch.Tensor], tlist: list[torch.Tensor], asynchronous: bool = False) -> None:
+        """Copies the tensors of ``tlist`` into those of ``static_tlist``, then replays."""
+        with torch.no_grad():
+            for static, given in zip(static_tlist, tlist):
+                static.copy_(given)
+        self.replay(asynchronous)
+
+    def replayV3(self, tlistI: list[torch.Tensor], asynchronous: bool = False) -> None:
+        """Copies the tensors of ``tlistI`` into the marked inputs, then replays."""
+        self.replayV2(self._inputs, tlistI, asynchronous)
+
+    def clear_inputs(self) -> None:
+        """Forgets the marked inputs."""
+        self._inputs = []
+
+    def reset(self) -> None:
+        """Forgets the recording, which frees its tensors."""
+        self._operations = None
+        self._inputs = []
+
+    def pool(self) -> Any:
+        """Returns the handle that ``capture_begin(pool=...)`` of another graph takes."""
+        return self._pool
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Writes the names of the recorded operations to a file, one on each line."""
+        with open(debug_path, "w", encoding="utf-8") as file:
+            file.writelines(f"{one.function}\n" for one in self._operations or ())
+
+
+class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
+    """Context in which operations are recorded into ``hpu_graph``, like ``torch.cuda.graph``.
+
+    Args:
+        hpu_graph: the graph that gets the recording.
+        stream: the stream that is current in the context; the present one if it is None.
+        dry_run: see ``HPUGraph.capture_begin``.
+        pool: see ``HPUGraph.capture_begin``.
+        capture_error_mode: accepted; a capture looks at the calling thread alone.
+    """
+
+    default_capture_stream = None
+
+    def __init__(self, hpu_graph: HPUGraph, stream: Any = None, dry_run: bool = False, pool: Any = None,
+                 capture_error_mode: str = "thread_local") -> None:
+        self.hpu_graph = hpu_graph
+        self.dry_run = dry_run
+        self._pool = pool
+        self._stream = torch.hpu.stream(stream) if stream is not None else None
+
+    def __enter__(self) -> graph:
+        gc.collect()
+        if self._stream is not None:
+            self._stream.__enter__()
+        self.hpu_graph.capture_begin(self.dry_run, self._pool)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.hpu_graph.capture_end()
+        if self._stream is not None:
+            self._stream.__exit__(kind, error, traceback)
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """Returns a handle that graphs can be given in common. It is a name only: recordings share no memory."""
+    return next(_pools), 0
+
+
+def is_current_stream_capturing() -> bool:
+    """Returns True between ``capture_begin`` and ``capture_end`` of a graph in this thread."""
+    return getattr(_capturing, "graph", None) is not None

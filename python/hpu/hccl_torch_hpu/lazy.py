@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of the lazy mode. The emulated device executes each operation at once, so a step has nothing left to execute: it
+is counted, and the closures that wait for it run."""
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Callable
+
+_lock = threading.Lock()
+_steps = 0
+_closures: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+
+def is_lazy() -> bool:
+    """Returns True if ``PT_HPU_LAZY_MODE`` is 1. The emulation's default is the eager mode."""
+    return os.environ.get("PT_HPU_LAZY_MODE", "0") == "1"
+
+
+def mark_step() -> int:
+    """Ends a step: runs the closures that were added since the last one, in their order.
+
+    Blocks until all of them have returned. An exception of a closure travels on, and the later ones are dropped.
+
+    Returns:
+        The number of steps that this process has ended.
+    """
+    global _steps
+    with _lock:
+        _steps += 1
+        count = _steps
+        closures = _closures[:]
+        _closures.clear()
+    for closure, arguments in closures:
+        closure(*arguments)
+    return count
+
+
+def add_step_closure(closure: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
+    """Lets ``closure(*args)`` run at the end of the step."""
+    with _lock:
+        _closures.append((closure, tuple(args)))
+
+
+def step_count() -> int:
+    """Returns the number of steps that this process has ended."""
+    return _steps

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of the media engine of a Gaudi, which the emulated device lacks. Classes can be imported and derived from, so that
+programs load; making a pipeline, or a step of one, says how to do without."""
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+_INSTEAD = ("the emulated device has no media engine: decode images by torchvision.transforms, and load them by "
+            "torch.utils.data.DataLoader")
+
+
+class _Absent:
+    """What can be named and derived from, but not made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"{type(self).__module__}.{type(self).__qualname__}: {_INSTEAD}")
+
+
+class MediaPipe(_Absent):
+    """A pipeline; programs derive from it."""
+
+
+class media_function(_Absent):  # noqa: N801 (the name programs use)
+    """A step of a pipeline that the program computes; programs derive from it."""
+
+
+class HPUGenericPytorchIterator(_Absent):
+    """Gives the batches of a pipeline."""
+
+
+class HPUResnetPytorchIterator(_Absent):
+    """Gives the batches of a pipeline of images and labels."""
+
+
+class CPUHPUResnetPytorchIterator(_Absent):
+    """Gives the batches of a pipeline of images and labels."""
+
+
+def node(module: str, name: str) -> type:
+    """Returns the class of a step of pipelines, which cannot be made.
+
+    Raises:
+        AttributeError: the name is no class's.
+    """
+    if not name[:1].isupper():
+        raise AttributeError(f"{module}.{name} is not part of this emulation of Gaudi (hccl-torch-hpu); {_INSTEAD}", name=name)
+    return type(name, (_Absent,), {"__module__": module, "__doc__": "A step of a pipeline."})
+
+
+class dtype(str, enum.Enum):  # noqa: N801 (the names programs use, here and below)
+    """Types of elements, by the names that numpy gives them."""
+
+    UINT8 = "uint8"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+
+
+def _constants(kind: str, names: str) -> type[enum.Enum]:
+    made = enum.Enum(kind, names)
+    made.__module__ = __name__
+    return made
+
+
+decoderStage = _constants("decoderStage", "ENABLE_ALL_STAGES ENABLE_SINGLE_STAGE")
+ftype = _constants("ftype", "LINEAR LANCZOS NEAREST BI_LINEAR BICUBIC SPLINE BOX")
+imgtype = _constants("imgtype", "RGB_I RGB_P YUV_SP YUV_P YUV_I YUV_400")
+layout = _constants("layout", "NA NHWC NCHW FHWC")
+randomCropType = _constants("randomCropType", "NO_RANDOM_CROP RANDOMIZED_AREA_AND_ASPECT_RATIO_CROP "
+                            "RANDOMIZED_ASPECT_RATIO_CROP CENTER_CROP")
+readerOutType = _constants("readerOutType", "FILE_LIST BUFFER_LIST ADDRESS_LIST")

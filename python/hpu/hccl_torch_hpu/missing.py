@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers for names that the emulation lacks: the full name, and one thing to do instead."""
+from __future__ import annotations
+
+import dis
+import sys
+from typing import Any, Callable, NoReturn
+
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+
+
+def is_import_statement(frame: Any) -> bool:
+    """Returns True if the frame stands in ``from module import name``.
+
+    Python drops the text of an AttributeError there and writes its own, so such a name has to raise ImportError.
+    """
+    return frame is not None and 0 <= frame.f_lasti < len(frame.f_code.co_code) and (
+        frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM)
+
+
+def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
+    """Raises what the statement in ``frame`` passes on with its text.
+
+    Raises:
+        ImportError: the frame stands in ``from module import name``.
+        AttributeError: anything else, so that ``hasattr`` and ``getattr`` with a default work.
+    """
+    text = f"{module}.{name} is not part of this emulation of Gaudi (hccl-torch-hpu); {instead}"
+    if is_import_statement(frame):
+        raise ImportError(text, name=module)
+    raise AttributeError(text, name=name)
+
+
+def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
+    """Returns a ``__getattr__`` for a module, which refuses every name it is asked for.
+
+    Args:
+        module: the module's full name.
+        instead: what to do, for names that ``special`` does not have.
+        special: what to do for single names.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(f"module '{module}' has no attribute '{name}'", name=name)
+        raise_missing(module, name, special.get(name, instead), sys._getframe(1))
+
+    return __getattr__

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normalization by the root mean square, and of gradients."""
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+import torch
+
+
+class RmsNormBwdMode(enum.Enum):
+    """How a Gaudi cuts the work of the backward pass; the values are the same."""
+
+    DEFAULT = 0
+    STATIC_CASE_WIDTH_PARTITIONING = 1
+
+
+class FusedRMSNorm:
+    """Normalization by the root mean square of the last dimension."""
+
+    @staticmethod
+    def apply(data_in: torch.Tensor, gamma: torch.Tensor, eps: float, use_stages: bool = True, bwd_mode: int = 0,
+              fast_math: bool = False) -> torch.Tensor:
+        """Returns ``gamma x / sqrt(mean(x^2) + eps)``, computed in float32, of the type of ``data_in``.
+
+        The last three arguments choose among a Gaudi's kernels; the values are the same.
+        """
+        x = data_in.float()
+        x = x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps)
+        return (x * gamma.float()).to(data_in.dtype)
+
+
+class FusedClipNorm:
+    """Limits the norm of all gradients together.
+
+    Args:
+        parameters: the parameters, whose type the limit gets.
+        max_norm: the largest norm, of the second order.
+    """
+
+    # Keeps the division defined when all gradients are 0; torch.nn.utils.clip_grad_norm_ has the same.
+    _TINY = 1e-6
+
+    def __init__(self, parameters: Iterable[torch.nn.Parameter], max_norm: float) -> None:
+        self.max_norm = float(max_norm)
+        self.norm_type = 2.0
+
+    def clip_norm(self, parameters: torch.Tensor | Iterable[torch.Tensor]) -> torch.Tensor:
+        """Scales the gradients, in place, so that their norm is at most the limit.
+
+        Returns:
+            The norm before that; 0 if there are no gradients.
+        """
+        given = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        gradients = [one.grad for one in given if one.grad is not None]
+        if not gradients:
+            return torch.tensor(0.0)
+        with torch.no_grad():
+            norms = torch.stack([torch.linalg.vector_norm(one, self.norm_type) for one in gradients])
+            total = torch.linalg.vector_norm(norms, self.norm_type)
+            factor = torch.clamp(self.max_norm / (total + self._TINY), max=1.0)
+            for one in gradients:
+                one.mul_(factor.to(one.dtype))
+        return total

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adagrad."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+
+
+class FusedAdagrad(Optimizer):
+    """The formula of ``torch.optim.Adagrad``, whose arguments it has.
+
+    Raises:
+        ValueError: a value out of its range.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+                 initial_accumulator_value: float = 0, eps: float = 1e-10) -> None:
+        refuse_negative(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay,
+                        initial_accumulator_value=initial_accumulator_value, eps=eps)
+        super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+                                  "initial_accumulator_value": initial_accumulator_value})
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["sum"] = torch.full_like(parameter, initial_accumulator_value)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters by their gradients. Returns what the closure does, or None."""
+        loss = evaluate(closure)
+        for group in self.param_groups:
+            parameters = list(with_gradients(group, "FusedAdagrad"))
+            if parameters:
+                group["step"] = group.get("step", 0) + 1
+            for parameter in parameters:
+                rate = float(group["lr"]) / (1 + (group["step"] - 1) * group["lr_decay"])
+                gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
+                total = self.state[parameter]["sum"]
+                total.addcmul_(gradient, gradient)
+                parameter.addcdiv_(gradient, total.sqrt().add_(group["eps"]), value=-rate)
+        return loss

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adam with decoupled weight decay."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Union
+
+import torch
+from torch.optim import Optimizer
+
+from hccl_torch_hpu.devices import fp8_max
+from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+
+MomentTypes = Union[torch.dtype, tuple[torch.dtype, torch.dtype], None]
+
+_EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+class FusedAdamW(Optimizer):
+    """AdamW as ``torch.optim.AdamW``, but that ``eps`` is added before the second moment's bias is corrected, as the Gaudi's
+    kernel does: with ``eps`` small against the gradients both give the same.
+
+    Args:
+        params: parameters, or groups of them.
+        lr, betas, eps, weight_decay: as for ``torch.optim.AdamW``.
+        bias_correction: corrects the moments for their start at 0.
+        moments_dtype: the type in which moments are kept, one or one for each; the parameter's if it is None. Moments of
+            8 bits have a scale, which the largest of their values gives in each step.
+
+    Raises:
+        ValueError: a value out of its range.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-6, weight_decay: float = 0.0, bias_correction: bool = True,
+                 moments_dtype: MomentTypes = None) -> None:
+        refuse_negative(lr=lr, eps=eps, weight_decay=weight_decay)
+        if not all(0.0 <= beta < 1.0 for beta in betas):
+            raise ValueError(f"betas are {betas}; both must be at least 0 and below 1")
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                                  "bias_correction": bias_correction})
+        self.moments_dtype = moments_dtype
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters by their gradients. Returns what the closure does, or None."""
+        loss = evaluate(closure)
+        for group in self.param_groups:
+            parameters = list(with_gradients(group, "FusedAdamW"))
+            if parameters:
+                group["step"] = group.get("step", 0) + 1
+            for parameter in parameters:
+                self._update(parameter, group)
+        return loss
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Sets the state to one that ``state_dict()`` has returned. Moments keep the types they have there."""
+        super().load_state_dict(state_dict)
+        numbers = (number for group in state_dict["param_groups"] for number in group["params"])
+        parameters = (parameter for group in self.param_groups for parameter in group["params"])
+        for number, parameter in zip(numbers, parameters):
+            for name, value in state_dict["state"].get(number, {}).items():
+                self.state[parameter][name] = value.to(parameter.device, copy=True)
+
+    def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        size = float(group["lr"])
+        if group.get("bias_correction", True):
+            size *= math.sqrt(1.0 - beta2 ** group["step"]) / (1.0 - beta1 ** group["step"])
+        state = self.state[parameter]
+        if not state:
+            self._start(parameter, state)
+        gradient = parameter.grad
+        first, second = (_load(state, name, parameter.dtype) for name in ("exp_avg", "exp_avg_sq"))
+        first.mul_(beta1).add_(gradient, alpha=1.0 - beta1)
+        second.mul_(beta2).addcmul_(gradient, gradient, value=1.0 - beta2)
+        parameter.mul_(1.0 - float(group["lr"]) * group["weight_decay"])
+        parameter.addcdiv_(first, second.sqrt().add_(group["eps"]), value=-size)
+        for name, moment in (("exp_avg", first), ("exp_avg_sq", second)):
+            _store(state, name, moment)
+
+    def _start(self, parameter: torch.Tensor, state: dict[str, Any]) -> None:
+        types = self.moments_dtype if isinstance(self.moments_dtype, tuple) else (self.moments_dtype,) * 2
+        for name, dtype in zip(("exp_avg", "exp_avg_sq"), types):
+            state[name] = torch.zeros_like(parameter, dtype=dtype or parameter.dtype)
+            if dtype in _EIGHT_BITS:
+                state[f"{name}_scale"] = torch.ones(1, dtype=torch.float32, device=parameter.device)
+
+
+def _load(state: dict[str, Any], name: str, dtype: torch.dtype) -> torch.Tensor:
+    """Returns the moment in the parameter's type: itself if it is kept in that type."""
+    moment = state[name]
+    if f"{name}_scale" in state:
+        return (moment.float() * state[f"{name}_scale"]).to(dtype)
+    return moment.to(dtype)
+
+
+def _store(state: dict[str, Any], name: str, moment: torch.Tensor) -> None:
+    """Keeps the moment in its type. Does nothing if that is the parameter's."""
+    kept = state[name]
+    if kept is moment:
+        return
+    if f"{name}_scale" in state:
+        scale = moment.abs().amax().float() / fp8_max(kept.dtype)
+        scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+        state[f"{name}_scale"].copy_(scale)
+        moment = moment.float() / scale
+    kept.copy_(moment)

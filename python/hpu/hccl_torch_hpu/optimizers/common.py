@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks and loops that the optimizers share."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+
+def refuse_negative(**values: float) -> None:
+    """Raises ValueError for the first value below 0."""
+    for name, value in values.items():
+        if value < 0.0:
+            raise ValueError(f"{name} is {value}; it must not be negative")
+
+
+def evaluate(closure: Callable[[], Any] | None) -> Any:
+    """Returns what the closure does, called with gradients enabled; None without one."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
+
+
+def with_gradients(group: dict[str, Any], optimizer: str) -> Iterator[torch.Tensor]:
+    """Gives the parameters of a group that have a gradient.
+
+    Raises:
+        RuntimeError: a gradient is sparse.
+    """
+    for parameter in group["params"]:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            raise RuntimeError(f"{optimizer} takes no sparse gradients; use torch.optim.SparseAdam, or dense gradients")
+        yield parameter

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LAMB: Adam whose steps are scaled layer by layer."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+
+
+class FusedLamb(Optimizer):
+    """LAMB (arXiv:1904.00962).
+
+    Args:
+        params: parameters, or groups of them.
+        lr, betas, eps, weight_decay: as for Adam.
+        bias_correction: corrects the moments for their start at 0.
+        amsgrad: must be False.
+        adam_w_mode: adds the weight decay to the step; else to the gradient.
+        grad_averaging: gives the gradient the weight 1 - beta1 in the first moment; else 1.
+        set_grad_none: lets ``zero_grad()`` remove the gradients.
+        max_grad_norm: the gradients are divided so that their norm together is at most this; not if it is None.
+        use_lamb: scales the steps of groups without weight decay, too.
+        fused: accepted.
+        dtype: the type in which the norm of the gradients is computed; their own if it is None.
+
+    Raises:
+        RuntimeError: ``amsgrad`` is True.
+        ValueError: a value out of its range.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, bias_correction: bool = True,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.01,
+                 amsgrad: bool = False, adam_w_mode: bool = True, grad_averaging: bool = True,
+                 set_grad_none: bool = True, max_grad_norm: float | None = 1.0, use_lamb: bool = False,
+                 fused: bool = False, dtype: torch.dtype | None = None) -> None:
+        if amsgrad:
+            raise RuntimeError("FusedLamb: amsgrad is not supported; use torch.optim.AdamW(amsgrad=True)")
+        refuse_negative(lr=lr, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, {"lr": lr, "bias_correction": bias_correction, "betas": betas, "eps": eps,
+                                  "weight_decay": weight_decay, "grad_averaging": grad_averaging,
+                                  "max_grad_norm": max_grad_norm})
+        self.adam_w_mode = adam_w_mode
+        self.set_grad_none = set_grad_none
+        self.use_lamb = use_lamb
+        self.dtype = dtype
+
+    def zero_grad(self, set_to_none: bool | None = None) -> None:
+        """Clears the gradients, as ``set_grad_none`` says unless the argument does."""
+        super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters by their gradients. Returns what the closure does, or None."""
+        loss = evaluate(closure)
+        divisor = self._divisor()
+        for group in self.param_groups:
+            parameters = list(with_gradients(group, "FusedLamb"))
+            if parameters:
+                group["step"] = group.get("step", 0) + 1
+            for parameter in parameters:
+                self._update(parameter, group, divisor)
+        return loss
+
+    def _divisor(self) -> torch.Tensor | float:
+        """Returns by how much the norm of all gradients is too large; 1 if it is not."""
+        limit = self.defaults["max_grad_norm"]
+        gradients = [one.grad for group in self.param_groups for one in with_gradients(group, "FusedLamb")]
+        if limit is None or not gradients:
+            return 1.0
+        squares = [one.to(self.dtype or one.dtype).square().sum() for one in gradients]
+        return torch.clamp(torch.stack(squares).sum().sqrt() / limit, min=1.0)
+
+    def _update(self, parameter: torch.Tensor, group: dict[str, Any], divisor: torch.Tensor | float) -> None:
+        beta1, beta2 = group["betas"]
+        decay = group["weight_decay"]
+        gradient = parameter.grad / divisor
+        if not self.adam_w_mode:
+            gradient = gradient + decay * parameter
+        state = self.state[parameter]
+        if not state:
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        first, second = state["exp_avg"], state["exp_avg_sq"]
+        first.mul_(beta1).add_(gradient, alpha=1.0 - beta1 if group["grad_averaging"] else 1.0)
+        second.mul_(beta2).addcmul_(gradient, gradient, value=1.0 - beta2)
+        correction1 = correction2 = 1.0
+        if group["bias_correction"]:
+            correction1, correction2 = 1.0 - beta1 ** group["step"], 1.0 - beta2 ** group["step"]
+        change = (first / correction1) / ((second / correction2).sqrt() + group["eps"])
+        if self.adam_w_mode:
+            change = change + decay * parameter
+        if decay != 0 or self.use_lamb:
+            change = change * _trust(parameter.norm(), change.norm())
+        parameter.add_(change, alpha=-group["lr"])
+
+
+def _trust(weight: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
+    """Returns the ratio of the norms; 1 if one of them is 0."""
+    return torch.where((weight > 0) & (change > 0), weight / change, torch.ones_like(weight))

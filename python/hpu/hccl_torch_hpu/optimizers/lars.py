@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LARS: learning rates of their own for layers, around another optimizer."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from hccl_torch_hpu.optimizers.common import evaluate
+
+
+class FusedLars(Optimizer):
+    """LARS (arXiv:1708.03888) around an optimizer, which then takes steps of its learning rate 1.
+
+    Each gradient is multiplied by the group's learning rate; that of a parameter with 1 in the mask gets the weight decay
+    added before, and is multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)`` as well.
+
+    Args:
+        optimizer: takes the scaled gradients; its weight decay is off while it does.
+        skip_mask: for each parameter of a group 1 if it has a learning rate of its own, 0 if not.
+        eeta: the trust in a layer.
+        eps: keeps the quotient defined.
+    """
+
+    def __init__(self, optimizer: Optimizer, skip_mask: Sequence[int], eeta: float = 0.001, eps: float = 1e-8) -> None:
+        super().__init__(optimizer.param_groups, {**optimizer.defaults, "eeta": eeta, "eps": eps})
+        self.optim = optimizer
+        self.param_groups = optimizer.param_groups
+        self.state = optimizer.state
+        self.skip_mask = skip_mask
+        self.eeta = eeta
+        self.eps = eps
+
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Clears the gradients."""
+        self.optim.zero_grad(set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state of the optimizer inside."""
+        return self.optim.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Sets the state of the optimizer inside."""
+        self.optim.load_state_dict(state_dict)
+        self.param_groups = self.optim.param_groups
+        self.state = self.optim.state
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the gradients, then the parameters. Returns what the closure does, or None."""
+        loss = evaluate(closure)
+        decays = [group.get("weight_decay", 0) for group in self.optim.param_groups]
+        for group, decay in zip(self.optim.param_groups, decays):
+            for parameter, is_scaled in zip(group["params"], self.skip_mask):
+                if parameter.grad is not None:
+                    self._scale(parameter, decay, float(group["lr"]), is_scaled == 1)
+            group["weight_decay"] = 0
+        self.optim.step()
+        for group, decay in zip(self.optim.param_groups, decays):
+            group["weight_decay"] = decay
+        return loss
+
+    def _scale(self, parameter: torch.Tensor, decay: float, rate: float, is_scaled: bool) -> None:
+        gradient = parameter.grad
+        if not is_scaled:
+            gradient.mul_(rate)
+            return
+        weight, slope = parameter.norm(), gradient.norm()
+        trust = self.eeta * weight / (slope + decay * weight + self.eps)
+        trust = torch.where((weight > 0) & (slope > 0), trust, torch.ones_like(trust))
+        gradient.add_(parameter, alpha=decay).mul_(trust * rate)

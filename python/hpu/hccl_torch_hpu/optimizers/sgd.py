@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stochastic gradient descent."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+
+
+class FusedSGD(Optimizer):
+    """The formula of ``torch.optim.SGD``, whose arguments it has.
+
+    Raises:
+        ValueError: a value out of its range, or ``nesterov`` without momentum or with dampening.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0, weight_decay: float = 0,
+                 dampening: float = 0, nesterov: bool = False) -> None:
+        refuse_negative(lr=lr, momentum=momentum, weight_decay=weight_decay, dampening=dampening)
+        if nesterov and (momentum == 0 or dampening != 0):
+            raise ValueError("nesterov needs a momentum above 0 and no dampening")
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": dampening,
+                                  "nesterov": nesterov})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters by their gradients. Returns what the closure does, or None."""
+        loss = evaluate(closure)
+        for group in self.param_groups:
+            for parameter in with_gradients(group, "FusedSGD"):
+                parameter.add_(self._direction(parameter, group), alpha=-float(group["lr"]))
+        return loss
+
+    def _direction(self, parameter: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
+        gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
+        momentum = group["momentum"]
+        if momentum == 0:
+            return gradient
+        state = self.state[parameter]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = gradient.clone()
+        else:
+            state["momentum_buffer"].mul_(momentum).add_(gradient, alpha=1.0 - group["dampening"])
+        buffer = state["momentum_buffer"]
+        return gradient.add(buffer, alpha=momentum) if group["nesterov"] else buffer

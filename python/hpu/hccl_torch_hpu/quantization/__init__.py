@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inference with 8-bit floats: measurements, and linear layers that use them."""

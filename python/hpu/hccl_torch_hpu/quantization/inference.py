@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs for Gaudi call around inference. The emulated device keeps no constants and fuses nothing, so the model
+stays as it is; that inference is on is noted."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hccl_torch_hpu import switches
+
+
+def hpu_set_inference_env(model: torch.nn.Module | None = None) -> torch.nn.Module | None:
+    """Declares that the program only infers. Returns the model."""
+    switches.enable_inference_mode()
+    switches.enable_matmul3d_2d_reshape()
+    return model
+
+
+def hpu_inference_initialize(model: torch.nn.Module | None = None, mark_only_scales_as_const: bool = False,
+                             optimizer: Any = None, args: Any = None) -> None:
+    """Declares that the program only infers, for a model on the device, whose parameters stay from now on."""
+    hpu_set_inference_env()
+
+
+def hpu_teardown_inference_env() -> None:
+    """Ends what ``hpu_set_inference_env()`` has declared."""
+    switches.disable_inference_mode()
+    switches.disable_matmul3d_2d_reshape()
+
+
+# Earlier names of the same.
+hpu_set_env = hpu_set_inference_env
+hpu_initialize = hpu_inference_initialize
+hpu_reset_env = hpu_teardown_inference_env

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of pipelines of the media engine, which can be named but not made.
+
+This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+from typing import Any
+
+from hccl_torch_hpu.media import node
+
+
+def __getattr__(name: str) -> Any:
+    return node(__name__, name)

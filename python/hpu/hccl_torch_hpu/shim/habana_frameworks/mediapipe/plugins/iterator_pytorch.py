@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines as iterators.
+
+This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+from hccl_torch_hpu.media import CPUHPUResnetPytorchIterator, HPUGenericPytorchIterator, HPUResnetPytorchIterator
+from hccl_torch_hpu.missing import missing
+
+__all__ = ["CPUHPUResnetPytorchIterator", "HPUGenericPytorchIterator", "HPUResnetPytorchIterator"]
+
+__getattr__ = missing(__name__, "decode images by torchvision, and load them by torch.utils.data.DataLoader")

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches of a Gaudi's compiler. They can be read and set; the emulation compiles nothing.
+
+This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+from __future__ import annotations
+
+from typing import Any
+
+# By name; those that nobody has set are False.
+configuration_flags: dict[str, Any] = {}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
+    return configuration_flags.get(name, False)

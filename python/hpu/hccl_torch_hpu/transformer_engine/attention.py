@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention on 8-bit queries, keys and values."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hccl_torch_hpu import switches
+from hccl_torch_hpu.numerics.attention import FusedSDPA
+from hccl_torch_hpu.transformer_engine.linear import restore
+from hccl_torch_hpu.transformer_engine.scaling import Scales
+from hccl_torch_hpu.transformer_engine.state import Mode, mode
+
+_TENSORS = 3
+
+
+class _Rounding(torch.autograd.Function):
+    """Rounds a tensor to 8 bits, and its gradient in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, scales: Scales, mode: Mode, number: int) -> torch.Tensor:
+        ctx.scales, ctx.mode, ctx.number = scales, mode, number
+        return restore(*scales.cast(number, tensor, mode), tensor.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+        rounded = restore(*ctx.scales.cast(_TENSORS + ctx.number, gradient, ctx.mode), gradient.dtype)
+        return rounded, None, None, None
+
+
+class FusedAttention(torch.nn.Module):
+    """``FusedSDPA`` whose queries, keys, values and gradients have 8 bits inside ``fp8_autocast(enabled=True)``.
+
+    Args:
+        scale: multiplies the products; 1 / sqrt(size) if it is None.
+        attention_dropout: the probability of dropout, while training.
+        enable_recompute: as for ``torch.hpu.sdp_kernel``; the values are the same.
+    """
+
+    def __init__(self, scale: float | None = None, attention_dropout: float = 0.0,
+                 enable_recompute: bool | None = False) -> None:
+        super().__init__()
+        self.scale = scale
+        self.attention_dropout = attention_dropout
+        self.enable_recompute = enable_recompute
+        self.scales = Scales(forward=_TENSORS, backward=_TENSORS)
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
+                is_causal: bool = False, softmax_mode: str = "None") -> torch.Tensor:
+        """Returns the attention, of the shape of ``q``; the arguments are those of ``FusedSDPA``."""
+        now = self.scales.begin_step(mode(), q.device)
+        if now.enabled:
+            q, k, v = (_Rounding.apply(one, self.scales, now, number) for number, one in enumerate((q, k, v)))
+        dropout = self.attention_dropout if self.training else 0.0
+        with switches.sdp_kernel(bool(self.enable_recompute)):
+            return FusedSDPA.apply(q, k, v, attn_mask, dropout, is_causal, self.scale, softmax_mode)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where 8-bit training is switched on, for this thread, and by which recipe."""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hccl_torch_hpu import devices
+from hccl_torch_hpu.transformer_engine.recipe import DelayedScaling
+
+
+@dataclasses.dataclass
+class Mode:
+    """What the innermost ``fp8_autocast`` says."""
+
+    enabled: bool = False
+    calibrating: bool = False
+    force_measurement: bool | None = None
+    recipe: DelayedScaling = dataclasses.field(default_factory=DelayedScaling)
+    group: Any = None
+
+
+_local = threading.local()
+
+
+def mode() -> Mode:
+    """Returns the mode of this thread."""
+    return getattr(_local, "mode", None) or Mode()
+
+
+def is_fp8_available() -> tuple[bool, str]:
+    """Returns whether the emulated device computes with 8-bit floats, and the reason if not."""
+    if devices.has_fp8():
+        return True, ""
+    return False, f"{devices.device_type().name} has no 8-bit floats; set {devices.VARIABLE}=gaudi2 or gaudi3"
+
+
+@contextlib.contextmanager
+def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, calibrating: bool = False,
+                 fp8_recipe: DelayedScaling | Mapping[str, Any] | None = None, fp8_group: Any = None) -> Iterator[None]:
+    """Lets the modules of this package compute with 8-bit floats inside the context.
+
+    Args:
+        enabled: switches 8-bit floats on, or off inside an outer context.
+        force_measurement: True measures magnitudes in each step, False in none; None as the recipe says.
+        calibrating: measures magnitudes while computing in high precision; for ``enabled=False``.
+        fp8_recipe: the recipe, or its arguments by name; ``DelayedScaling()`` if it is None.
+        fp8_group: the ranks whose magnitudes are reduced; all if it is None.
+
+    Raises:
+        RuntimeError: the emulated device has no 8-bit floats.
+    """
+    available, reason = is_fp8_available()
+    if enabled and not available:
+        raise RuntimeError(f"fp8_autocast: {reason}")
+    if isinstance(fp8_recipe, Mapping):
+        fp8_recipe = DelayedScaling(**fp8_recipe)
+    before = getattr(_local, "mode", None)
+    _local.mode = Mode(enabled, calibrating, force_measurement, fp8_recipe or DelayedScaling(), fp8_group)
+    try:
+        yield
+    finally:
+        _local.mode = before
+
+
+class FP8GlobalStateManager:
+    """Tells what the innermost ``fp8_autocast`` of this thread says."""
+
+    @staticmethod
+    def is_fp8_enabled() -> bool:
+        """Returns True inside ``fp8_autocast(enabled=True)``."""
+        return mode().enabled
+
+    @staticmethod
+    def is_fp8_calibration() -> bool:
+        """Returns True inside ``fp8_autocast(calibrating=True)``."""
+        return mode().calibrating
+
+    @staticmethod
+    def get_fp8_recipe() -> DelayedScaling:
+        """Returns the recipe."""
+        return mode().recipe
+
+    @staticmethod
+    def get_fp8_group() -> Any:
+        """Returns the group whose magnitudes are reduced; None stands for all ranks."""
+        return mode().group
+
+
+class activation_checkpointing(contextlib.ContextDecorator):  # noqa: N801 (the name programs use)
+    """Context, or decorator, around functions whose forward pass runs again in the backward pass. The modules of this
+    package notice that themselves, and take the scales of the first run for the second."""
+
+    def __enter__(self) -> activation_checkpointing:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
