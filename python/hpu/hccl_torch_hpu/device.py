@@ -24,6 +24,7 @@ from hccl_torch_hpu.streams import (  # noqa: F401
     Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream, synchronize)
 
 _emulation = True
+_initialized = True  # torch.utils.checkpoint saves random states only of devices that say so
 _KINDS = ("GAUDI", "GAUDI2", "GAUDI3")
 
 

@@ -9,7 +9,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/ops/copy_ops.h>
+#include <ATen/ops/max_pool1d_native.h>
 #include <ATen/ops/view_native.h>
 
 namespace hccl_torch_hpu {
@@ -134,6 +134,16 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return set_storage(self, at::empty({0}, self.options()).storage(), 0, {0}, {});
 }
 
+// Without gradients the CPU has a kernel of its own; PyTorch composes the operation on other
+// devices.
+at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
+                      at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
+  if ((self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined())
+    return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return at::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
+}
+
 std::int64_t choose_attention(const at::Tensor& /*query*/, const at::Tensor& /*key*/,
                               const at::Tensor& /*value*/,
                               const std::optional<at::Tensor>& /*mask*/, double /*dropout*/,
@@ -162,6 +172,7 @@ void register_kernels() {
   library.impl("set_.source_Tensor", &set_tensor);
   library.impl("set_", &set_nothing);
   library.impl("_fused_sdp_choice", &choose_attention);
+  library_for("aten", DispatchKey::AutogradHPU).impl("max_pool1d", &max_pool1d);
   // A copy resolves the lazy bits of its source by itself.
   for (const DispatchKey lazy : {DispatchKey::Conjugate, DispatchKey::Negative})
     library_for("aten", lazy).impl("_copy_from", torch::CppFunction::makeFallthrough());

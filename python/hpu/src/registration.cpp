@@ -18,7 +18,8 @@ using c10::DispatchKey;
 
 // Operations that PyTorch composes of others, and whose CPU kernels do them in one step.
 constexpr std::string_view kComposed[] = {"aten::_convolution", "aten::convolution",
-                                          "aten::convolution_backward", "aten::mode.values"};
+                                          "aten::convolution_backward", "aten::max_pool1d",
+                                          "aten::mode.values"};
 
 bool is_wanted(const c10::OperatorHandle& operation) {
   return operation.hasKernelForDispatchKey(DispatchKey::CPU) ||
