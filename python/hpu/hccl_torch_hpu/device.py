@@ -51,7 +51,7 @@ _lazy_init = init
 
 
 def _is_in_bad_fork() -> bool:
-    return False
+    return _C.is_in_forked_process()
 
 
 def device_count() -> int:

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include <c10/util/Exception.h>
-#include <unistd.h>
+#include <pthread.h>
 
 namespace hccl_torch_hpu {
 
@@ -58,7 +58,25 @@ BlockPool& BlockPool::instance() {
   return *pool;
 }
 
+void BlockPool::watch_forks() {
+  static const int registered =
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] {
+                       instance().is_child_ = true;
+                       instance().mutex_.unlock();
+                     });
+  TORCH_CHECK(registered == 0, "hccl_torch_hpu: pthread_atfork failed");
+}
+
+void BlockPool::require_own_process() const {
+  TORCH_CHECK(
+      !is_child_,
+      "hccl_torch_hpu: a forked process cannot use the device hpu:0 of its parent; start it "
+      "by the method \"spawn\", or move its tensors to the CPU before");
+}
+
 c10::DataPtr BlockPool::allocate(std::size_t bytes) {
+  require_own_process();
   static constexpr auto kDeleters = make_deleters(std::make_index_sequence<kClasses>());
   const c10::Device host(c10::kCPU);
   if (bytes == 0) return {nullptr, host};
@@ -84,6 +102,7 @@ void* BlockPool::take_small(std::size_t size_class) {
 void BlockPool::refill(std::size_t size_class) {
   auto* const slab = static_cast<std::byte*>(MemoryPool::instance().allocate(kSlab, false));
   if (slab == nullptr) report_exhaustion(kSlab);
+  watch_forks();
   const std::size_t size = size_of_class(size_class);
   const std::pair entry(static_cast<void*>(slab), size_class);
   slabs_.insert(std::upper_bound(slabs_.begin(), slabs_.end(), entry), entry);
@@ -98,6 +117,7 @@ void* BlockPool::take_large(std::size_t bytes) {
   void* const block = MemoryPool::instance().allocate(bytes, false);
   const std::lock_guard lock(mutex_);
   if (block == nullptr) report_exhaustion(bytes);
+  watch_forks();
   const std::pair entry(block, bytes);
   large_.insert(std::upper_bound(large_.begin(), large_.end(), entry), entry);
   count(bytes, true);
@@ -154,10 +174,6 @@ void BlockPool::count(std::size_t bytes, bool is_allocated) noexcept {
 
 void BlockPool::report_exhaustion(std::size_t bytes) {
   static_cast<void>(hccl_torch::device());  // throws why, if there is none
-  static const pid_t process = ::getpid();
-  TORCH_CHECK(process == ::getpid(),
-              "hccl_torch_hpu: a forked process cannot allocate on hpu:0; start it by the method "
-              "\"spawn\", or move its tensors to the CPU");
   ++statistics_.num_ooms;
   const auto [free, total] = free_and_total();
   TORCH_CHECK_WITH(OutOfMemoryError, false, "hpu:0 (emulated) is out of memory: tried to allocate ",

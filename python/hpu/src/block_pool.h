@@ -22,6 +22,10 @@ class BlockPool {
 
   [[nodiscard]] static BlockPool& instance();
 
+  [[nodiscard]] bool is_in_forked_process() const noexcept { return is_child_; }
+  // Throws c10::Error in a forked child, which cannot touch the device's memory.
+  void require_own_process() const;
+
   // Returns a block of at least `bytes` whose contents are undefined; null for 0 bytes. Throws
   // c10::OutOfMemoryError if the device has no memory left, c10::Error in a forked child and if no
   // device can be acquired.
@@ -42,6 +46,9 @@ class BlockPool {
 
  private:
   BlockPool() = default;
+  // Once there are blocks: handlers that are registered last run first before a fork, so this
+  // pool is locked before the one that it takes memory from, as elsewhere.
+  static void watch_forks();
   [[nodiscard]] void* take_small(std::size_t size_class);
   [[nodiscard]] void* take_large(std::size_t bytes);
   void refill(std::size_t size_class);
@@ -56,6 +63,7 @@ class BlockPool {
   std::vector<std::pair<void*, std::size_t>> large_;  // blocks and their bytes, by address
   std::vector<std::pair<void*, std::size_t>> slabs_;  // and their classes, by address
   Statistics statistics_;
+  bool is_child_ = false;
 };
 
 }  // namespace hccl_torch_hpu

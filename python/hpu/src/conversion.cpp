@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conversion.h"
 
+#include "block_pool.h"
 #include "device_works.h"
 #include "memory_pool.h"
 #include "storage.h"
@@ -34,6 +35,7 @@ at::Tensor Conversion::to_host(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided && tensor.has_storage(),
                               "hccl_torch_hpu: the emulated device has no ", tensor.layout(),
                               " tensors; call to_dense(), or move the tensor to the CPU");
+  BlockPool::instance().require_own_process();
   if (hccl_torch::DeviceWorks::instance().any())
     hccl_torch::DeviceWorks::instance().complete_users_of(hccl_torch::memory_of(tensor));
   c10::TensorImpl* const device = tensor.unsafeGetTensorImpl();

@@ -49,6 +49,7 @@ PYBIND11_MODULE(_C, module) {
   module.doc() = "The C++ side of hccl_torch_hpu; not for programs.";
   load();
   module.def("device_count", &visible_devices);
+  module.def("is_in_forked_process", [] { return BlockPool::instance().is_in_forked_process(); });
   module.def("memory_statistics", &memory_statistics);
   module.def("memory_info", &BlockPool::free_and_total, py::call_guard<py::gil_scoped_release>());
   module.def("empty_cache", [] { BlockPool::instance().trim(); });
