@@ -25,7 +25,8 @@ def test_trainer(kind: str, devices: int, tmp_path: Path) -> None:
     found = train(kind, tmp_path)
     assert found["device"] == "hpu" and found["accelerator"] == "HPUAccelerator", found
     assert found["world"] == found["devices"] == devices, found
-    require_same_training(found, alone(SCRIPT, "cpu"), BF16 if kind == "bf16" else EXACT)
+    is_half = kind == "bf16"
+    require_same_training(found, alone(SCRIPT, "cpu-bf16" if is_half else "cpu"), BF16 if is_half else EXACT)
 
 
 @pytest.mark.parametrize("kind", ["auto", "bare"])

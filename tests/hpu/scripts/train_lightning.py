@@ -70,8 +70,8 @@ class Watcher(Callback):
 
 def trainer_of(kind: str, **more) -> Trainer:
     """Returns a Trainer spelled as users of Gaudi spell it."""
-    if kind == "cpu":
-        return Trainer(accelerator="cpu", devices=1, **more)
+    if kind in ("cpu", "cpu-bf16"):
+        return Trainer(accelerator="cpu", devices=1, precision="bf16-mixed" if kind == "cpu-bf16" else "32-true", **more)
     if kind == "bare":
         return Trainer(**more)
     if kind == "one":

@@ -5,6 +5,7 @@ train_transformers.py FOLDER [--resume CHECKPOINT] [--accumulate N] [NAME=VALUE.
 """
 import argparse
 import ast
+import os
 
 import torch
 import torch.distributed as dist
@@ -59,7 +60,7 @@ def main() -> None:
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     more = {name: ast.literal_eval(value) for name, value in (one.split("=", 1) for one in options.more)}
-    backend = None if more.get("use_cpu") else "hccl"
+    backend = "hccl" if "WORLD_SIZE" in os.environ else None  # with it Accelerate expects other processes
     arguments = TrainingArguments(options.folder, ddp_backend=backend, max_steps=STEPS, logging_steps=1, report_to=[],
                                   learning_rate=1e-2, adam_epsilon=1e-3,
                                   gradient_accumulation_steps=options.accumulate, disable_tqdm=True, **more)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of the how-to pages on emulated Gaudis run as they stand there, by the commands in their first lines."""
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from emulation import HCCL_HPU, LIMIT, private
+from launcher import FOLDER, Program, environment, free_port
+
+PAGES = FOLDER.parents[1] / "docs/how-to"
+SETS = {"hpu-accelerate.md": "set_a", "hpu-transformers.md": "set_a", "hpu-lightning.md": "set_b",
+        "hpu-lightning-multi-node.md": "set_b", "hpu-optimum.md": "set_c", "ci-for-gaudi-code.md": "set_a"}
+COMMAND = re.compile(r"# ((?:\w+=\S+ )*hccl-hpu .*)")
+PORT = "29500"  # the pages' own, in whose place each run gets a free one
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (PAGES / page).read_text(), flags=re.M | re.S)
+
+
+def commands_of(text: str) -> list[str]:
+    """Returns the commands in the first lines of a program."""
+    found = []
+    for line in text.splitlines():
+        match = COMMAND.fullmatch(line)
+        if match is None:
+            return found
+        found.append(match.group(1))
+    return found
+
+
+def programs() -> list:
+    return [pytest.param(text, id=f"{page}:{commands_of(text)[0].split()[-1]}", marks=getattr(pytest.mark, name))
+            for page, name in SETS.items() for text in blocks(page, "python")]
+
+
+def start(command: str, folder: Path, port: str) -> Program:
+    words = shlex.split(command.replace(PORT, port))
+    variables = private(folder) | {"PET_MASTER_PORT": port}
+    while "=" in words[0]:
+        name, value = words.pop(0).split("=", 1)
+        variables[name] = value
+    assert words.pop(0) == "hccl-hpu", command
+    # Programs start in the folder of the page's files.
+    return Program(["env", "-C", str(folder), HCCL_HPU, *words], environment(**variables))
+
+
+def run_commands(commands: list[str], folder: Path) -> None:
+    """Runs commands of a page. Those that name a node run at the same time, others one after the other."""
+    assert commands
+    port = free_port()
+    if all("NODE_RANK=" in command for command in commands):
+        running = [start(command, folder, port) for command in commands]
+        ended = [program.finish(LIMIT) for program in running]
+    else:
+        ended = [start(command, folder, free_port()).finish(LIMIT) for command in commands]
+    for code, output in ended:
+        assert code == 0, output
+
+
+@pytest.mark.parametrize("text", programs())
+def test_program(text: str, tmp_path: Path) -> None:
+    commands = commands_of(text)
+    name = re.findall(r"[\w-]+\.py", commands[0])[0]
+    (tmp_path / name).write_text(text)
+    run_commands(commands, tmp_path)
+
+
+@pytest.mark.set_a
+def test_workflow(tmp_path: Path) -> None:
+    """The steps of the workflow that run programs, with the script of its page."""
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    workflow = yaml.safe_load(blocks("ci-for-gaudi-code.md", "yaml")[0])
+    commands = [step["run"] for step in workflow["jobs"]["train"]["steps"] if step.get("run", "").startswith("hccl-hpu ")]
+    assert len(commands) == 4, commands
+    (tmp_path / "train.py").write_text(blocks("ci-for-gaudi-code.md", "python")[0])
+    run_commands(commands, tmp_path)
+
+
+def test_there_are_programs() -> None:
+    assert len(programs()) >= 15
+    assert all(commands_of(text) for page in SETS for text in blocks(page, "python"))
