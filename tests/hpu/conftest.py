@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the packages of this source tree on the path, and gives each test a device and a time limit.
 
-Tests of the shim run on CPU tensors. With an installed emulation and HCCL_EMU_HPU=1 they run on the device "hpu" as well.
+Tests of the shim run on CPU tensors. With an installed emulation and HCCL_EMU_HPU=1 they run on the device "hpu" as
+well.
 """
 import faulthandler
 import importlib.util
@@ -17,7 +18,8 @@ TIME_LIMIT_S = 300
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# An installed package has the compiled extension, and goes first; without one the sources do for everything but the device.
+# An installed package has the compiled extension, and goes first; without one the sources do for everything but the
+# device.
 if importlib.util.find_spec("hccl_torch") is None:
     sys.path.insert(0, str(ROOT / "python"))
 if importlib.util.find_spec("hccl_torch_hpu") is None:

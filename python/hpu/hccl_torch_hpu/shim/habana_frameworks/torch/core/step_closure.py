@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of steps, and functions that wait for them.
+
+This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+from __future__ import annotations
+
+from hccl_torch_hpu import lazy
+from hccl_torch_hpu.lazy import add_step_closure
+from hccl_torch_hpu.missing import missing
+
+__all__ = ["add_step_closure", "iter_mark_step", "mark_step"]
+
+
+def mark_step(device_str: str = "", sync: bool = False) -> None:
+    """Ends a step. Operations have been executed already, so nothing is left to wait for.
+
+    Args:
+        device_str: the device; there is one.
+        sync: waits for the device.
+    """
+    lazy.mark_step()
+
+
+def iter_mark_step(device_str: str = "") -> None:
+    """Ends a step, as ``mark_step`` does."""
+    lazy.mark_step()
+
+
+def _mark_step_if_lazy(device_str: str = "") -> None:
+    if lazy.is_lazy():
+        lazy.mark_step()
+
+__getattr__ = missing(__name__, "see the list of names in the emulation's shim/README.md, or run on a Gaudi")
