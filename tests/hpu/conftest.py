@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python/hpu/hccl_torch_hpu"
-TIME_LIMIT_S = 300
+TIME_LIMIT_S = 600
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

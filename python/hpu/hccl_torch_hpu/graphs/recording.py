@@ -13,7 +13,7 @@ import threading
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves
 
 from hccl_torch_hpu import metrics
@@ -268,5 +268,6 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 def is_current_stream_capturing() -> bool:
-    """Returns True between ``capture_begin`` and ``capture_end`` of a graph in this thread."""
-    return getattr(_capturing, "graph", None) is not None
+    """Returns True between ``capture_begin`` and ``capture_end`` of a graph, in the thread that called them and in the
+    backward passes that it starts."""
+    return any(isinstance(mode, _Recorder) for mode in _get_current_dispatch_mode_stack())

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over a sequence that two ranks hold in halves equals that of one rank, forward and backward."""
+"""Two ranks: attention over a sequence of which each holds a half, and scales that both have in common."""
 import os
 import subprocess
 import sys
 
 import pytest
 
-from conftest import HAS_DEVICE
+from conftest import HAS_DEVICE, TIME_LIMIT_S
 
-PROGRAM = """
+# Both ranks together stay below the limit of a test, so that this test ends them itself.
+LIMIT_OF_A_RANK_S = TIME_LIMIT_S / 2.5
+
+START = """
 import sys
 import torch
 import torch.distributed as dist
 import habana_frameworks.torch
-from habana_frameworks.torch.hpex.kernels import FusedSDPA
-from deepspeed.sequence.layer import DistributedAttention
-
 device, backend, store, rank = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 dist.init_process_group(backend, store=dist.FileStore(store, 2), rank=rank, world_size=2)
 torch.manual_seed(0)
+"""
+
+ATTENTION = """
+from habana_frameworks.torch.hpex.kernels import FusedSDPA
+from deepspeed.sequence.layer import DistributedAttention
+
 whole = [torch.randn(2, 4, 6, 8).to(device).requires_grad_() for _ in range(3)]
 mine = [one.detach()[:, :, 3 * rank:3 * rank + 3].clone().requires_grad_() for one in whole]
 attention = DistributedAttention(FusedSDPA.apply, dist.group.WORLD, 1, 2)
@@ -42,6 +48,21 @@ except NotImplementedError as error:
     assert "rotary_pos_emb" in str(error)
 else:
     raise AssertionError("rotary_pos_emb was accepted")
+"""
+
+SCALES = """
+import habana_frameworks.torch.hpex.experimental.transformer_engine as te
+
+layer = te.Linear(4, 4).to(device)
+for reduces, expected in ((True, [60.0, 60.0]), (False, [240.0, 60.0])):
+    recipe = te.recipe.DelayedScaling(reduce_amax=reduces)
+    for _ in range(2):
+        with te.fp8_autocast(enabled=True, fp8_recipe=recipe), torch.no_grad():
+            layer(torch.full((2, 4), (1.0, 4.0)[rank]).to(device))
+    assert layer.scales.scale[0].item() == expected[rank], (reduces, layer.scales.scale)
+"""
+
+END = """
 dist.barrier()
 dist.destroy_process_group()
 """
@@ -49,16 +70,16 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize("kind, backend", [("cpu", "gloo"), pytest.param("hpu", "hccl", marks=pytest.mark.skipif(
     not HAS_DEVICE, reason="needs the installed emulation and HCCL_EMU_HPU=1"))])
-def test_two_ranks_are_as_one(tmp_path, kind, backend):
+@pytest.mark.parametrize("program", [ATTENTION, SCALES], ids=["attention", "scales"])
+def test_two_ranks(tmp_path, kind, backend, program):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one),
-                                "HCCL_SOCKET_IFNAME": "lo",
-                                "GLOO_SOCKET_IFNAME": "lo"}
-    ranks = [subprocess.Popen([sys.executable, "-c", PROGRAM, kind, backend, str(tmp_path / "store"), str(rank)],
-                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, "-c", START + program + END, kind, backend, str(tmp_path / "store")]
+    ranks = [subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True) for rank in (0, 1)]
     try:
         for rank in ranks:
-            output, _ = rank.communicate(timeout=200)
+            output, _ = rank.communicate(timeout=LIMIT_OF_A_RANK_S)
             assert rank.returncode == 0, output
     finally:
         for rank in ranks:
@@ -67,10 +88,13 @@ def test_two_ranks_are_as_one(tmp_path, kind, backend):
 
 
 def test_no_package_deepspeed_appears():
+    import importlib.metadata
     import importlib.util
 
     import habana_frameworks.torch  # noqa: F401
 
+    if any(importlib.metadata.distributions(name="deepspeed")):
+        pytest.skip("needs an environment without DeepSpeed")
     assert importlib.util.find_spec("deepspeed") is None
     with pytest.raises(ModuleNotFoundError):
         import deepspeed  # noqa: F401
