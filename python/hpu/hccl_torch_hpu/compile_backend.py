@@ -18,8 +18,8 @@ def hpu_backend(graph_module: Any, example_inputs: list[Any], **options: Any) ->
 
 
 def register() -> None:
-    """Makes the backend known to torch.compile. Does nothing if it is known, from an earlier call or as an installed entry
-    point."""
+    """Makes the backend known to torch.compile. Does nothing if it is known, from an earlier call or as an installed
+    entry point."""
     from torch._dynamo.backends.registry import list_backends, register_backend
 
     if NAME not in list_backends(exclude_tags=None):

@@ -29,16 +29,16 @@ class _Exchange(torch.autograd.Function):
 
 
 def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
-    """Returns this rank's part of the dimension ``scatter``, with all ranks' parts of the dimension ``gather`` in the ranks'
-    order. Blocks until all ranks of the group are here.
+    """Returns this rank's part of the dimension ``scatter``, with all ranks' parts of the dimension ``gather`` in the
+    ranks' order. Blocks until all ranks of the group are here.
 
     Raises:
         ValueError: the dimension ``scatter`` cannot be divided among the ranks.
     """
     ranks = dist.get_world_size(group)
     if tensor.size(scatter) % ranks:
-        raise ValueError(f"context parallelism: {tensor.size(scatter)} heads or positions cannot be divided among {ranks} "
-                         "ranks; choose a context_parallel_size that divides them")
+        raise ValueError(f"context parallelism: {tensor.size(scatter)} heads or positions cannot be divided among "
+                         f"{ranks} ranks; choose a context_parallel_size that divides them")
     given = torch.stack([one.contiguous() for one in tensor.chunk(ranks, dim=scatter)])
     taken = torch.empty_like(given)
     dist.all_to_all_single(taken, given, group=group)
@@ -77,14 +77,15 @@ class DistributedAttention(torch.nn.Module):
             NotImplementedError: ``rotary_pos_emb`` has a value.
         """
         if rotary_pos_emb is not None:
-            raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; turn queries and keys before")
+            raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; turn queries and keys "
+                                      "before")
         whole = [_Exchange.apply(one, self.spg, self.scatter_idx, self.gather_idx) for one in (query, key, value)]
         return _Exchange.apply(self.local_attn(*whole, *args, **kwargs), self.spg, self.gather_idx, self.scatter_idx)
 
 
 def offer_distributed_attention() -> None:
-    """Lets ``from deepspeed.sequence.layer import DistributedAttention`` find the class of this module, if DeepSpeed is not
-    installed. No package "deepspeed" appears, so programs go on without DeepSpeed otherwise."""
+    """Lets ``from deepspeed.sequence.layer import DistributedAttention`` find the class of this module, if DeepSpeed
+    is not installed. No package "deepspeed" appears, so programs go on without DeepSpeed otherwise."""
     if MODULE in sys.modules or importlib.util.find_spec("deepspeed") is not None:
         return
     module = types.ModuleType(MODULE, f"Made by hccl-torch-hpu: {__doc__}")

@@ -32,7 +32,8 @@ class ImageFolderWithManifest(torch.utils.data.Dataset):
 
     def __init__(self, root: str, transform: Callable[[Any], Any] | None = None,
                  target_transform: Callable[[int], Any] | None = None, loader: Callable[[str], Any] | None = None,
-                 is_valid_file: Callable[[str], bool] | None = None, manifest: str | Sequence[str] | None = None) -> None:
+                 is_valid_file: Callable[[str], bool] | None = None,
+                 manifest: str | Sequence[str] | None = None) -> None:
         self.root = str(root)
         self.transform = transform
         self.target_transform = target_transform

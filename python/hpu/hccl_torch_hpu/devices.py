@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Gaudi is emulated, as ``HCCL_DEVICE_TYPE`` says: gaudi2, which is the default, or gaudi3. The code knows the first
-generation as well, which the library hccl does not emulate."""
+"""Which Gaudi is emulated, as ``HCCL_DEVICE_TYPE`` says: gaudi2, which is the default, or gaudi3. The code knows the
+first generation as well, which the library hccl does not emulate."""
 from __future__ import annotations
 
 import enum

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the lazy mode. The emulated device executes each operation at once, so a step has nothing left to execute: it
-is counted, and the closures that wait for it run."""
+"""Steps of the lazy mode. The emulated device executes each operation at once, so a step has nothing left to execute:
+it is counted, and the closures that wait for it run."""
 from __future__ import annotations
 
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the media engine of a Gaudi, which the emulated device lacks. Classes can be imported and derived from, so that
-programs load; making a pipeline, or a step of one, says how to do without."""
+"""Names of the media engine of a Gaudi, which the emulated device lacks. Classes can be imported and derived from, so
+that programs load; making a pipeline, or a step of one, says how to do without."""
 from __future__ import annotations
 
 import enum
@@ -44,7 +44,8 @@ def node(module: str, name: str) -> type:
         AttributeError: the name is no class's.
     """
     if not name[:1].isupper():
-        raise AttributeError(f"{module}.{name} is not part of this emulation of Gaudi (hccl-torch-hpu); {_INSTEAD}", name=name)
+        raise AttributeError(f"{module}.{name} is not part of this emulation of Gaudi (hccl-torch-hpu); {_INSTEAD}",
+                             name=name)
     return type(name, (_Absent,), {"__module__": module, "__doc__": "A step of a pipeline."})
 
 

@@ -61,8 +61,8 @@ def metric_global(name: str) -> Metric:
     """Returns the metric that counts since the start of the process.
 
     The emulation compiles nothing: "graph_compilation" counts captures of graphs and calls of the compile backend,
-    "recipe_cache" counts replays as hits and captures as misses. The emulated device never leaves an operation to the
-    host and never moves its memory, so "cpu_fallback" and "memory_defragmentation" stay 0.
+    "recipe_cache" counts replays as hits and captures as misses. Each operation counts as the device's own, and memory
+    is never moved, so "cpu_fallback" and "memory_defragmentation" stay 0.
 
     Raises:
         MetricNotFound: an unknown name.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of a Gaudi that change how it computes but not the values. They are kept, so that programs read back what they
-have set; the emulated device looks at none of them."""
+"""Switches of a Gaudi that change how it computes but not the values. They are kept, so that programs read back what
+they have set; the emulated device looks at none of them."""
 from __future__ import annotations
 
 import contextlib

@@ -6,7 +6,8 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-# The folder with the packages that stand in for the vendor's. It is on sys.path only if the user asks for the emulation.
+# The folder with the packages that stand in for the vendor's. It is on sys.path only if the user asks for the
+# emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
 # The text by which a distribution of the vendor's name is known to be ours.
@@ -33,8 +34,8 @@ def refuse_beside_vendor() -> None:
     found = find_vendor()
     if found is not None:
         raise VendorPackageError(
-            f"hccl_torch_hpu: the emulation of Gaudi does not load beside the vendor's packages ({found}); use a virtual "
-            "environment without them, or uninstall hccl-torch-hpu to work with a Gaudi")
+            f"hccl_torch_hpu: the emulation of Gaudi does not load beside the vendor's packages ({found}); use a "
+            "virtual environment without them, or uninstall hccl-torch-hpu to work with a Gaudi")
 
 
 def find_vendor() -> str | None:

@@ -45,7 +45,8 @@ def test_stochastic_rounding_keeps_the_mean(device, dtype, neighbours):
     assert set(values.unique().tolist()) == set(neighbours)
     assert values.mean().item() == pytest.approx(18.5, abs=0.05)
     tiny = torch.full((20000,), -0.3 * 2.0 ** -9).to(device)
-    assert cast_to_fp8_v2(tiny, 1.0, True, False, E4M3)[0].float().mean().item() == pytest.approx(-0.3 * 2.0 ** -9, rel=0.1)
+    mean = cast_to_fp8_v2(tiny, 1.0, True, False, E4M3)[0].float().mean().item()
+    assert mean == pytest.approx(-0.3 * 2.0 ** -9, rel=0.1)
 
 
 @pytest.mark.parametrize("trans_a", [False, True])
@@ -96,7 +97,8 @@ def test_softmax(device):
     heads = torch.tensor(0.1).to(device)
     plain = torch.ops.hpu.softmax_fp8(x, -1, None, None, heads)
     torch.testing.assert_close(plain, torch.softmax(x.float() * 0.1, -1).bfloat16())
-    for arguments in ((torch.tensor(0.5).to(device), torch.tensor(2.5).to(device), heads, added), (0.5, 2.5, heads, added),
+    scales = [torch.tensor(one).to(device) for one in (0.5, 2.5)]
+    for arguments in ((*scales, heads, added), (0.5, 2.5, heads, added),
                       (0.5, 2.5, 0.1, added)):
         result = torch.ops.hpu.softmax_fp8(x, -1, *arguments)
         assert result.dtype == E4M3
@@ -176,9 +178,9 @@ def test_minimize_memory_keeps_8_bits_of_the_weight(device):
     for minimize_memory in (False, True):
         ours, _ = make_pair(device, minimize_memory=minimize_memory)
         x = torch.randn(3, 16).to(device)
+        seen = kept.setdefault(minimize_memory, [])
         with te.fp8_autocast(enabled=True), torch.autograd.graph.saved_tensors_hooks(
-                lambda tensor: kept.setdefault(minimize_memory, []).append((tensor.dtype, tuple(tensor.shape))) or tensor,
-                lambda tensor: tensor):
+                lambda tensor: seen.append((tensor.dtype, tuple(tensor.shape))) or tensor, lambda tensor: tensor):
             ours(x)
     assert (E4M3, (8, 16)) in kept[True] and (torch.float32, (8, 16)) not in kept[True]
     assert (torch.float32, (8, 16)) in kept[False] and (E4M3, (3, 16)) in kept[False]
@@ -186,7 +188,8 @@ def test_minimize_memory_keeps_8_bits_of_the_weight(device):
 
 def test_linear_without_parameters_of_its_own(device):
     plain = torch.nn.Linear(16, 8, device=device)
-    made = te.Linear(16, 8, bias=True, params_dtype=plain.weight.dtype, skip_weight_param_allocation=True, minimize_memory=True)
+    made = te.Linear(16, 8, bias=True, params_dtype=plain.weight.dtype, skip_weight_param_allocation=True,
+                     minimize_memory=True)
     made.weight, made.bias = plain.weight, plain.bias
     x = torch.randn(3, 16).to(device)
     assert torch.equal(made(x), plain(x)) and len(list(made.parameters())) == 2
@@ -194,7 +197,8 @@ def test_linear_without_parameters_of_its_own(device):
     result, bias = both(x)
     torch.testing.assert_close(result + bias, functional.linear(x, both.weight, both.bias))
     assert te.Linear(2, 2, bias=False).bias is None
-    with pytest.raises(NotImplementedError, match="parallel_mode is not supported; use torch.distributed.tensor.parallel"):
+    with pytest.raises(NotImplementedError, match="parallel_mode is not supported; use "
+                                                  "torch.distributed.tensor.parallel"):
         te.Linear(2, 2, parallel_mode="column")
 
 
@@ -217,7 +221,8 @@ def test_scales_follow_the_recipe(device):
     assert scales_of(largest, amaxes, device) == [0.0, 120.0, 15.0, 15.0, 30.0]
     rare = recipe.DelayedScaling(reduce_amax=False, interval=2)
     assert scales_of(rare, amaxes, device) == [0.0, 0.0, 240.0, 240.0, 120.0]
-    own = recipe.DelayedScaling(reduce_amax=False, amax_compute_algo=lambda history: history.amin(0), amax_history_len=1)
+    own = recipe.DelayedScaling(reduce_amax=False, amax_compute_algo=lambda history: history.amin(0),
+                                amax_history_len=1)
     assert scales_of(own, amaxes, device) == [0.0, 240.0, 30.0, 120.0, 60.0]
     fixed = recipe.DelayedScaling(reduce_amax=False, scaling_factor_compute_algo=lambda amax, old, most, _: most / 16)
     assert scales_of(fixed, amaxes[:2], device) == [15.0, 15.0]
@@ -305,7 +310,8 @@ def test_attention_in_8_bits(device):
         rounded = module(q, k, v, None, True, "None")
     assert 1e-3 < relative(rounded, exact) < 0.1
     weights = torch.randn(exact.shape).to(device)
-    for one, other in zip(torch.autograd.grad(rounded, (q, k, v), weights), torch.autograd.grad(exact, (q, k, v), weights)):
+    ours, theirs = (torch.autograd.grad(one, (q, k, v), weights) for one in (rounded, exact))
+    for one, other in zip(ours, theirs):
         assert 1e-3 < relative(one, other) < 0.25
 
 

@@ -14,7 +14,8 @@ from habana_frameworks.torch.hpu import HPUGraph, graph
 
 def make_model(device):
     torch.manual_seed(3)
-    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 2)).to(device)
+    layers = torch.nn.Linear(4, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 2)
+    return torch.nn.Sequential(*layers).to(device)
 
 
 def loss_of(model, x):
@@ -218,7 +219,8 @@ def test_misuse_is_refused(device):
     with graph(recording):
         mask.nonzero()
     mask.fill_(True)
-    with pytest.raises(RuntimeError, match="aten.nonzero.default gave the shape .2, 1. and .1, 1. when it was captured"):
+    with pytest.raises(RuntimeError, match="aten.nonzero.default gave the shape .2, 1. and .1, 1. when it was "
+                                           "captured"):
         recording.replay()
     recording.reset()
     with pytest.raises(RuntimeError, match="nothing was captured"):
@@ -265,7 +267,7 @@ def test_programs_with_a_cache_of_their_own(device):
 
 @pytest.mark.parametrize("records", [False, True])
 def test_wrapped_module(device, records, monkeypatch):
-    monkeypatch.setenv("HCCL_EMU_HPU_GRAPHS", "1" if records else "0")
+    monkeypatch.setenv("HCCL_TORCH_HPU_GRAPHS", "1" if records else "0")
     model = make_model(device)
     plain = copy.deepcopy(model)
     wrapped = ht.hpu.wrap_in_hpu_graph(model, asynchronous=True, disable_tensor_cache=True, hash_with_views=False,

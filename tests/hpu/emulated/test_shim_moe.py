@@ -60,7 +60,8 @@ def test_parts_of_the_experts_add_up(device):
     parts = [torch.ops.hpu.mixture_of_experts(
         **names, w1=matrices[0][first:last + 1], w2=matrices[1][first:last + 1], w3=matrices[2][first:last + 1],
         experts_min=first, experts_max=last) for first, last in ((0, 1), (2, 4))]
-    torch.testing.assert_close(sum(parts), loop(x, routing, weights, matrices, True, "silu", 0, 4), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(sum(parts), loop(x, routing, weights, matrices, True, "silu", 0, 4), rtol=1e-4,
+                               atol=1e-4)
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -97,7 +98,8 @@ def test_a_recording_serves_other_routes(device):
         result = torch.ops.hpu.mixture_of_experts(x, routing, weights, *matrices, True, "silu", 0, 4)
     routing.copy_(torch.zeros_like(routing).add_(torch.tensor([3, 1]).to(device)))
     recording.replay()
-    torch.testing.assert_close(result, loop(x, routing, weights, matrices, True, "silu", 0, 4).detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(result, loop(x, routing, weights, matrices, True, "silu", 0, 4).detach(), rtol=1e-4,
+                               atol=1e-4)
 
 
 def test_unknown_activation_is_refused(device):

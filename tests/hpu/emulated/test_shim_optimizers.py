@@ -14,7 +14,8 @@ PAIRS = {
     "adamw": (lambda p: FusedAdamW(p, lr=0.02, betas=(0.8, 0.95), eps=1e-12, weight_decay=0.1),
               lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.8, 0.95), eps=1e-12, weight_decay=0.1)),
     "sgd": (lambda p: FusedSGD(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)),
-    "sgd with momentum": (lambda p: FusedSGD(p, 0.1, 0.9, 0.01, 0.3), lambda p: torch.optim.SGD(p, 0.1, 0.9, 0.3, 0.01)),
+    "sgd with momentum": (lambda p: FusedSGD(p, 0.1, 0.9, 0.01, 0.3), lambda p: torch.optim.SGD(p, 0.1, 0.9, 0.3,
+                                                                                                0.01)),
     "nesterov": (lambda p: FusedSGD(p, 0.1, momentum=0.9, nesterov=True),
                  lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True)),
     "adagrad": (lambda p: FusedAdagrad(p, 0.1, 0.05, 0.01, 0.2, 1e-8),
@@ -23,7 +24,8 @@ PAIRS = {
 # Momentum alone takes gradients with the learning rate in them, so it learns only inside LARS.
 OTHERS = {
     "lamb": lambda p: FusedLamb(p, lr=0.02),
-    "adamw with moments of 8 bits": lambda p: FusedAdamW(p, lr=0.02, moments_dtype=(torch.float8_e4m3fn, torch.float8_e5m2)),
+    "adamw with moments of 8 bits": lambda p: FusedAdamW(p, lr=0.02, moments_dtype=(torch.float8_e4m3fn,
+                                                                                    torch.float8_e5m2)),
     "momentum": lambda p: FusedResourceApplyMomentum(p, lr=1.0, momentum=0.5),
     "lars": lambda p: FusedLars(FusedResourceApplyMomentum(p, lr=0.5, momentum=0.5, weight_decay=0.01), [1, 0, 1, 0]),
 }
@@ -132,7 +134,8 @@ def test_lars_formula(device):
     optimizer = FusedLars(inner, [1, 0, 1], eeta=0.2)
     optimizer.step()
     trust = 0.2 * 5.0 / (1.0 + 0.1 * 5.0)
-    expected = [[3.0 - 0.5 * trust * (0.6 + 0.3), 4.0 - 0.5 * trust * (0.8 + 0.4)], [1.0 - 0.5 * 0.5], [0.0 - 0.5 * 2.0]]
+    expected = [[3.0 - 0.5 * trust * (0.6 + 0.3), 4.0 - 0.5 * trust * (0.8 + 0.4)], [1.0 - 0.5 * 0.5],
+                [0.0 - 0.5 * 2.0]]
     for one, values in zip(weights, expected):
         assert one.tolist() == pytest.approx(values, rel=1e-5)
     assert inner.param_groups[0]["weight_decay"] == 0.1 and LARS is FusedLars
@@ -149,7 +152,8 @@ def test_momentum_formula(device):
 
 @pytest.mark.parametrize("make, text", [
     (lambda p: FusedAdamW(p, lr=-1), "lr is -1"), (lambda p: FusedAdamW(p, betas=(1.0, 0.9)), "betas are"),
-    (lambda p: FusedSGD(p, 0.1, nesterov=True), "nesterov needs a momentum"), (lambda p: FusedAdagrad(p, eps=-1), "eps is -1"),
+    (lambda p: FusedSGD(p, 0.1, nesterov=True), "nesterov needs a momentum"), (lambda p: FusedAdagrad(p, eps=-1),
+                                                                               "eps is -1"),
     (lambda p: FusedLamb(p, amsgrad=True), "amsgrad is not supported; use"),
     (lambda p: FusedResourceApplyMomentum(p, 0.1, 0.9, nesterov=True), "nesterov is not supported; use"),
     (lambda p: FusedEMA(torch.nn.Linear(1, 1), -0.5), "decay is -0.5"),

@@ -16,7 +16,8 @@ NAMES = [line for line in (Path(__file__).parent / "surface.txt").read_text().sp
 # These are torch.hpu's, which the device's module has.
 OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream", "get_autocast_hpu_dtype",
                  "get_device_name", "get_rng_state",
-                 "get_rng_state_all", "is_autocast_hpu_enabled", "manual_seed", "manual_seed_all", "mem_get_info", "memory_stats", "random",
+                 "get_rng_state_all", "is_autocast_hpu_enabled", "manual_seed", "manual_seed_all", "mem_get_info",
+                 "memory_stats", "random",
                  "set_device", "set_rng_state", "set_rng_state_all", "synchronize")
 
 
@@ -39,7 +40,7 @@ def resolve(name):
 
 def needs_device(name):
     return name.startswith("torch.hpu") or (
-        ".hpu." in name.removeprefix("habana_frameworks.torch") + "." and any(part in OF_THE_DEVICE for part in name.split(".")))
+        ".hpu." in name.removeprefix("habana_frameworks.torch") and set(name.split(".")) & set(OF_THE_DEVICE))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +59,8 @@ def test_name_is_there(name):
     ("habana_frameworks.torch", "nothing"), ("habana_frameworks.torch.core", "nothing"),
     ("habana_frameworks.torch.hpu", "nothing"), ("habana_frameworks.torch.hpex.kernels", "fp8_fused_sdpa"),
     ("habana_frameworks.torch.hpex.optimizers", "SparseSGD"), ("habana_frameworks.torch", "gpu_migration"),
-    ("habana_dataloader", "nothing"), ("habana_quantization_toolkit", "nothing"), ("habana_frameworks.mediapipe", "nothing"),
+    ("habana_dataloader", "nothing"), ("habana_quantization_toolkit", "nothing"), ("habana_frameworks.mediapipe",
+                                                                                   "nothing"),
 ])
 def test_absent_name_says_so_with_its_full_name(module, name):
     found = importlib.import_module(module)
@@ -97,8 +99,9 @@ def test_all_files_of_the_shim_say_that_they_are_an_emulation():
 
 
 def refused(tmp_path, code="import habana_frameworks"):
-    paths = f"sys.path[:0] = {[str(tmp_path), *sys.path]!r}; sys.path.remove({str(SHIM)!r}); sys.path.append({str(SHIM)!r})"
-    return subprocess.run([sys.executable, "-c", f"import sys; {paths}; {code}"], capture_output=True, text=True, timeout=120)
+    paths = [str(tmp_path), *(one for one in sys.path if one != str(SHIM)), str(SHIM)]
+    return subprocess.run([sys.executable, "-c", f"import sys; sys.path[:] = {paths!r}; {code}"], capture_output=True,
+                          text=True, timeout=120)
 
 
 VENDOR_CHECK = "from hccl_torch_hpu import vendor; print(vendor.find_vendor()); vendor.refuse_beside_vendor()"
@@ -116,7 +119,8 @@ def test_the_vendors_package_is_refused(tmp_path):
 def test_the_vendors_distribution_is_refused_and_ours_is_not(tmp_path, summary, is_refused):
     info = tmp_path / "habana_torch_plugin-1.24.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.24.0\nSummary: {summary}\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.24.0\n"
+                                   f"Summary: {summary}\n")
     result = refused(tmp_path, VENDOR_CHECK)
     assert (result.returncode == 1) == is_refused
     assert ("habana-torch-plugin 1.24.0" in result.stdout) == is_refused

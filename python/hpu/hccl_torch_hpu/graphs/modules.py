@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules behind HPU graphs. On a Gaudi the graphs save the work of the host; here the modules just run, so that their
-values, their gradients and their Python code are those of an ordinary call. ``HCCL_EMU_HPU_GRAPHS=1`` lets
+values, their gradients and their Python code are those of an ordinary call. ``HCCL_TORCH_HPU_GRAPHS=1`` lets
 ``wrap_in_hpu_graph`` record and replay, which shows what a recording would freeze."""
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class CachedParams:
 
 
 def input_hash(obj: Any) -> int:
-    """Returns a number that is equal for inputs for which one recording serves: same structure, same shapes and types of
-    tensors, same other values."""
+    """Returns a number that is equal for inputs for which one recording serves: same structure, same shapes and types
+    of tensors, same other values."""
     if isinstance(obj, (dict, collections.UserDict)):
         return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -62,7 +62,7 @@ def copy_to(dst: Any, src: Any) -> None:
 
 
 def _does_record() -> bool:
-    return os.environ.get("HCCL_EMU_HPU_GRAPHS") == "1" and not torch.is_grad_enabled()
+    return os.environ.get("HCCL_TORCH_HPU_GRAPHS") == "1" and not torch.is_grad_enabled()
 
 
 def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False, disable_tensor_cache: bool = False,
@@ -110,7 +110,7 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
     """Wraps the module's ``forward``, in place. Calls take ``bypass_hpu_graphs``, ``warmup_mode`` and
     ``cache_tensors_list`` beside the module's own arguments.
 
-    The module runs as it is, with or without gradients. With ``HCCL_EMU_HPU_GRAPHS=1`` calls without gradients are
+    The module runs as it is, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1`` calls without gradients are
     recorded, once for each structure of inputs, and replayed after that; at most ``max_graphs`` are kept, further
     structures run as they are. The other arguments are accepted; they tell a Gaudi how to use its memory.
 
@@ -158,7 +158,8 @@ class ModuleCacher(torch.nn.Module):
 
 
 def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, allow_unused_input: bool = False,
-                           asynchronous: bool = False, disable_tensor_cache: bool = False, dry_run: bool = False) -> Any:
+                           asynchronous: bool = False, disable_tensor_cache: bool = False,
+                           dry_run: bool = False) -> Any:
     """Returns the callables, which run as they are, with gradients.
 
     Args:
@@ -172,7 +173,8 @@ def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, a
     is_single = not isinstance(callables, tuple)
     for one, arguments in zip((callables,) if is_single else callables, (sample_args,) if is_single else sample_args):
         if not all(isinstance(argument, torch.Tensor) for argument in arguments):
-            raise TypeError("make_graphed_callables: sample_args must be tensors; pass other values by functools.partial")
+            raise TypeError("make_graphed_callables: sample_args must be tensors; pass other values by "
+                            "functools.partial")
         if isinstance(one, torch.nn.Module):
             if one._backward_hooks or one._forward_hooks or one._forward_pre_hooks:
                 raise RuntimeError("make_graphed_callables: the module has hooks; register them afterwards")

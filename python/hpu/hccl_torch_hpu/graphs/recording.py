@@ -2,8 +2,8 @@
 """HPU graphs: a recording of operations that can be executed again on the same tensors.
 
 A recording keeps each operation that reached the device, with the tensors it was called with. Replaying executes them
-again in their order, and writes what they give into the tensors that they gave the first time. Everything that refers to
-those tensors then sees the new values: outputs, buffers, and gradients of a recorded backward pass.
+again in their order, and writes what they give into the tensors that they gave the first time. Everything that refers
+to those tensors then sees the new values: outputs, buffers, and gradients of a recorded backward pass.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import threading
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves
 
 from hccl_torch_hpu import metrics
@@ -50,7 +50,8 @@ class _Operation:
         name = function._schema.name.rpartition("::")[2]
         changes_inputs = function._schema.is_mutable
         fills = name not in _WITHOUT_CONTENTS and any(one is not None for one in self.outputs)
-        self.is_needed = changes_inputs or fills or not any(isinstance(one, torch.Tensor) for one in tree_leaves(result))
+        gives_tensors = any(isinstance(one, torch.Tensor) for one in tree_leaves(result))
+        self.is_needed = changes_inputs or fills or not gives_tensors
 
     def replay(self) -> None:
         """Executes the call again, and writes the results into the recorded outputs.
@@ -65,13 +66,15 @@ class _Operation:
             elif old.shape != new.shape:
                 raise RuntimeError(
                     f"hccl_torch_hpu: HPUGraph.replay: {self.function} gave the shape {tuple(new.shape)} and "
-                    f"{tuple(old.shape)} when it was captured; keep operations whose shape depends on values out of graphs")
+                    f"{tuple(old.shape)} when it was captured; keep operations whose shape depends on values out of "
+                    "graphs")
             else:
                 old.copy_(new)
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    """Returns a number that two tensors share if and only if they lie in the same storage; itself for tensors without."""
+    """Returns a number that two tensors share if and only if they lie in the same storage; itself for tensors
+    without."""
     try:
         return tensor.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError):
@@ -85,7 +88,8 @@ def _finish(result: Any) -> None:
 
 
 class _Recorder(TorchDispatchMode):
-    """Notes what is called. The autograd engine carries the mode to its threads, so backward passes are noted as well."""
+    """Notes what is called. The autograd engine carries the mode to its threads, so backward passes are noted as
+    well."""
 
     def __init__(self, saves_inputs: bool) -> None:
         super().__init__()
@@ -147,7 +151,8 @@ class HPUGraph:
             RuntimeError: a capture is under way in this thread.
         """
         if is_current_stream_capturing():
-            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_begin: a capture is under way; end it by capture_end()")
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_begin: a capture is under way; end it by "
+                               "capture_end()")
         self._pool = pool if pool is not None else graph_pool_handle()
         self._recorder = _Recorder(dry_run)
         self._recorder.__enter__()
@@ -160,7 +165,8 @@ class HPUGraph:
             RuntimeError: this graph is not being captured in this thread.
         """
         if self._recorder is None or getattr(_capturing, "graph", None) is not self:
-            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_end: no capture is under way; call capture_begin() first")
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_end: no capture is under way; call capture_begin() "
+                               "first")
         recorder, self._recorder, _capturing.graph = self._recorder, None, None
         recorder.__exit__(None, None, None)
         recorder.restore()
@@ -168,14 +174,15 @@ class HPUGraph:
         metrics.count_capture()
 
     def replay(self, asynchronous: bool = False) -> None:
-        """Executes what was recorded again, on the tensors of the recording and their present values. Blocks until it is
-        done, also if ``asynchronous`` is True. Version counters of autograd stay as they are.
+        """Executes what was recorded again, on the tensors of the recording and their present values. Blocks until it
+        is done, also if ``asynchronous`` is True. Version counters of autograd stay as they are.
 
         Raises:
             RuntimeError: nothing was captured, or an output has changed its shape.
         """
         if self._operations is None:
-            raise RuntimeError("hccl_torch_hpu: HPUGraph.replay: nothing was captured; capture_begin() and capture_end() first")
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.replay: nothing was captured; capture_begin() and "
+                               "capture_end() first")
         metrics.count_replay()
         with torch.inference_mode(False), torch._C._ExcludeDispatchKeyGuard(_keys_above_recording()):
             for operation in self._operations:
@@ -261,5 +268,6 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 def is_current_stream_capturing() -> bool:
-    """Returns True between ``capture_begin`` and ``capture_end`` of a graph in this thread."""
-    return getattr(_capturing, "graph", None) is not None
+    """Returns True between ``capture_begin`` and ``capture_end`` of a graph, in the thread that called them and in the
+    backward passes that it starts."""
+    return any(isinstance(mode, _Recorder) for mode in _get_current_dispatch_mode_stack())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""8-bit floats: casts with a scale, and products of what they give. The values are those of the 8-bit types of torch; the
-products are computed in float32."""
+"""8-bit floats: casts with a scale, and products of what they give. The values are those of the 8-bit types of torch;
+the products are computed in float32."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +25,8 @@ def as_tensor(scale: Scale, like: torch.Tensor, shape: Sequence[int] | None = No
 
 
 def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: bool = False, is_amax: bool = False,
-                dtype: torch.dtype | None = None, scale_shape: Sequence[int] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+                dtype: torch.dtype | None = None,
+                scale_shape: Sequence[int] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns ``input * scale`` in 8 bits, and the largest magnitude of the input.
 
     Values beyond the range of the type become its largest. The magnitude is one float32 if ``is_amax`` is True, else an
@@ -63,7 +64,8 @@ def cast_from_fp8(input: torch.Tensor, scale: Scale, out_dtype: torch.dtype,
     return (values if factor is None else values * factor).to(out_dtype)
 
 
-def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int], out_dtype: torch.dtype = torch.float8_e4m3fn,
+def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int],
+                             out_dtype: torch.dtype = torch.float8_e4m3fn,
                              scale_dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
     """Casts with a scale for each block of the last two dimensions, which the block's largest magnitude gives.
 
@@ -83,8 +85,8 @@ def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int], ou
 
 
 def spread(scale: torch.Tensor, operand: torch.Tensor, is_left: bool) -> torch.Tensor:
-    """Brings a scale to a shape that broadcasts with a matrix: one value, one for each row of the left matrix or column of
-    the right one, or one for each block."""
+    """Brings a scale to a shape that broadcasts with a matrix: one value, one for each row of the left matrix or
+    column of the right one, or one for each block."""
     if scale.numel() == 1:
         return scale.reshape(())
     if scale.dim() == 1:
@@ -104,9 +106,10 @@ def fp8_gemm(A: torch.Tensor, trans_A: bool, B: torch.Tensor, trans_B: bool, D: 
     """Returns ``(A_scale_inv A) (B_scale_inv B) + bias``, plus ``D`` if ``accumulate`` is True, in ``out_dtype``.
 
     Args:
-        trans_A, trans_B: transposes the last two dimensions of the matrix before; its scale belongs to the result of that.
-        A_scale_inv, B_scale_inv: factors that undo the casts: one, one for each row of A or column of B, or one for each
-            block.
+        trans_A, trans_B: transposes the last two dimensions of the matrix before; its scale belongs to the result of
+            that.
+        A_scale_inv, B_scale_inv: factors that undo the casts: one, one for each row of A or column of B, or one for
+            each block.
     """
     operands = []
     for matrix, turns, scale, shape, is_left in ((A, trans_A, A_scale_inv, None, True),

@@ -64,7 +64,8 @@ def mixture_of_experts(hidden_states: torch.Tensor, expert_routing_table: torch.
         hidden_states: tokens, ``[..., hidden]``.
         expert_routing_table: the numbers of the experts of each token, ``[tokens, experts of one]``.
         router_weights: their weights, of the same shape.
-        w1, w2, w3: a matrix for each expert from ``experts_min`` to ``experts_max``; the other experts' share is left out.
+        w1, w2, w3: a matrix for each expert from ``experts_min`` to ``experts_max``; the other experts' share is left
+            out.
         permuted_weights: the matrices are transposed, as those of ``torch.nn.Linear``.
         activation: "gelu", "relu" or "silu".
 
@@ -76,12 +77,14 @@ def mixture_of_experts(hidden_states: torch.Tensor, expert_routing_table: torch.
                 lambda number, x: _times(inner(number, x), w3[number], permuted_weights), experts_min, experts_max)
 
 
-def mixture_of_experts_fused(hidden_states: torch.Tensor, expert_routing_table: torch.Tensor, router_weights: torch.Tensor,
+def mixture_of_experts_fused(hidden_states: torch.Tensor, expert_routing_table: torch.Tensor,
+                             router_weights: torch.Tensor,
                              w12: list[torch.Tensor], w3: list[torch.Tensor], permuted_weights: bool, activation: str,
                              experts_min: int, experts_max: int) -> torch.Tensor:
     """Returns what ``mixture_of_experts`` does; ``w12`` has w1 and w2 of each expert side by side."""
     w1, w2 = _split(w12, permuted_weights)
-    return mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights, activation,
+    return mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
+                              activation,
                               experts_min, experts_max)
 
 
@@ -89,8 +92,8 @@ def mixture_of_experts_measured(hidden_states: torch.Tensor, expert_routing_tabl
                                 router_weights: torch.Tensor, w1: list[torch.Tensor], w2: list[torch.Tensor],
                                 w3: list[torch.Tensor], permuted_weights: bool, activation: str, experts_min: int,
                                 experts_max: int, measurement_mode: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns what ``mixture_of_experts`` does, and for each expert the largest value, over all tokens, that it gives to
-    w3; zeros if ``measurement_mode`` is False."""
+    """Returns what ``mixture_of_experts`` does, and for each expert the largest value, over all tokens, that it gives
+    to w3; zeros if ``measurement_mode`` is False."""
     result = mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
                                 activation, experts_min, experts_max)
     amax = torch.zeros(len(w1), dtype=torch.float32, device=hidden_states.device)
@@ -107,7 +110,8 @@ def mixture_of_experts_measured_fused(hidden_states: torch.Tensor, expert_routin
                                       measurement_mode: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns what ``mixture_of_experts_measured`` does; ``w12`` has w1 and w2 of each expert side by side."""
     w1, w2 = _split(w12, permuted_weights)
-    return mixture_of_experts_measured(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
+    return mixture_of_experts_measured(hidden_states, expert_routing_table, router_weights, w1, w2, w3,
+                                       permuted_weights,
                                        activation, experts_min, experts_max, measurement_mode)
 
 
@@ -116,10 +120,11 @@ def mixture_of_experts_blocks(hidden_states: torch.Tensor, expert_routing_table:
                               w3: list[torch.Tensor], d_scale_w1: list[torch.Tensor], d_scale_w2: list[torch.Tensor],
                               d_scale_w3: list[torch.Tensor], permuted_weights: bool, activation: str, block_size: int,
                               experts_min: int, experts_max: int) -> torch.Tensor:
-    """Returns what ``mixture_of_experts`` does with 8-bit matrices, which have a factor for each block of ``block_size``
-    rows and columns."""
+    """Returns what ``mixture_of_experts`` does with 8-bit matrices, which have a factor for each block of
+    ``block_size`` rows and columns."""
     w1, w2, w3 = ([(one.float() * spread(scale.float(), one, False)).to(hidden_states.dtype)
                    for one, scale in zip(weights, scales)]
                   for weights, scales in ((w1, d_scale_w1), (w2, d_scale_w2), (w3, d_scale_w3)))
-    return mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights, activation,
+    return mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
+                              activation,
                               experts_min, experts_max)

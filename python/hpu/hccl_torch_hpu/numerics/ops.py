@@ -8,7 +8,8 @@ import torch
 
 from hccl_torch_hpu.numerics import fp8, int4, moe, rotary
 
-_FP8_OUT = "bool stochastic_rounding=False, bool is_amax=False, ScalarType? dtype=None, int[]? scale_shape=None) -> (Tensor, Tensor)"
+_FP8_OUT = ("bool stochastic_rounding=False, bool is_amax=False, ScalarType? dtype=None, int[]? scale_shape=None) "
+            "-> (Tensor, Tensor)")
 _GEMM = "(Tensor A, bool trans_A, Tensor B, bool trans_B, Tensor? D, ScalarType out_dtype, "
 _GEMM_END = "Tensor? bias=None, bool accumulate=False, int[]? B_scale_shape=None) -> Tensor"
 _TOKENS = "(Tensor hidden_states, Tensor expert_routing_table, Tensor router_weights, "
@@ -43,7 +44,8 @@ _DIFFERENTIABLE = (
      "Tensor? fused_add=None) -> Tensor", fp8.softmax_fp8),
     (f"rotary_pos_embedding(Tensor input, {_ROTARY}", rotary.rotary_pos_embedding),
     (f"rotary_pos_embedding_backward(Tensor grad_in, {_ROTARY}", rotary.rotary_pos_embedding_backward),
-    (f"mixture_of_experts{_TOKENS}Tensor[] w1, Tensor[] w2, Tensor[] w3, {_EXPERTS}) -> Tensor", moe.mixture_of_experts),
+    (f"mixture_of_experts{_TOKENS}Tensor[] w1, Tensor[] w2, Tensor[] w3, {_EXPERTS}) -> Tensor",
+     moe.mixture_of_experts),
     (f"mixture_of_experts.fused_weights{_TOKENS}Tensor[] w12, Tensor[] w3, {_EXPERTS}) -> Tensor",
      moe.mixture_of_experts_fused),
     (f"mixture_of_experts.fp8_measurement{_TOKENS}Tensor[] w1, Tensor[] w2, Tensor[] w3, {_EXPERTS}, "
@@ -51,8 +53,8 @@ _DIFFERENTIABLE = (
     (f"mixture_of_experts.fp8_measurement_fused_weights{_TOKENS}Tensor[] w12, Tensor[] w3, {_EXPERTS}, "
      "bool measurement_mode) -> (Tensor, Tensor)", moe.mixture_of_experts_measured_fused),
     (f"mixture_of_experts.fp8_blocks{_TOKENS}Tensor[] w1, Tensor[] w2, Tensor[] w3, Tensor[] d_scale_w1, "
-     "Tensor[] d_scale_w2, Tensor[] d_scale_w3, bool permuted_weights, str activation, int block_size, int experts_min, "
-     "int experts_max) -> Tensor", moe.mixture_of_experts_blocks),
+     "Tensor[] d_scale_w2, Tensor[] d_scale_w3, bool permuted_weights, str activation, int block_size, int "
+     "experts_min, int experts_max) -> Tensor", moe.mixture_of_experts_blocks),
 )
 
 _library: torch.library.Library | None = None
@@ -64,7 +66,8 @@ def register() -> None:
     if _library is not None:
         return
     _library = torch.library.Library("hpu", "FRAGMENT")
-    for operations, key in ((_BELOW_AUTOGRAD, "CompositeExplicitAutograd"), (_DIFFERENTIABLE, "CompositeImplicitAutograd")):
+    for operations, key in ((_BELOW_AUTOGRAD, "CompositeExplicitAutograd"),
+                            (_DIFFERENTIABLE, "CompositeImplicitAutograd")):
         for schema, function in operations:
             _library.define(schema)
             _library.impl(schema.partition("(")[0], function, key)

@@ -80,8 +80,8 @@ def _match_types(p: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> list[
 def apply_rotary_pos_emb(p: torch.Tensor, *args: Any) -> torch.Tensor:
     """Returns the input with its positions in it.
 
-    The arguments are ``p, rope_cache``, as ``RotaryPosEmbeddingHelperV3`` takes them, or ``p, cos, sin, position_ids=None,
-    offset=0, mode=BLOCKWISE``. The result is in float32 if one of ``p``, ``cos`` and ``sin`` is.
+    The arguments are ``p, rope_cache``, as ``RotaryPosEmbeddingHelperV3`` takes them, or ``p, cos, sin,
+    position_ids=None, offset=0, mode=BLOCKWISE``. The result is in float32 if one of ``p``, ``cos`` and ``sin`` is.
     """
     if len(args) == 1:
         return RotaryPosEmbeddingHelperV3.apply(p, args[0])

@@ -18,15 +18,15 @@ _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class FusedAdamW(Optimizer):
-    """AdamW as ``torch.optim.AdamW``, but that ``eps`` is added before the second moment's bias is corrected, as the Gaudi's
-    kernel does: with ``eps`` small against the gradients both give the same.
+    """AdamW as ``torch.optim.AdamW``, but that ``eps`` is added before the second moment's bias is corrected, as the
+    Gaudi's kernel does: with ``eps`` small against the gradients both give the same.
 
     Args:
         params: parameters, or groups of them.
         lr, betas, eps, weight_decay: as for ``torch.optim.AdamW``.
         bias_correction: corrects the moments for their start at 0.
-        moments_dtype: the type in which moments are kept, one or one for each; the parameter's if it is None. Moments of
-            8 bits have a scale, which the largest of their values gives in each step.
+        moments_dtype: the type in which moments are kept, one or one for each; the parameter's if it is None. Moments
+            of 8 bits have a scale, which the largest of their values gives in each step.
 
     Raises:
         ValueError: a value out of its range.

@@ -14,8 +14,8 @@ from hccl_torch_hpu.optimizers.common import evaluate
 class FusedLars(Optimizer):
     """LARS (arXiv:1708.03888) around an optimizer, which then takes steps of its learning rate 1.
 
-    Each gradient is multiplied by the group's learning rate; that of a parameter with 1 in the mask gets the weight decay
-    added before, and is multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)`` as well.
+    Each gradient is multiplied by the group's learning rate; that of a parameter with 1 in the mask gets the weight
+    decay added before, and is multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)`` as well.
 
     Args:
         optimizer: takes the scaled gradients; its weight decay is off while it does.

@@ -12,8 +12,8 @@ from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gra
 
 
 class FusedResourceApplyMomentum(Optimizer):
-    """Takes steps of ``momentum buffer - gradient``: gradients come multiplied by the learning rate, as ``FusedLars`` leaves
-    them, so ``lr`` is only read there.
+    """Takes steps of ``momentum buffer - gradient``: gradients come multiplied by the learning rate, as ``FusedLars``
+    leaves them, so ``lr`` is only read there.
 
     Args:
         params: parameters, or groups of them.
@@ -31,7 +31,8 @@ class FusedResourceApplyMomentum(Optimizer):
                  nesterov: bool = False) -> None:
         refuse_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov:
-            raise NotImplementedError("FusedResourceApplyMomentum: nesterov is not supported; use FusedSGD(nesterov=True)")
+            raise NotImplementedError("FusedResourceApplyMomentum: nesterov is not supported; use "
+                                      "FusedSGD(nesterov=True)")
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "nesterov": nesterov})
 
     @torch.no_grad()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of a model: one that measures the inputs of its linear layers, and one in which those layers compute with 8-bit
-floats scaled by the measurements."""
+"""Two runs of a model: one that measures the inputs of its linear layers, and one in which those layers compute with
+8-bit floats scaled by the measurements."""
 from __future__ import annotations
 
 import json
@@ -27,8 +27,8 @@ def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.
     """Prepares the model, in place, as a JSON file says: to be measured, or to compute with 8-bit floats.
 
     The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (where measurements lie), "scale_method" (unit_scale,
-    maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of modules; the older
-    "whitelist" and "blacklist" mean the same. Other entries are ignored.
+    maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of modules; the
+    older "whitelist" and "blacklist" mean the same. Other entries are ignored.
 
     Args:
         config_path: the file; that of ``QUANT_CONFIG`` if it is None.
@@ -57,8 +57,8 @@ def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.
 
 
 def finish_measurements(model: torch.nn.Module) -> None:
-    """Writes what was measured to the file that the configuration names, and stops measuring. Does nothing for a model that
-    is not measured."""
+    """Writes what was measured to the file that the configuration names, and stops measuring. Does nothing for a model
+    that is not measured."""
     measured = model.__dict__.pop("_hqt_measured", None)
     if measured is None:
         return
@@ -108,8 +108,8 @@ def _quantize(modules: dict[str, torch.nn.Module], config: dict[str, Any]) -> No
         raise ValueError(f"prep_model: scale_method '{method}'; it must be one of {', '.join(_METHODS)}")
     file = _file(config)
     if not file.is_file():
-        raise FileNotFoundError(f"prep_model: there are no measurements in {file}; run the model with mode MEASURE first, and "
-                                "call finish_measurements")
+        raise FileNotFoundError(f"prep_model: there are no measurements in {file}; run the model with mode MEASURE "
+                                "first, and call finish_measurements")
     measured = json.loads(file.read_text(encoding="utf-8"))["modules"]
     for name, module in modules.items():
         if name in measured:

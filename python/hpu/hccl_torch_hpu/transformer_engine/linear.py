@@ -76,8 +76,8 @@ class Linear(torch.nn.Module):
         super().__init__()
         refused = [name for name, value in others.items() if value or name not in self._PARALLEL]
         if refused or tp_size != 1:
-            raise NotImplementedError(f"transformer_engine.Linear: {', '.join(refused) or 'tp_size'} is not supported; use "
-                                      "torch.distributed.tensor.parallel for tensor parallelism")
+            raise NotImplementedError(f"transformer_engine.Linear: {', '.join(refused) or 'tp_size'} is not "
+                                      "supported; use torch.distributed.tensor.parallel for tensor parallelism")
         self.in_features = in_features
         self.out_features = out_features
         self.return_bias = return_bias

@@ -12,8 +12,8 @@ from hccl_torch_hpu.transformer_engine.state import Mode
 class Scales:
     """The scales of some tensors of a module: activations and weights of the forward pass, gradients of the backward.
 
-    ``begin_step`` computes them, ``cast`` uses them and measures. A tensor that has not been measured yet is scaled by its
-    own magnitude.
+    ``begin_step`` computes them, ``cast`` uses them and measures. A tensor that has not been measured yet is scaled by
+    its own magnitude.
 
     Args:
         forward, backward: the numbers of tensors of either pass; those of the backward pass come after the others.

@@ -4,6 +4,7 @@
 This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
 from __future__ import annotations
 
+from habana_frameworks.torch import hpu
 from hccl_torch_hpu import lazy
 from hccl_torch_hpu.lazy import add_step_closure
 from hccl_torch_hpu.missing import missing
@@ -12,13 +13,15 @@ __all__ = ["add_step_closure", "iter_mark_step", "mark_step"]
 
 
 def mark_step(device_str: str = "", sync: bool = False) -> None:
-    """Ends a step. Operations have been executed already, so nothing is left to wait for.
+    """Ends a step. Operations have been executed already, but for collectives that nobody has waited for.
 
     Args:
         device_str: the device; there is one.
-        sync: waits for the device.
+        sync: waits for the device. Blocks until such collectives have ended.
     """
     lazy.mark_step()
+    if sync and hpu.is_available():
+        hpu.synchronize()
 
 
 def iter_mark_step(device_str: str = "") -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers of the device.
 
-All of it is that of ``torch.hpu``. This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+All of it is that of ``torch.hpu``. This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or
+Intel."""
 from __future__ import annotations
 
 from typing import Any
