@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the lazy mode. The emulated device executes each operation at once, so a step has nothing left to execute:
-it is counted, and the closures that wait for it run."""
+"""Steps of the lazy mode. The emulated device executes each operation at once, so a step has nothing left to execute: it
+is counted, and the closures that wait for it run. The device records which operations a step consists of; a step of
+operations, shapes and types that no step had before is a graph that a Gaudi would compile."""
 from __future__ import annotations
 
 import os
@@ -31,9 +32,20 @@ def mark_step() -> int:
         count = _steps
         closures = _closures[:]
         _closures.clear()
+    if is_lazy():
+        _record_step()
     for closure, arguments in closures:
         closure(*arguments)
     return count
+
+
+def _record_step() -> None:
+    """Counts the step as a graph that is compiled or found in the cache; one without operations is neither."""
+    from hccl_torch_hpu import _C, metrics
+
+    operations, is_new = _C.end_step()
+    if operations > 0:
+        metrics.count_step(is_new)
 
 
 def add_step_closure(closure: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:

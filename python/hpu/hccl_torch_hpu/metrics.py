@@ -60,8 +60,9 @@ _local: list[Metric] = []
 def metric_global(name: str) -> Metric:
     """Returns the metric that counts since the start of the process.
 
-    The emulation compiles nothing: "graph_compilation" counts captures of graphs and calls of the compile backend,
-    "recipe_cache" counts replays as hits and captures as misses. Each operation counts as the device's own, and memory
+    The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls of the compile backend, and in
+    the lazy mode steps that no step before was like; "recipe_cache" counts these as misses, and replays and the other
+    steps as hits. Each operation counts as the device's own, and memory
     is never moved, so "cpu_fallback" and "memory_defragmentation" stay 0.
 
     Raises:
@@ -117,3 +118,11 @@ def count_capture() -> None:
 def count_replay() -> None:
     """Counts a replay of a graph."""
     _count("recipe_cache", "TotalHit")
+
+
+def count_step(is_new: bool) -> None:
+    """Counts a step of the lazy mode: a graph to compile if there was none of its operations, shapes and types before."""
+    if is_new:
+        count_capture()
+    else:
+        count_replay()

@@ -10,6 +10,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/hash.h>
 
 namespace hccl_torch_hpu {
 
@@ -94,6 +95,16 @@ at::Tensor Conversion::to_device(const at::Tensor& result) {
   at::Tensor device(std::move(made));
   copy_bits(result, device);
   return device;
+}
+
+std::size_t Conversion::signature() const {
+  std::size_t hash = 0;
+  for (const Argument& argument : arguments_) {
+    hash = c10::hash_combine(hash, static_cast<std::size_t>(argument.host.scalar_type()));
+    for (const std::int64_t extent : argument.host.sizes())
+      hash = c10::hash_combine(hash, static_cast<std::size_t>(extent));
+  }
+  return hash;
 }
 
 void Conversion::follow_aliases() {

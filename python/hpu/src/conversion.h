@@ -3,6 +3,9 @@
 // HPU tensors.
 #pragma once
 
+#include <cstddef>
+#include <utility>
+
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
@@ -17,6 +20,8 @@ class Conversion {
   // argument that it lies in, or a tensor with its memory, which is copied if it does not lie on
   // the device.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
+  // Returns a hash of the arguments' shapes and types.
+  [[nodiscard]] std::size_t signature() const;
   // Makes HPU tensors have the extents and the storages that the operation gave their aliases.
   void follow_aliases();
 

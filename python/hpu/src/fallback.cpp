@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "conversion.h"
 #include "generator.h"
+#include "step_recorder.h"
 #include "storage.h"
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/util/hash.h>
 
 namespace hccl_torch_hpu {
 
@@ -119,6 +121,10 @@ class Fallback::Call {
       result = std::move(device);
     }
   }
+  [[nodiscard]] std::size_t signature() const {
+    return c10::hash_combine(reinterpret_cast<std::size_t>(&kernel_.calls_),
+                             conversion_.signature());
+  }
   void end() { conversion_.follow_aliases(); }
 
  private:
@@ -176,6 +182,7 @@ void Fallback::operator()(const c10::OperatorHandle& operation, c10::DispatchKey
       call.take(argument);
     }
   }
+  if (StepRecorder::instance().is_enabled()) StepRecorder::instance().add(call.signature());
   {
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(at::autocast_dispatch_keyset);

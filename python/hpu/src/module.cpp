@@ -5,6 +5,7 @@
 #include "fallback.h"
 #include "generator.h"
 #include "registration.h"
+#include "step_recorder.h"
 #include "storage.h"
 #include "streams.h"
 
@@ -58,6 +59,11 @@ PYBIND11_MODULE(_C, module) {
   module.def("synchronize", &Streams::synchronize_all, py::call_guard<py::gil_scoped_release>());
   module.def("operation_counts", &operation_counts);
   module.def("reset_operation_counts", &reset_operation_counts);
+  module.def("record_steps", [](bool enabled) { StepRecorder::instance().enable(enabled); });
+  module.def("end_step", [] {
+    const StepRecorder::Step step = StepRecorder::instance().end_step();
+    return std::pair(step.operations, step.is_new);
+  });
   module.def("default_generator", [] {
     return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_generator()));
   });

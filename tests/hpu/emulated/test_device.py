@@ -184,3 +184,21 @@ def test_forked_processes_are_told_to_be_spawned():
     text = queue.get(timeout=60)
     process.join(60)
     assert "forked process" in text and "spawn" in text, text
+
+
+def test_lazy_steps_of_other_shapes_are_other_graphs():
+    ended = run_apart("""
+import torch
+import habana_frameworks.torch.core as htcore
+from habana_frameworks.torch.hpu.metrics import metric_global
+
+def step(extent):
+    (torch.ones(extent, device="hpu") * 2).sum().item()
+    htcore.mark_step()
+
+for extent in (3, 3, 4, 3, 4, 5):
+    step(extent)
+htcore.mark_step()  # a step of nothing
+print(dict(metric_global("graph_compilation").stats())["TotalNumber"], dict(metric_global("recipe_cache").stats())["TotalHit"])
+""", PT_HPU_LAZY_MODE="1")
+    assert ended.stdout.split() == ["3", "3"], ended.stderr + ended.stdout

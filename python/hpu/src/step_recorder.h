@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records the operations of each step in the lazy mode, of which a device would compile one graph.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_set>
+
+namespace hccl_torch_hpu {
+
+// Thread-safe.
+class StepRecorder {
+ public:
+  struct Step {
+    std::uint64_t operations = 0;
+    bool is_new = false;  // no step before had these operations with these shapes and types
+  };
+
+  [[nodiscard]] static StepRecorder& instance();
+
+  void enable(bool is_enabled) noexcept { is_enabled_ = is_enabled; }
+  [[nodiscard]] bool is_enabled() const noexcept {
+    return is_enabled_.load(std::memory_order_relaxed);
+  }
+  // Adds an operation. `signature` identifies it with the shapes and types of its arguments.
+  void add(std::size_t signature);
+  // Ends the step and begins the next.
+  [[nodiscard]] Step end_step();
+
+ private:
+  StepRecorder() = default;
+
+  std::atomic<bool> is_enabled_{false};
+  std::mutex mutex_;
+  std::uint64_t operations_ = 0;
+  std::size_t signature_ = 0;
+  std::unordered_set<std::size_t> known_;
+};
+
+}  // namespace hccl_torch_hpu
