@@ -5,6 +5,7 @@
 Prints markdown on standard output and progress on standard error. Expect a quarter of an hour; --quick takes three
 minutes."""
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -25,6 +26,8 @@ SIDES = {"plain": "plain tensor", "bucket": "DDP's bucket", "allocator": "alloca
 def run_ranks(ranks, program, *arguments):
     """Runs a program of this folder under torchrun and returns what it prints."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "DDP_"))}
+    if "hpu" in arguments:
+        variables["HCCL_EMU_HPU"] = "1"
     variables |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "HCCL_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
                            os.path.join(FOLDER, program), *arguments], env=variables, stdout=subprocess.PIPE,
@@ -80,6 +83,8 @@ def train(options):
     """Returns the times of each training by side, a list over the rounds."""
     sides = {"gloo": ["--backend", "gloo"], "hccl": ["--backend", "hccl"],
              "hccl, allocator": ["--backend", "hccl", "--allocator"]}
+    if importlib.util.find_spec("hccl_torch_hpu"):
+        sides["hccl, emulated hpu"] = ["--backend", "hccl", "--device", "hpu"]
     trainings = [(model, mode, ranks) for model in options.models for mode in ("ddp", "fsdp") for ranks in options.train_ranks]
     results = {}
     for number in range(options.rounds):

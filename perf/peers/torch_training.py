@@ -13,10 +13,11 @@ import torch.distributed as dist
 MODELS = {"34 MB": (8, 1024), "400 MB": (6, 4096)}
 
 
-def make_model(name):
+def make_model(name, device):
     layers, width = MODELS[name]
     torch.manual_seed(0)
-    return torch.nn.Sequential(*[layer for _ in range(layers) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())])
+    return torch.nn.Sequential(
+        *[layer for _ in range(layers) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())]).to(device)
 
 
 def step_of(model, data):
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--mode", choices=("ddp", "fsdp"), required=True)
     parser.add_argument("--allocator", action="store_true")
+    parser.add_argument("--device", default="cpu", help="cpu, or hpu with HCCL_EMU_HPU=1")
     parser.add_argument("--steps", type=int, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -54,16 +56,16 @@ def main():
 
         hccl_torch.install_allocator()
     dist.init_process_group(options.backend)
-    data = torch.randn(16, MODELS[options.model][1])
-    alone = median_time(step_of(make_model(options.model), data), options.steps)
+    data = torch.randn(16, MODELS[options.model][1], device=options.device)
+    alone = median_time(step_of(make_model(options.model, options.device), data), options.steps)
     if options.mode == "ddp":
-        model = torch.nn.parallel.DistributedDataParallel(make_model(options.model))
+        model = torch.nn.parallel.DistributedDataParallel(make_model(options.model, options.device))
     else:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
-        model = make_model(options.model)
-        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        model = make_model(options.model, options.device)
+        mesh = init_device_mesh(options.device, (dist.get_world_size(),))
         for layer in model:
             if isinstance(layer, torch.nn.Linear):
                 fully_shard(layer, mesh=mesh)
