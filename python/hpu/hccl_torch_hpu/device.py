@@ -208,4 +208,4 @@ def __getattr__(name: str) -> Any:
         from hccl_torch_hpu import graphs
 
         return graphs if name == "graphs" else getattr(graphs, name)
-    raise AttributeError(f"torch.hpu has no {name!r} in this emulation; see docs/how-to/from-laptop-to-gaudi.md")
+    raise AttributeError(f"torch.hpu has no {name!r} in this emulation; see docs/explanation/from-laptop-to-gaudi.md")
