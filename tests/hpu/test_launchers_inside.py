@@ -21,7 +21,8 @@ one = torch.full((1000,), float(rank + 1)).to("hpu")
 dist.all_reduce(one)
 htcore.mark_step()
 assert one.device.type == "hpu" and one.cpu().tolist() == [world * (world + 1) / 2] * 1000
-assert "emulated" in torch.hpu.get_device_name() and torch.hpu.device_count() == 8
+assert "emulated" in torch.hpu.get_device_name()
+assert torch.hpu.device_count() == len(os.environ["HABANA_VISIBLE_MODULES"].split(","))
 assert hccl_torch.stats()["all_reduce"] == {"calls": 1, "bytes": 4000, "zero_copy": 1, "staged": 0}
 os.write(1, f"rank {rank} of {world} is done\\n".encode())
 dist.destroy_process_group()
