@@ -86,4 +86,4 @@ def test_transformers_resumes_on_another_number_of_devices(tmp_path: Path) -> No
     resumed = report_of(hccl_hpu("run", TRANSFORMERS, str(tmp_path / "one"), "save_strategy='no'", "--accumulate", "2",
                                  "--resume", str(tmp_path / "two/checkpoint-2"), folder=tmp_path))
     assert resumed["world"] == 1 and resumed["device"] == "hpu:0", resumed
-    require_same_training(resumed, found | {"losses": found["losses"][2:]})
+    require_same_training(resumed, found)

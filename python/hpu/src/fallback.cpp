@@ -103,7 +103,7 @@ class Fallback::Call {
       take_list<std::optional<at::Tensor>>(argument);
     } else if (argument.isDevice()) {
       if (argument.toDevice().is_hpu()) {
-        require_own_device(argument.toDevice());
+        require_visible_device(argument.toDevice());
         argument = c10::Device(c10::kCPU);
       }
     } else if (argument.isGenerator()) {

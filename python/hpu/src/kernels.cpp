@@ -24,7 +24,7 @@ const DispatchKeySet kKeys(DispatchKey::HPU);
 void check_options(std::optional<at::Layout> layout, std::optional<at::Device> device) {
   TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(at::kStrided) == at::kStrided,
                               "hccl_torch_hpu: the emulated device has no ", *layout, " tensors");
-  if (device) require_own_device(*device);
+  if (device) require_visible_device(*device);
 }
 
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type,

@@ -2,6 +2,7 @@
 #include "storage.h"
 
 #include "block_pool.h"
+#include "streams.h"
 
 #include <algorithm>
 #include <cstring>
@@ -64,11 +65,10 @@ class HpuAllocator final : public c10::DeviceAllocator {
 
 }  // namespace
 
-void require_own_device(c10::Device device) {
-  TORCH_CHECK(device.index() <= 0, "hccl_torch_hpu: ", device.str(),
-              " is not this process's device: each process has one, hpu:0. Start one process for "
-              "each device, as with hccl-hpu run -n ",
-              static_cast<int>(device.index()) + 1);
+void require_visible_device(c10::Device device) {
+  TORCH_CHECK(device.index() < visible_devices(), "hccl_torch_hpu: there is no ", device.str(),
+              ": this machine shows ", visible_devices(),
+              " emulated devices; see HABANA_VISIBLE_MODULES");
 }
 
 c10::Allocator* allocator() {

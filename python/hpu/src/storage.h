@@ -9,8 +9,9 @@ namespace hccl_torch_hpu {
 
 inline const c10::Device kHpu(c10::kHPU, 0);
 
-// Throws c10::Error for a device that is not this process's own.
-void require_own_device(c10::Device device);
+// Throws c10::Error for a device that the machine does not show. All others are this process's own,
+// whatever their number: launchers number the processes of a machine so.
+void require_visible_device(c10::Device device);
 
 // Returns the HPU allocator, whose blocks own CPU storages. Static lifetime.
 [[nodiscard]] c10::Allocator* allocator();

@@ -133,8 +133,11 @@ def test_refuses_tensors_of_two_devices():
 
 
 def test_refuses_devices_that_are_not_there():
-    with pytest.raises(RuntimeError, match="hpu:1 is not this process's device.*hpu:0"):
-        torch.empty(1, device="hpu:1")
+    for make in (lambda: torch.empty(1, device="hpu:8"), lambda: torch.arange(3, device="hpu:9"),
+                 lambda: torch.ones(1).to("hpu:8")):
+        with pytest.raises(RuntimeError, match=r"no hpu:[89]: this machine shows 8 emulated devices"):
+            make()
+    assert torch.ones(2).to("hpu:3").device == torch.device("hpu:0")  # the process's own, whatever its number
     with pytest.raises(RuntimeError, match="no hpu:8.*8 emulated devices"):
         torch.hpu.set_device(8)
     torch.hpu.set_device(3)
