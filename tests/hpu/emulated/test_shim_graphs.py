@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings are executed again, forward and backward, with what their inputs hold then."""
 import copy
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -321,22 +318,3 @@ def test_graphed_callables(device):
     model.register_forward_hook(lambda *arguments: None)
     with pytest.raises(RuntimeError, match="has hooks"):
         ht.hpu.make_graphed_callables(model, (sample,))
-
-
-def test_collectives_are_replayed():
-    """In a process of its own, whose group goes with it."""
-    code = """
-import torch, torch.distributed as dist
-from habana_frameworks.torch.hpu import HPUGraph, graph
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-x = torch.ones(3)
-recording = HPUGraph()
-with graph(recording):
-    dist.all_reduce(x)
-    y = x + 1
-x.fill_(7.0)
-recording.replay()
-assert y.tolist() == [8.0] * 3
-"""
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=paths)

@@ -62,6 +62,32 @@ for reduces, expected in ((True, [60.0, 60.0]), (False, [240.0, 60.0])):
     assert layer.scales.scale[0].item() == expected[rank], (reduces, layer.scales.scale)
 """
 
+COLLECTIVES = """
+import torch.distributed._functional_collectives as functional
+from habana_frameworks.torch.hpu import HPUGraph, graph
+
+x = torch.full((3,), float(rank + 1)).to(device)
+recording = HPUGraph()
+with graph(recording):
+    total = x.clone()
+    dist.all_reduce(total)
+    work = dist.all_reduce(total, async_op=True)
+    work.wait()
+    both = [torch.zeros(3, device=device) for _ in range(2)]
+    dist.all_gather(both, x)
+    other = functional.all_reduce(x, "max", dist.group.WORLD) + 1
+for factor in (1.0, 10.0, 2.0):
+    x.fill_(factor * (rank + 1))
+    recording.replay()
+    assert total.tolist() == [6.0 * factor] * 3, total
+    assert [one[0].item() for one in both] == [factor, 2 * factor], both
+    assert other.tolist() == [2.0 * factor + 1] * 3, other
+trial = HPUGraph()
+with graph(trial, dry_run=True):
+    dist.all_reduce(x)
+assert x.tolist() == [2.0 * (rank + 1)] * 3, x
+"""
+
 END = """
 dist.barrier()
 dist.destroy_process_group()
@@ -70,7 +96,7 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize("kind, backend", [("cpu", "gloo"), pytest.param("hpu", "hccl", marks=pytest.mark.skipif(
     not HAS_DEVICE, reason="needs the installed emulation and HCCL_EMU_HPU=1"))])
-@pytest.mark.parametrize("program", [ATTENTION, SCALES], ids=["attention", "scales"])
+@pytest.mark.parametrize("program", [ATTENTION, SCALES, COLLECTIVES], ids=["attention", "scales", "collectives"])
 def test_two_ranks(tmp_path, kind, backend, program):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one),
                                 "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}

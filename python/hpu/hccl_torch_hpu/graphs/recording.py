@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves
 
@@ -24,6 +25,10 @@ _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTen
 
 # Their outputs have no contents that a replay would have to renew.
 _WITHOUT_CONTENTS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+
+# Collectives change their arguments although their schemas do not say so; functional ones give tensors to wait for.
+_COLLECTIVES = "c10d"
+_FUNCTIONAL_COLLECTIVES = "_c10d_functional"
 
 _pools = itertools.count(1)
 _capturing = threading.local()
@@ -48,7 +53,7 @@ class _Operation:
         self.outputs = [one if isinstance(one, torch.Tensor) and _storage(one) not in inputs else None
                         for one in tree_leaves(result)]
         name = function._schema.name.rpartition("::")[2]
-        changes_inputs = function._schema.is_mutable
+        changes_inputs = _changes_inputs(function)
         fills = name not in _WITHOUT_CONTENTS and any(one is not None for one in self.outputs)
         gives_tensors = any(isinstance(one, torch.Tensor) for one in tree_leaves(result))
         self.is_needed = changes_inputs or fills or not gives_tensors
@@ -61,9 +66,10 @@ class _Operation:
         """
         renewed = tree_leaves(self.function(*self.arguments, **self.keywords))
         for old, new in zip(self.outputs, renewed):
+            _finish(self.function, new)
             if old is None:
-                _finish(new)
-            elif old.shape != new.shape:
+                continue
+            if old.shape != new.shape:
                 raise RuntimeError(
                     f"hccl_torch_hpu: HPUGraph.replay: {self.function} gave the shape {tuple(new.shape)} and "
                     f"{tuple(old.shape)} when it was captured; keep operations whose shape depends on values out of "
@@ -81,10 +87,16 @@ def _storage(tensor: torch.Tensor) -> int:
         return id(tensor)
 
 
-def _finish(result: Any) -> None:
-    """Waits for a collective that a replay has started. Other results need nothing."""
-    if isinstance(result, torch.ScriptObject) and hasattr(result, "wait"):
-        result.wait()
+def _changes_inputs(function: Any) -> bool:
+    return function._schema.is_mutable or function.namespace == _COLLECTIVES
+
+
+def _finish(function: Any, result: Any) -> None:
+    """Waits for a collective that a replay has started. Results of other operations need nothing."""
+    if function.namespace == _COLLECTIVES and isinstance(result, torch.ScriptObject):
+        dist.Work.unbox(result).wait()
+    elif function.namespace == _FUNCTIONAL_COLLECTIVES and isinstance(result, torch.Tensor):
+        torch.ops._c10d_functional.wait_tensor(result)
 
 
 class _Recorder(TorchDispatchMode):
@@ -100,9 +112,11 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         keywords = kwargs or {}
-        if self._saved is not None and func._schema.is_mutable:
+        if self._saved is not None and _changes_inputs(func):
             self._save_changed(func, args, keywords)
         result = func(*args, **keywords)
+        for one in tree_leaves(result):  # what a backend does to end a collective is no operation of the program
+            _finish(func, one)
         operation = _Operation(func, args, keywords, result)
         with self._lock:
             self._made_here.update(_storage(one) for one in operation.outputs if one is not None)
@@ -113,7 +127,8 @@ class _Recorder(TorchDispatchMode):
         """Copies what the call is about to change, unless the recording itself has made it."""
         given = dict(zip((one.name for one in function._schema.arguments), arguments)) | keywords
         for argument in function._schema.arguments:
-            if argument.alias_info is None or not argument.alias_info.is_write:
+            is_written = argument.alias_info is not None and argument.alias_info.is_write
+            if not is_written and function.namespace != _COLLECTIVES:
                 continue
             for tensor in tree_leaves(given.get(argument.name)):
                 if isinstance(tensor, torch.Tensor) and _storage(tensor) not in self._made_here:
