@@ -34,8 +34,8 @@ class AllocationGuard {
 };
 
 // Makes PyTorch ask this module for the memory of CPU tensors, which stay where they were unless
-// install_allocator() or a guard says otherwise. `release` takes back a block of a guard's allocator
-// that is freed by its address alone, and returns whether it was one.
+// install_allocator() or a guard says otherwise. `release` takes back a block of a guard's
+// allocator that is freed by its address alone, and returns whether it was one.
 void watch_allocations(bool (*release)(void* memory));
 
 }  // namespace hccl_torch
