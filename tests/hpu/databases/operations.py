@@ -14,7 +14,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_map
 
 # At most as many samples of an operation are run in each check.
-_SAMPLES = 12
+_SAMPLES = 8
 
 OPERATIONS: dict[str, OpInfo] = {}
 for _info in op_db:
