@@ -9,12 +9,20 @@
 
 namespace hccl_torch {
 
+namespace {
+
+c10::StorageImpl* (*host_storage_of)(c10::StorageImpl* device) = nullptr;
+
+}  // namespace
+
+void set_host_storages(c10::StorageImpl* (*function)(c10::StorageImpl* device)) {
+  host_storage_of = function;
+}
+
 at::Tensor host_alias(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
-  const c10::Storage& storage = tensor.storage();
-  auto memory = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), storage.nbytes(),
-      c10::DataPtr(const_cast<void*>(storage.data()), c10::Device(c10::kCPU)), nullptr, false);
+  auto memory = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(
+      host_storage_of(tensor.storage().unsafeGetStorageImpl()));
   at::Tensor alias = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(std::move(memory)), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
   alias.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),

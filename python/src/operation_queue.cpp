@@ -175,8 +175,9 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations on the device's tensors follow one another in the order of the program, whatever group
-// they belong to.
+// Operations of several groups on the device's tensors follow one another in the order of the
+// program. Within a group, messages and collectives may pass each other: a program waits for a
+// message before it gives its tensor away again.
 void Issue::order_behind_others(const at::Tensor& tensor, bool copies) {
   queue_.unfinished_->complete_writers_of(tensor, copies);
   if (!tensor.is_hpu()) return;
@@ -191,8 +192,8 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   const bool copies = needs_copy(tensor);
   order_behind_others(tensor, copies);
   if (copies) return copy_of(tensor, true);
-  operation().buffers.push_back(tensor);
-  return host_alias(tensor);
+  operation().buffers.push_back(host_alias(tensor));
+  return operation().buffers.back();
 }
 
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
@@ -201,7 +202,10 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   operation().outputs.push_back(tensor);
   const bool copies = needs_copy(tensor);
   order_behind_others(tensor, copies);
-  if (!copies) return host_alias(tensor);
+  if (!copies) {
+    operation().buffers.push_back(host_alias(tensor));
+    return operation().buffers.back();
+  }
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
   return copy;

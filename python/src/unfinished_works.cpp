@@ -23,13 +23,17 @@ void UnfinishedWorks::add(c10::intrusive_ptr<Work> work) {
   works_.push_back(std::move(work));
 }
 
-c10::intrusive_ptr<Work> UnfinishedWorks::take_first_that_has_run() {
+c10::intrusive_ptr<Work> UnfinishedWorks::first_that_has_run() {
   const std::lock_guard lock(mutex_);
   if (works_.empty() || !works_.front()->has_run()) return {};
-  c10::intrusive_ptr<Work> work = std::move(works_.front());
+  return works_.front();
+}
+
+void UnfinishedWorks::remove_first(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  if (works_.empty() || works_.front().get() != &work) return;
+  if (work.uses_device()) DeviceWorks::instance().count(-1);
   works_.pop_front();
-  if (work->uses_device()) DeviceWorks::instance().count(-1);
-  return work;
 }
 
 // Most often there are none.
@@ -45,8 +49,12 @@ void UnfinishedWorks::end_those_before(const Work& work) {
   for (const c10::intrusive_ptr<Work>& one : before) one->end_alone();
 }
 
+// A work stays in sight until its steps have been done: others wait for them.
 void UnfinishedWorks::reap() {
-  while (const c10::intrusive_ptr<Work> work = take_first_that_has_run()) work->complete();
+  while (const c10::intrusive_ptr<Work> work = first_that_has_run()) {
+    work->complete();
+    remove_first(*work);
+  }
 }
 
 void UnfinishedWorks::complete_writers_of(const at::Tensor& tensor, bool copies) {

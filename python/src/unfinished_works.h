@@ -43,7 +43,9 @@ class UnfinishedWorks {
 
  private:
   // Returns the first work if it has run, else null.
-  [[nodiscard]] c10::intrusive_ptr<Work> take_first_that_has_run();
+  [[nodiscard]] c10::intrusive_ptr<Work> first_that_has_run();
+  // Lets go of a work that has ended, if it is still the first.
+  void remove_first(const Work& work);
 
   std::mutex mutex_;
   std::deque<c10::intrusive_ptr<Work>> works_;

@@ -53,6 +53,8 @@ class Event(torch.Event):
 
     def elapsed_time(self, end_event: Event) -> float:
         """Returns the milliseconds between two events that have been recorded."""
+        if not (hasattr(self, "_recorded") and hasattr(end_event, "_recorded")):
+            raise RuntimeError("Both events must be events of the device that have been recorded")
         return (end_event._recorded - self._recorded) / 1e6
 
 

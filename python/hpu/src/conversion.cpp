@@ -79,6 +79,9 @@ at::Tensor Conversion::to_device(const at::Tensor& result) {
   TORCH_CHECK_NOT_IMPLEMENTED(result.layout() == at::kStrided && result.has_storage(),
                               "hccl_torch_hpu: the emulated device has no ", result.layout(),
                               " tensors; call this on the CPU");
+  TORCH_CHECK_NOT_IMPLEMENTED(!result.is_quantized(),
+                              "hccl_torch_hpu: the emulated device has no quantized tensors; call "
+                              "this on the CPU, or cast to float8");
   const void* const memory = result.storage().data();
   if (memory != nullptr && !hccl_torch::MemoryPool::instance().contains(memory))
     return to_device(result.clone());

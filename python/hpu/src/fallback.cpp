@@ -94,9 +94,14 @@ class Fallback::Call {
   Call(const Fallback& kernel, const c10::OperatorHandle& operation)
       : kernel_(kernel), operation_(operation) {}
 
-  void take(c10::IValue& argument) {
+  void take(c10::IValue& argument, const c10::Argument& declared) {
     if (argument.isTensor()) {
-      take(argument.toTensor(), [&](at::Tensor host) { argument = std::move(host); });
+      const at::Tensor& tensor = argument.toTensor();
+      const c10::AliasInfo* const alias = declared.alias_info();
+      if (tensor.defined() && tensor.is_cpu() && !kernel_.takes_cpu_tensors_ && alias != nullptr &&
+          alias->isWrite())
+        refuse_cpu_tensor(operation_);
+      take(tensor, [&](at::Tensor host) { argument = std::move(host); });
     } else if (argument.isTensorList()) {
       take_list<at::Tensor>(argument);
     } else if (argument.isOptionalTensorList()) {
@@ -176,10 +181,11 @@ void Fallback::operator()(const c10::OperatorHandle& operation, c10::DispatchKey
   const std::size_t first = stack->size() - arguments_;
   for (std::size_t i = first; i < stack->size(); ++i) {
     c10::IValue& argument = (*stack)[i];
-    if (argument.isNone() && operation.schema().arguments()[i - first].name() == "generator") {
+    const c10::Argument& declared = operation.schema().arguments()[i - first];
+    if (argument.isNone() && declared.name() == "generator") {
       argument = host_generator(default_generator());
     } else {
-      call.take(argument);
+      call.take(argument, declared);
     }
   }
   if (StepRecorder::instance().is_enabled()) StepRecorder::instance().add(call.signature());

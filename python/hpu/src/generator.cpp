@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <c10/core/GeneratorImpl.h>
+#include <c10/util/Exception.h>
 
 namespace hccl_torch_hpu {
 
@@ -19,8 +20,9 @@ class HpuGenerator final : public c10::GeneratorImpl {
   [[nodiscard]] const at::Generator& host() const noexcept { return host_; }
 
   void set_current_seed(std::uint64_t seed) override { host_.set_current_seed(seed); }
-  void set_offset(std::uint64_t offset) override { host_.set_offset(offset); }
-  std::uint64_t get_offset() const override { return host_.get_offset(); }
+  // The state has no offset; copying and pickling a generator of a device asks for one.
+  void set_offset(std::uint64_t /*offset*/) override {}
+  std::uint64_t get_offset() const override { return 0; }
   std::uint64_t current_seed() const override { return host_.current_seed(); }
   std::uint64_t seed() override { return host_.seed(); }
   void set_state(const c10::TensorImpl& state) override { impl()->set_state(state); }
@@ -55,7 +57,9 @@ const at::Generator& default_generator() {
 }
 
 at::Generator host_generator(const at::Generator& generator) {
-  if (!generator.defined() || generator.device().type() != c10::kHPU) return generator;
+  TORCH_CHECK(generator.device().type() == c10::kHPU,
+              "Expected a 'hpu' device type for generator but found '", generator.device().type(),
+              "'");
   return static_cast<HpuGenerator*>(generator.unsafeGetGeneratorImpl())->host();
 }
 

@@ -13,7 +13,8 @@ namespace hccl_torch_hpu {
 [[nodiscard]] const at::Generator& default_generator();
 // Returns a new generator with the default seed.
 [[nodiscard]] at::Generator make_generator();
-// Returns the CPU generator that an HPU generator draws from; others are returned as they are.
+// Returns the CPU generator that an HPU generator draws from. Throws c10::Error for a generator of
+// another device.
 [[nodiscard]] at::Generator host_generator(const at::Generator& generator);
 
 // While it lives, the CPU's default generator, of which some kernels draw unasked, has the state of

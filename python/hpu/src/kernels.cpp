@@ -114,6 +114,8 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, std::int64_t offse
   if (stride.data() == nullptr) {
     impl->set_sizes_contiguous(size);
   } else {
+    for (const std::int64_t one : stride)
+      TORCH_CHECK(one >= 0, "set_: strides must not be negative, but one is ", one);
     impl->set_sizes_and_strides(size, stride);
   }
   require_room(self);

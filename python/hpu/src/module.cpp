@@ -4,6 +4,7 @@
 #include "block_pool.h"
 #include "fallback.h"
 #include "generator.h"
+#include "host_alias.h"
 #include "registration.h"
 #include "step_recorder.h"
 #include "storage.h"
@@ -37,6 +38,7 @@ std::map<std::string, std::int64_t> memory_statistics() {
 
 void load() {
   c10::SetAllocator(c10::kHPU, allocator());
+  hccl_torch::set_host_storages(&host_storage);
   hccl_torch::watch_allocations([](void* memory) { return BlockPool::instance().release(memory); });
   register_device();
 }

@@ -2,6 +2,7 @@
 #include "storage.h"
 
 #include "block_pool.h"
+#include "device_works.h"
 #include "streams.h"
 
 #include <algorithm>
@@ -114,6 +115,8 @@ void grow(c10::StorageImpl* device, std::size_t bytes) {
   TORCH_CHECK(device->resizable(), "hccl_torch_hpu: this storage of ", device->nbytes(),
               " bytes cannot grow to ", bytes, " bytes");
   c10::StorageImpl* const host = host_storage(device);
+  const auto* const begin = static_cast<const std::byte*>(host->data());
+  hccl_torch::DeviceWorks::instance().complete_users_of({begin, begin + host->nbytes()});
   c10::DataPtr larger = BlockPool::instance().allocate(bytes);
   if (host->nbytes() > 0) std::memcpy(larger.get(), host->data(), host->nbytes());
   host->set_data_ptr_noswap(std::move(larger));

@@ -46,8 +46,8 @@ void await(synStreamHandle stream) {
 }  // namespace
 
 std::int64_t Streams::make() {
-  static std::atomic<std::int64_t> last{0};
-  return ++last;
+  static std::atomic<std::int64_t> made{0};
+  return made++ % kPool + 1;
 }
 
 synStreamHandle Streams::handle(std::int64_t number) {

@@ -14,7 +14,9 @@ namespace hccl_torch_hpu {
 // Number 0 is the default stream. Thread-safe.
 class Streams {
  public:
-  // Returns the number of a stream that nobody else has been given.
+  static constexpr std::int64_t kPool = 32;
+
+  // Returns the number of a stream other than the default one: one of kPool, in turn.
   [[nodiscard]] static std::int64_t make();
   // Returns the library's stream, which is created at its first use and lives as long as the
   // process. Throws c10::DistBackendError.

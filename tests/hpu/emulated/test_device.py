@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device "hpu" as a program sees it: tensors, memory, random numbers, streams, and clear refusals."""
+import copy
 import io
 import multiprocessing
 import os
@@ -130,6 +131,22 @@ def test_refuses_tensors_of_two_devices():
         torch.dot(torch.ones(3, device="hpu"), torch.ones(3))
     assert (torch.ones(3, device="hpu") * torch.tensor(2.0)).tolist() == [2, 2, 2]
     assert torch.arange(4, device="hpu")[torch.tensor([1, 3])].tolist() == [1, 3]
+
+
+def test_refuses_to_write_to_cpu_tensors_and_to_quantize():
+    for call in (lambda: torch.add(torch.ones(3, device="hpu"), 1, out=torch.empty(())),
+                 lambda: torch.tensor(1.0).add_(torch.tensor(2.0, device="hpu")),
+                 lambda: torch.rand(2, device="hpu", generator=torch.Generator())):
+        with pytest.raises(RuntimeError, match="cpu"):
+            call()
+    with pytest.raises(NotImplementedError, match="no quantized tensors"):
+        torch.quantize_per_tensor(torch.ones(3, device="hpu"), 0.1, 0, torch.quint8)
+
+
+def test_copies_generators():
+    generator = torch.Generator("hpu").manual_seed(4)
+    copied = copy.deepcopy(generator)
+    assert torch.equal(torch.rand(3, device="hpu", generator=generator), torch.rand(3, device="hpu", generator=copied))
 
 
 def test_refuses_devices_that_are_not_there():

@@ -3,12 +3,58 @@
 import os
 import signal
 import sys
+import threading
+import time
 
 import torch
 import torch.distributed as dist
 
 _ELEMENTS = 1 << 20
 _ROUNDS = 20
+
+
+def take_memory_away(rank: int, total: float) -> None:
+    """Takes its memory from a tensor that a collective uses, and gives that memory to another one."""
+    other = torch.zeros(4, device="hpu")
+    for take in (lambda tensor: tensor.set_(other), lambda tensor: setattr(tensor, "data", other),
+                 lambda tensor: tensor.untyped_storage().resize_(0)):
+        tensor = torch.full((_ELEMENTS,), float(rank + 1), device="hpu")
+        if rank == 1:
+            time.sleep(0.3)  # the others' call is under way
+        work = dist.all_reduce(tensor, async_op=True)
+        kept = tensor.view(-1) if rank == 1 else None
+        if rank != 1:
+            take(tensor)
+        host = torch.full((_ELEMENTS,), 100.0)
+        dist.all_reduce(host)
+        work.wait()
+        assert kept is None or (kept == total).all(), kept
+        assert (host == 100.0 * dist.get_world_size()).all(), host
+
+
+def grow_under_a_collective(rank: int, total: float) -> None:
+    """Grows storages that collectives write to."""
+    for grow in (lambda tensor: tensor.resize_(2 * _ELEMENTS),
+                 lambda tensor: tensor.untyped_storage().resize_(8 * _ELEMENTS)):
+        tensor = torch.full((_ELEMENTS,), float(rank + 1), device="hpu")
+        if rank == 1:
+            time.sleep(0.3)
+        dist.all_reduce(tensor, async_op=True)
+        grow(tensor)
+        assert (tensor[:_ELEMENTS] == total).all(), tensor
+
+
+def read_what_is_copied_back(rank: int, total: float) -> None:
+    """Reads results that a step copies to their place, while another thread notices that the collective has run."""
+    small = torch.ones(4, device="hpu")
+    for _ in range(_ROUNDS):
+        base = torch.full((1000, 1000), float(rank + 1), device="hpu")
+        dist.all_reduce(base.t(), async_op=True)
+        time.sleep(0.02)
+        thread = threading.Thread(target=lambda: dist.all_reduce(small, async_op=True))
+        thread.start()
+        assert base[-1, -1].item() == total
+        thread.join()
 
 
 def main() -> None:
@@ -39,6 +85,9 @@ def main() -> None:
         dist.broadcast(gathered[:7], src=0, group=other, async_op=True)  # another group, the same memory
         assert gathered[:7].cpu().tolist() == [0.0] * 7 and gathered[-1].item() == world * (world - 1)
         del tensor, gathered  # frees memory of what is under way
+    take_memory_away(rank, total)
+    grow_under_a_collective(rank, total)
+    read_what_is_copied_back(rank, total)
     dist.barrier()
     dist.destroy_process_group()
     print("in order")
