@@ -13,6 +13,10 @@ def test_two_ranks() -> None:
     run_ranks(2, "training:" + ",".join(FUNCTIONS), seconds=300)
 
 
+def test_gloo_shards_alike() -> None:
+    run_ranks(2, "training:fully_sharded", backend="gloo", GLOO_SOCKET_IFNAME="lo")
+
+
 def test_four_ranks() -> None:
     run_ranks(4, "training:data_parallel")
 
