@@ -186,14 +186,18 @@ void Issue::order_behind_others(const at::Tensor& tensor, bool copies) {
   operation().device_memory.push_back(range);
 }
 
+at::Tensor Issue::hold(const at::Tensor& tensor) {
+  operation().buffers.push_back(host_alias(tensor));
+  return operation().buffers.back();
+}
+
 at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
   order_behind_others(tensor, copies);
   if (copies) return copy_of(tensor, true);
-  operation().buffers.push_back(host_alias(tensor));
-  return operation().buffers.back();
+  return hold(tensor);
 }
 
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
@@ -202,10 +206,7 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   operation().outputs.push_back(tensor);
   const bool copies = needs_copy(tensor);
   order_behind_others(tensor, copies);
-  if (!copies) {
-    operation().buffers.push_back(host_alias(tensor));
-    return operation().buffers.back();
-  }
+  if (!copies) return hold(tensor);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
   return copy;

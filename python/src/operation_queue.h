@@ -131,6 +131,8 @@ class Issue {
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
   // those that write to it in a step, or at all if this one `copies` it.
   void order_behind_others(const at::Tensor& tensor, bool copies);
+  // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
+  [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();

@@ -10,7 +10,8 @@ FOLDER = Path(__file__).resolve().parent
 for folder in (FOLDER.parent / "torch", FOLDER):
     sys.path.insert(0, str(folder))
 
-# What tells that an environment is that of a set: ./dev test --hpu A|B|C makes it of python/hpu/sets/*.lock.
+# The distribution, and the start of its version, by which a test recognises the environment of a set. ./dev test --hpu
+# A|B|C makes these environments from python/hpu/sets/*.lock.
 SETS = {"set_a": ("transformers", "5."), "set_b": ("lightning-habana", "1.6."), "set_c": ("optimum-habana", "1.21.")}
 
 

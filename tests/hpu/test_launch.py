@@ -123,7 +123,7 @@ def test_version_checks_find_the_release(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    (["run", "none.py"], {}, "there is no file none.py"),
+    (["run", "none.py"], {}, "the file none.py does not exist"),
     (["run", "-n", "0", "{script}"], {}, "-n 0 must be at least 1"),
     (["run", "-n", "9", "{script}"], {}, "9 processes need 9 devices, and 8 are visible: HCCL_DEVICE_COUNT=9 makes a larger box"),
     (["run", "-n", "2", "{script}"], {"HABANA_VISIBLE_MODULES": "3"},

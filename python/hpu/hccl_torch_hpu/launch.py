@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     """Runs a script. Does not return if there is one process, which takes this one's place."""
     if not options.is_module and not Path(options.script).is_file():
-        raise LaunchError(f"there is no file {options.script}")
+        raise LaunchError(f"the file {options.script} does not exist")
     if options.processes < 1:
         raise LaunchError(f"-n {options.processes} must be at least 1")
     nodes, per_node = parse_nodes(options.nodes) if options.nodes else (1, None)

@@ -23,7 +23,7 @@ _TEXTS = ("FallbackOps",)
 
 
 class MetricNotFound(Exception):
-    """There is no metric of this name."""
+    """The requested metric does not exist."""
 
 
 class Metric:

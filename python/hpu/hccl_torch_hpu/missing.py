@@ -46,3 +46,19 @@ def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
         raise_missing(module, name, special.get(name, instead), sys._getframe(1))
 
     return __getattr__
+
+
+def forwarding(module: str, target: Any) -> Callable[[str], Any]:
+    """Returns a ``__getattr__`` for a module whose names are all those of ``target``.
+
+    Args:
+        module: the full name of the module that forwards.
+        target: the module that has the names.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module '{module}' has no attribute '{name}'", name=name)
+        return getattr(target, name)
+
+    return __getattr__

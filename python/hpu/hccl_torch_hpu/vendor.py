@@ -51,7 +51,7 @@ def find_vendor() -> str | None:
 
 
 def _is_ours(package: Path) -> bool:
-    """Tells by the notice in the package's first lines; another copy of this project is no vendor's package."""
+    """Returns True if the package carries this project's notice in its first lines, as every copy of the shim does."""
     start = package / "__init__.py"
     return start.is_file() and MARK in start.read_text(encoding="utf-8", errors="replace")[:2000]
 

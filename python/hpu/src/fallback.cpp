@@ -7,6 +7,7 @@
 #include "step_recorder.h"
 #include "storage.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <optional>
@@ -64,11 +65,20 @@ class Counts {
   std::map<std::string, std::atomic<std::uint64_t>> counts_;
 };
 
-bool has_generator(const c10::FunctionSchema& schema) {
-  for (const c10::Argument& argument : schema.arguments()) {
-    if (argument.name() == "generator") return true;
+std::int64_t generator_of(const c10::FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  const auto found = std::find_if(arguments.begin(), arguments.end(),
+                                  [](const auto& one) { return one.name() == "generator"; });
+  return found == arguments.end() ? -1 : found - arguments.begin();
+}
+
+std::uint64_t written_of(const c10::FunctionSchema& schema) {
+  std::uint64_t written = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(schema.arguments().size(), 64); ++i) {
+    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+    if (alias != nullptr && alias->isWrite()) written |= std::uint64_t{1} << i;
   }
-  return false;
+  return written;
 }
 
 // The sizes of the batches of a packed sequence stay on the CPU.
@@ -94,12 +104,10 @@ class Fallback::Call {
   Call(const Fallback& kernel, const c10::OperatorHandle& operation)
       : kernel_(kernel), operation_(operation) {}
 
-  void take(c10::IValue& argument, const c10::Argument& declared) {
+  void take(c10::IValue& argument, bool is_written) {
     if (argument.isTensor()) {
       const at::Tensor& tensor = argument.toTensor();
-      const c10::AliasInfo* const alias = declared.alias_info();
-      if (tensor.defined() && tensor.is_cpu() && !kernel_.takes_cpu_tensors_ && alias != nullptr &&
-          alias->isWrite())
+      if (is_written && tensor.defined() && tensor.is_cpu() && !kernel_.takes_cpu_tensors_)
         refuse_cpu_tensor(operation_);
       take(tensor, [&](at::Tensor host) { argument = std::move(host); });
     } else if (argument.isTensorList()) {
@@ -165,8 +173,9 @@ Fallback::Fallback(const c10::OperatorHandle& operation)
     : arguments_(operation.schema().arguments().size()),
       takes_cpu_tensors_(std::find(kMixed.begin(), kMixed.end(), operation.operator_name().name) !=
                          kMixed.end()),
-      draws_unasked_(operation.hasTag(at::Tag::nondeterministic_seeded) &&
-                     !has_generator(operation.schema())),
+      written_(written_of(operation.schema())),
+      generator_(generator_of(operation.schema())),
+      draws_unasked_(operation.hasTag(at::Tag::nondeterministic_seeded) && generator_ < 0),
       cpu_result_(cpu_result_of(operation.operator_name().name)),
       calls_(Counts::instance().of(full_name(operation.operator_name()))) {}
 
@@ -179,13 +188,13 @@ void Fallback::operator()(const c10::OperatorHandle& operation, c10::DispatchKey
   calls_.fetch_add(1, std::memory_order_relaxed);
   Call call(*this, operation);
   const std::size_t first = stack->size() - arguments_;
-  for (std::size_t i = first; i < stack->size(); ++i) {
-    c10::IValue& argument = (*stack)[i];
-    const c10::Argument& declared = operation.schema().arguments()[i - first];
-    if (argument.isNone() && declared.name() == "generator") {
-      argument = host_generator(default_generator());
+  for (std::size_t i = 0; i < arguments_; ++i) {
+    c10::IValue& argument = (*stack)[first + i];
+    if (argument.isNone()) {
+      if (static_cast<std::int64_t>(i) == generator_)
+        argument = host_generator(default_generator());
     } else {
-      call.take(argument, declared);
+      call.take(argument, i < 64 && ((written_ >> i) & 1) != 0);
     }
   }
   if (StepRecorder::instance().is_enabled()) StepRecorder::instance().add(call.signature());

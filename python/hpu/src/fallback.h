@@ -33,7 +33,9 @@ class Fallback final : public c10::OperatorKernel {
 
   const std::size_t arguments_;
   const bool takes_cpu_tensors_;   // beside those on the device
-  const bool draws_unasked_;       // random numbers, of a generator that is no argument
+  const std::uint64_t written_;    // a bit for each argument that the operation writes to
+  const std::int64_t generator_;   // the number of the argument that is a generator, or -1
+  const bool draws_unasked_;       // random numbers of a generator that no argument names
   const std::int64_t cpu_result_;  // the number of a result that stays on the CPU, or -1
   std::atomic<std::uint64_t>& calls_;
 };

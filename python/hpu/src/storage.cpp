@@ -67,9 +67,9 @@ class HpuAllocator final : public c10::DeviceAllocator {
 }  // namespace
 
 void require_visible_device(c10::Device device) {
-  TORCH_CHECK(device.index() < visible_devices(), "hccl_torch_hpu: there is no ", device.str(),
-              ": this machine shows ", visible_devices(),
-              " emulated devices; see HABANA_VISIBLE_MODULES");
+  TORCH_CHECK(device.index() < visible_devices(), "hccl_torch_hpu: ", device.str(),
+              " does not exist: this machine shows ", visible_devices(),
+              " emulated devices; name more of them in HABANA_VISIBLE_MODULES");
 }
 
 c10::Allocator* allocator() {

@@ -60,7 +60,7 @@ def require_same(device: object, host: object, device_inputs: object, host_input
             same = one == other or (one != one and other != other) or isinstance(one, torch.device)
             require(type(one) is type(other) and bool(same), f"{name}: {one} is not {other}")
             continue
-        require(isinstance(one, torch.Tensor), f"{name}: {type(one)} is no tensor")
+        require(isinstance(one, torch.Tensor), f"{name}: {type(one)} is not a tensor")
         require(one.layout == other.layout and one.dtype == other.dtype and one.shape == other.shape,
                 f"{name}: {one.dtype} {tuple(one.shape)} is not {other.dtype} {tuple(other.shape)}")
         if with_strides:

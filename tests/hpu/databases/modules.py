@@ -47,7 +47,7 @@ def _tensors(tree: object) -> list[torch.Tensor]:
 
 
 def _run(module: torch.nn.Module, arguments: tuple, backward: bool) -> tuple[list, list]:
-    """Returns results, and the gradients of arguments and parameters; of what is no leaf, None."""
+    """Returns the results, and the gradients of arguments and parameters; None stands for a tensor that is not a leaf."""
     args, kwargs = arguments
     torch.manual_seed(2)
     with sdpa_kernel(SDPBackend.MATH):

@@ -167,7 +167,7 @@ def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, a
         sample_args: a tuple of tensors, or a tuple of such tuples.
 
     Raises:
-        TypeError: a sample argument is no tensor.
+        TypeError: a sample argument is not a tensor.
         RuntimeError: a module has hooks, or a buffer that requires a gradient; graphs allow neither.
     """
     is_single = not isinstance(callables, tuple)

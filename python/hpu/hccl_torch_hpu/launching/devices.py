@@ -31,7 +31,7 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
 
 
 def size_of_box(variables: Mapping[str, str]) -> int:
-    """Returns how many devices a box has. Raises LaunchError if the variable is no number."""
+    """Returns the number of devices of one machine. Raises LaunchError if the variable does not hold a number."""
     named = variables.get(BOX, "").strip()
     if not named:
         return MODULES_OF_A_BOX

@@ -18,7 +18,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def standalone(processes: int) -> list[str]:
-    """Returns torchrun's options for so many processes on one machine."""
+    """Returns the options with which torchrun starts this number of processes on one machine."""
     return ["--standalone", "--nproc-per-node", str(processes)]
 
 

@@ -94,7 +94,8 @@ def _merge(mask: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
 
 
 def _valid_mask(q: torch.Tensor, k: torch.Tensor, valid: torch.Tensor, padding: str) -> torch.Tensor:
-    """Returns ``[batch, 1, queries, keys]``: True where the key is no padding and not after the query."""
+    """Returns ``[batch, 1, queries, keys]``: True where a query may attend to a key: the key is not padding and does not come
+    after the query."""
     positions = torch.arange(k.size(-2), device=q.device)
     lengths = valid.to(q.device).reshape(-1, 1)
     if padding.lower() == "left":

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams of the device.
 
-All of it is that of ``torch.hpu``. This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or
+Every name is that of ``torch.hpu``. This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or
 Intel."""
 from __future__ import annotations
 
-from typing import Any
+from hccl_torch_hpu.missing import forwarding
 
 from habana_frameworks.torch import hpu
 
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
-    return getattr(hpu, name)
+__getattr__ = forwarding(__name__, hpu)
