@@ -59,6 +59,11 @@ std::uint64_t float_word(hcclDataType_t type, Data data, std::uint64_t random) {
   return type == hcclBfloat16 ? word >> 16 : word;
 }
 
+template <std::size_t kSize>
+void store_narrow(std::byte* where, std::span<const std::uint64_t> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(where + i * kSize, &words[i], kSize);
+}
+
 }  // namespace
 
 const char* name_of(hcclDataType_t type) {
@@ -97,6 +102,19 @@ std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed, i
 
 void store_word(hcclDataType_t type, std::byte* where, std::uint64_t word) {
   std::memcpy(where, &word, size_of(type));
+}
+
+void store_words(hcclDataType_t type, std::byte* where, std::span<const std::uint64_t> words) {
+  switch (size_of(type)) {
+    case 1:
+      return store_narrow<1>(where, words);
+    case 2:
+      return store_narrow<2>(where, words);
+    case 4:
+      return store_narrow<4>(where, words);
+    default:
+      return store_narrow<8>(where, words);
+  }
 }
 
 }  // namespace hccl::test

@@ -26,5 +26,6 @@ void element_words(hcclDataType_t type, Data data, std::uint64_t seed, int sourc
                    std::size_t first, std::span<std::uint64_t> words);
 
 void store_word(hcclDataType_t type, std::byte* where, std::uint64_t word);
+void store_words(hcclDataType_t type, std::byte* where, std::span<const std::uint64_t> words);
 
 }  // namespace hccl::test

@@ -133,8 +133,11 @@ class Program {
     if (receive.action == schedule::Action::reduce) {
       const bool local = receive.peer == shape_.rank;
       const Message other = read(local ? receive.span : receive.operand);
-      for (std::size_t i = 0; i < message.size(); ++i)
-        message[i] = fold(type, operation, {message[i], other[i]});
+      std::vector<std::uint64_t> pair(2);
+      for (std::size_t i = 0; i < message.size(); ++i) {
+        pair = {message[i], other[i]};
+        message[i] = fold(type, operation, pair);
+      }
     }
     for_runs(receive.span, [&](std::uint64_t* to, std::uint64_t at, std::uint64_t count) {
       std::copy_n(message.data() + at, count, to);

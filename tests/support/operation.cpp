@@ -43,10 +43,7 @@ void store(std::size_t elements, const WordsOf& words_of, hcclDataType_t type, s
   for (std::size_t first = 0; first < elements; first += block.size()) {
     const auto words = std::span(block).first(std::min(block.size(), elements - first));
     words_of(first, words);
-    for (const std::uint64_t word : words) {
-      store_word(type, where, word);
-      where += size_of(type);
-    }
+    store_words(type, where + first * size_of(type), words);
   }
 }
 
@@ -183,11 +180,9 @@ void OperationRun::fold_inputs(std::size_t first, std::span<std::uint64_t> words
 
 std::vector<std::uint64_t> OperationRun::planned_outputs() const {
   if (receive_elements() == 0) return {};
-  return planned_reduction(operation_, group_.rank, [this](int source, std::size_t index) {
-    std::uint64_t word = 0;
-    input(source, index, {&word, 1});
-    return word;
-  });
+  return planned_reduction(
+      operation_, group_.rank,
+      [this](int source, std::span<std::uint64_t> words) { input(source, 0, words); });
 }
 
 hcclResult_t OperationRun::queue(synStreamHandle stream) {

@@ -9,7 +9,7 @@ namespace hccl::test {
 
 std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
-    const std::function<std::uint64_t(int, std::size_t)>& input) {
+    const std::function<void(int, std::span<std::uint64_t>)>& input) {
   constexpr std::size_t kCacheLine = 64;
   const planner::Planner planner(topology::Topology(operation.nodes), operation.algorithm);
   const std::size_t element = size_of(operation.type);
@@ -30,8 +30,8 @@ std::vector<std::uint64_t> planned_reduction(
   Words inputs(shape.ranks());
   for (int source = 0; source < shape.rank_count; ++source) {
     auto& words = inputs[static_cast<std::size_t>(place(source))];
-    for (std::size_t i = 0; i < operation.count * shape.blocks_in_input(); ++i)
-      words.push_back(input(source, i));
+    words.resize(operation.count * shape.blocks_in_input());
+    input(source, words);
   }
   const Words outputs =
       interpret(channels, operation.type, operation.reduction, inputs, operation.count,

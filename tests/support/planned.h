@@ -5,12 +5,13 @@
 #include "operation.h"
 
 #include <functional>
+#include <span>
 
 namespace hccl::test {
 
-// Of `rank`. `input(source, index)`: element of the send buffer of a rank.
+// Of `rank`. `input(source, words)` gives the elements of the send buffer of a rank.
 [[nodiscard]] std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
-    const std::function<std::uint64_t(int, std::size_t)>& input);
+    const std::function<void(int, std::span<std::uint64_t>)>& input);
 
 }  // namespace hccl::test
