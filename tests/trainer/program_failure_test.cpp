@@ -191,8 +191,8 @@ TEST(BadInput, OfTheCommandLineIsOneLine) {
   expect_refused({"--json", "/nowhere/at/all"}, "--json");
   expect_refused({"--checkpoint", "/nowhere/at/all"}, "--checkpoint");
   expect_refused({"--hidden", "0"}, "--hidden");
-  expect_refused({"--json", "/tmp/x", "--trace", "/tmp/./x"},
-                 "--trace and --json both name /tmp/./x");
+  expect_refused({"--json", "/tmp/ddp_trainer.out", "--trace", "/tmp/./ddp_trainer.out"},
+                 "--trace and --json both name /tmp/./ddp_trainer.out");
 }
 
 TEST(BadInput, OfNumbersIsOneLine) {
