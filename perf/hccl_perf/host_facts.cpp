@@ -13,7 +13,7 @@ namespace hccl_perf {
 namespace {
 
 // The text after "<key>" and a colon in a file of such lines; empty if there is none.
-std::string value_of(const char* path, const std::string& key) {
+std::string value_in(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;
   while (std::getline(file, line)) {
@@ -27,7 +27,7 @@ std::string value_of(const char* path, const std::string& key) {
 
 // An entry of /proc/meminfo; 0 if there is none.
 std::uint64_t kilobytes_of(const std::string& key) {
-  return std::strtoull(value_of("/proc/meminfo", key).c_str(), nullptr, 10);
+  return std::strtoull(value_in("/proc/meminfo", key).c_str(), nullptr, 10);
 }
 
 // What the memory controller of this process's cgroup (version 2) leaves, counting cached files as
@@ -56,7 +56,7 @@ HostFacts host_facts() {
     facts.host = system.nodename;
     facts.kernel = std::string(system.sysname) + ' ' + system.release + ' ' + system.machine;
   }
-  facts.cpu = value_of("/proc/cpuinfo", "model name");
+  facts.cpu = value_in("/proc/cpuinfo", "model name");
   if (facts.cpu.empty()) facts.cpu = system.machine;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -8,14 +8,14 @@
 namespace hccl_perf {
 namespace {
 
-constexpr int kTenths = 1;  // of a nanosecond
+constexpr int kRawDecimals = 1;  // tenths of a nanosecond
 
 void add_pass(std::string& lines, const std::string& cell, const char* pass,
               const std::vector<std::vector<double>>& by_rank) {
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     for (std::size_t call = 0; call < by_rank[rank].size(); ++call) {
-      lines +=
-          text(cell, pass, ',', rank, ',', call, ',', decimal(by_rank[rank][call], kTenths), '\n');
+      lines += text(cell, pass, ',', rank, ',', call, ',',
+                    decimal(by_rank[rank][call], kRawDecimals), '\n');
     }
   }
 }

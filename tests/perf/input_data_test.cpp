@@ -20,21 +20,21 @@ std::vector<Element> input(const DataType& type, InputKey key, std::uint64_t fir
   return values;
 }
 
-const DataType kFloat = kDataTypes[hcclFloat32];
-const DataType kBfloat16 = kDataTypes[hcclBfloat16];
+const DataType kDrawnFloat = kDataTypes[hcclFloat32];
+const DataType kDrawnBfloat16 = kDataTypes[hcclBfloat16];
 const DataType kInt32 = kDataTypes[hcclInt32];
 
 TEST(InputData, AnyPieceCanBeComputedAlone) {
-  const auto whole = input<float>(kFloat, {3, 7}, 0, 1000);
-  const auto piece = input<float>(kFloat, {3, 7}, 333, 100);
+  const auto whole = input<float>(kDrawnFloat, {3, 7}, 0, 1000);
+  const auto piece = input<float>(kDrawnFloat, {3, 7}, 333, 100);
   EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + 333));
-  const auto whole16 = input<std::uint16_t>(kBfloat16, {3, 7}, 0, 1000);
-  const auto piece16 = input<std::uint16_t>(kBfloat16, {3, 7}, 501, 77);
+  const auto whole16 = input<std::uint16_t>(kDrawnBfloat16, {3, 7}, 0, 1000);
+  const auto piece16 = input<std::uint16_t>(kDrawnBfloat16, {3, 7}, 501, 77);
   EXPECT_TRUE(std::equal(piece16.begin(), piece16.end(), whole16.begin() + 501));
 }
 
 TEST(InputData, FloatsAreOrdinaryAndSpreadOverManyMagnitudes) {
-  const auto values = input<float>(kFloat, {0, 1}, 0, 100'000);
+  const auto values = input<float>(kDrawnFloat, {0, 1}, 0, 100'000);
   std::set<int> exponents;
   int negative = 0;
   for (const float value : values) {

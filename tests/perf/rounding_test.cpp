@@ -21,8 +21,8 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;  // an element's bits, by rank
 
-constexpr std::uint64_t kRun = 23;
-constexpr int kRanks = 5;
+constexpr std::uint64_t kRoundedRun = 23;
+constexpr int kRoundingRanks = 5;
 constexpr std::size_t kElements = 2500;  // more than two blocks
 
 constexpr Reduction kSum = kReductions[hcclSum];
@@ -36,9 +36,9 @@ Expectation expectation(const char* collective, hcclDataType_t type, const Reduc
   const Collective* found = find_collective(collective);
   const std::uint64_t parts = found->kind == CollectiveKind::reduce_scatter ? 5 : 1;
   const DataType& data_type = kDataTypes.at(type);
-  return {found, data_type, reduction,
-          1,     false,     1,
-          ranks, kRun,      found->counts(parts * kElements * data_type.size, data_type, ranks)};
+  return {found, data_type,   reduction,
+          1,     false,       1,
+          ranks, kRoundedRun, found->counts(parts * kElements * data_type.size, data_type, ranks)};
 }
 
 std::uint64_t input(const Expectation& what, int rank, std::uint64_t index) {
@@ -144,7 +144,7 @@ TEST_P(EveryOrder, IsRight) {
 INSTANTIATE_TEST_SUITE_P(Rounding, EveryOrder, testing::Values(3, 5, 16, 100));
 
 TEST(Rounding, TheExpectedBitsAreNotCounted) {
-  for_each_rounded(kRanks, [](const Expectation& what) {
+  for_each_rounded(kRoundingRanks, [](const Expectation& what) {
     const Agreement same = agreement(what, [&](const Words& words) { return fold(what, words); });
     EXPECT_EQ(same.wrong, 0U);
     EXPECT_EQ(same.rounded, 0U);
@@ -152,7 +152,7 @@ TEST(Rounding, TheExpectedBitsAreNotCounted) {
 }
 
 TEST(Rounding, IsOfTheRanksPartOfAReduceScatter) {
-  const Expectation what = expectation("reduce_scatter", hcclFloat32, kSum, kRanks);
+  const Expectation what = expectation("reduce_scatter", hcclFloat32, kSum, kRoundingRanks);
   const Agreement backwards = agreement(what, [&](Words words) {
     std::reverse(words.begin(), words.end());
     return fold(what, words);
@@ -176,7 +176,7 @@ void expect_seen_in_the_largest(const Expectation& what,
 // The same in that of one rank, whatever it is: in far more than one element.
 void expect_seen_in_one_rank(const Expectation& what,
                              const std::function<void(Words&, std::size_t)>& spoil) {
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+  for (std::size_t rank = 0; rank < kRoundingRanks; ++rank) {
     const Agreement found = agreement(what, [&](Words words) {
       spoil(words, rank);
       return fold(what, words);
@@ -191,29 +191,31 @@ void leave_out(Words& words, std::size_t rank) {
 
 void take_twice(Words& words, std::size_t rank) { words.push_back(words[rank]); }
 
-void take_anothers(Words& words, std::size_t rank) { words[rank] = words[(rank + 1) % kRanks]; }
+void take_anothers(Words& words, std::size_t rank) {
+  words[rank] = words[(rank + 1) % kRoundingRanks];
+}
 
 TEST(Rounding, DoesNotHideAMissingContribution) {
-  for_each_rounded(kRanks, [](const Expectation& what) {
+  for_each_rounded(kRoundingRanks, [](const Expectation& what) {
     if (what.reduction.code != hcclProd) expect_seen_in_the_largest(what, leave_out);
     expect_seen_in_one_rank(what, leave_out);
   });
 }
 
 TEST(Rounding, DoesNotHideAContributionCountedTwice) {
-  for_each_rounded(kRanks, [](const Expectation& what) {
+  for_each_rounded(kRoundingRanks, [](const Expectation& what) {
     if (what.reduction.code != hcclProd) expect_seen_in_the_largest(what, take_twice);
     expect_seen_in_one_rank(what, take_twice);
   });
 }
 
 TEST(Rounding, DoesNotHideAWrongRanksContribution) {
-  for_each_rounded(kRanks,
+  for_each_rounded(kRoundingRanks,
                    [](const Expectation& what) { expect_seen_in_one_rank(what, take_anothers); });
 }
 
 TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
-  for_each_rounded(kRanks, [](const Expectation& what) {
+  for_each_rounded(kRoundingRanks, [](const Expectation& what) {
     const int mantissa = what.type.code == hcclFloat16    ? 10
                          : what.type.code == hcclBfloat16 ? 7
                          : what.type.code == hcclFloat32  ? 23
@@ -227,10 +229,10 @@ TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
 TEST(Rounding, DoesNotHideWhatIsNoNumber) {
   const Words none = {0x7C00, 0x7E00, 0xFC00};  // half's infinity and NaN
   for (const std::uint64_t word : none) {
-    const Expectation what = expectation("all_reduce", hcclFloat16, kSum, kRanks);
+    const Expectation what = expectation("all_reduce", hcclFloat16, kSum, kRoundingRanks);
     EXPECT_EQ(agreement(what, [&](const Words&) { return word; }).wrong, kElements);
   }
-  const Expectation what = expectation("all_reduce", hcclFloat32, kProduct, kRanks);
+  const Expectation what = expectation("all_reduce", hcclFloat32, kProduct, kRoundingRanks);
   for (const float value : {INFINITY, -INFINITY, NAN, 0.0F}) {
     const auto word = hccl::test::to_word(value);
     EXPECT_EQ(agreement(what, [&](const Words&) { return word; }).wrong, kElements) << value;
@@ -262,11 +264,11 @@ void expect_bitwise(const Expectation& what) {
 }
 
 TEST(Rounding, IsAllowedToNothingElse) {
-  expect_bitwise(expectation("all_reduce", hcclInt32, kSum, kRanks));
-  expect_bitwise(expectation("all_reduce", hcclFloat32, kReductions[hcclMin], kRanks));
-  expect_bitwise(expectation("all_reduce", hcclFloat64, kReductions[hcclMax], kRanks));
-  expect_bitwise(expectation("broadcast", hcclFloat32, kNoReduction, kRanks));
-  Expectation reduce = expectation("reduce", hcclFloat32, kSum, kRanks);
+  expect_bitwise(expectation("all_reduce", hcclInt32, kSum, kRoundingRanks));
+  expect_bitwise(expectation("all_reduce", hcclFloat32, kReductions[hcclMin], kRoundingRanks));
+  expect_bitwise(expectation("all_reduce", hcclFloat64, kReductions[hcclMax], kRoundingRanks));
+  expect_bitwise(expectation("broadcast", hcclFloat32, kNoReduction, kRoundingRanks));
+  Expectation reduce = expectation("reduce", hcclFloat32, kSum, kRoundingRanks);
   EXPECT_EQ(off_by_one(reduce).rounded, 1U) << "at the root";
   reduce.rank = 0;
   expect_bitwise(reduce);
