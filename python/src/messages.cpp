@@ -43,6 +43,7 @@ Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
 // All tensors are looked at before the group of calls begins: what the library refuses then,
 // hcclGroupEnd() reports.
 void Messages::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
+  issue.consists_of_messages();
   Tensors sent(inputs.size());
   Tensors received(outputs.size());
   for (std::size_t peer = 0; peer < inputs.size(); ++peer) {

@@ -20,7 +20,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Smaller tensors travel in the slots of the library.
+// Smaller messages travel in the slots of the library.
 constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError.
@@ -120,7 +120,9 @@ std::uint64_t OperationQueue::sequence() const {
 }
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name)
-    : Issue(queue, type, name, queue.communicator_->stream()) {}
+    : Issue(queue, type, name, queue.communicator_->stream()) {
+  bounces_ = false;
+}
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream)
     : queue_(queue),
@@ -160,11 +162,11 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
     is_zero_copy_ = false;
 }
 
-// Larger tensors of ordinary memory are copied into shared memory, which is quicker than what the
-// library does with them: it copies as often, by way of the kernel.
-bool Issue::needs_copy(const at::Tensor& tensor) {
+// The library moves a collective's ordinary memory slice by slice through the cache. It moves the
+// messages of a group one after the other, so those are copied into shared memory first.
+bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
-         (tensor.nbytes() >= kLeastBounce &&
+         (bounces_ && tensor.nbytes() >= kLeastBounce &&
           !MemoryPool::instance().contains(tensor.const_data_ptr()));
 }
 

@@ -95,6 +95,8 @@ class Issue {
       check(call(), function);
     }
   }
+  // Says that the operation consists of messages. Call before input() and output().
+  void consists_of_messages() { bounces_ = true; }
   // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer);
   void receive(const at::Tensor& to, int peer);
@@ -127,7 +129,7 @@ class Issue {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
-  [[nodiscard]] static bool needs_copy(const at::Tensor& tensor);
+  [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
   // those that write to it in a step, or at all if this one `copies` it.
   void order_behind_others(const at::Tensor& tensor, bool copies);
@@ -145,6 +147,7 @@ class Issue {
   const char* const name_;
   const Stream& stream_;
   const bool is_coalesced_;
+  bool bounces_ = true;  // large tensors of ordinary memory go through a bounce buffer
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // of the other coalesced calls
   const std::uint64_t after_;           // where the stream stood before
