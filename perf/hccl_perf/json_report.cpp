@@ -9,12 +9,12 @@
 namespace hccl_perf {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Tenths of a nanosecond are enough, and keep the file readable.
 double rounded(double value) { return std::round(value * 10.0) / 10.0; }
 
-Json latency_json(const Latency& latency) {
+OrderedJson latency_json(const Latency& latency) {
   const Percentiles& time = latency.nanoseconds;
   return {{"iterations", latency.iterations}, {"min", rounded(time.minimum)},
           {"mean", rounded(time.mean)},       {"p50", rounded(time.p50)},
@@ -23,16 +23,16 @@ Json latency_json(const Latency& latency) {
 }
 
 // In what all elements agree with the expected ones.
-Json check_json(const CellResult& cell) {
+OrderedJson check_json(const CellResult& cell) {
   if (!cell.wrong || *cell.wrong > 0) return {};
   return cell.rounded > 0 ? "within rounding" : "bitwise";
 }
 
-Json traffic_json(const CellResult& cell) {
+OrderedJson traffic_json(const CellResult& cell) {
   const auto each = [&](std::uint64_t sum) {
     return rounded(static_cast<double>(sum) / static_cast<double>(cell.iterations));
   };
-  Json by_rank = Json::array();
+  OrderedJson by_rank = OrderedJson::array();
   for (const Traffic& traffic : cell.traffic) {
     by_rank.push_back({{"bytes_sent", each(traffic.bytes_sent)},
                        {"bytes_received", each(traffic.bytes_received)},
@@ -43,7 +43,7 @@ Json traffic_json(const CellResult& cell) {
   return by_rank;
 }
 
-Json overlap_json(const Overlap& overlap) {
+OrderedJson overlap_json(const Overlap& overlap) {
   return {{"iterations", overlap.iterations},
           {"communication_ns", rounded(overlap.communication)},
           {"computation_ns", rounded(overlap.computation)},
@@ -51,23 +51,23 @@ Json overlap_json(const Overlap& overlap) {
           {"percent", rounded(overlap.percent)}};
 }
 
-Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
+OrderedJson cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
   const Bandwidth rate = bandwidth(row, cell, averaging);
   const AcrossRanks& time = cell.nanoseconds;
-  Json json{{"iterations", cell.iterations},
-            {"time_ns", rounded(time.by(averaging))},
-            {"time_ns_across_ranks",
-             {{"rank0", rounded(time.rank0)},
-              {"avg", rounded(time.average)},
-              {"min", rounded(time.minimum)},
-              {"max", rounded(time.maximum)},
-              {"slowest_rank", time.slowest_rank}}},
-            {"algbw_gb_per_s", rate.algorithm},
-            {"busbw_gb_per_s", rate.bus},
-            {"samples_ns", Json::array()},
-            {"wrong", cell.wrong ? Json(*cell.wrong) : Json()},
-            {"check", check_json(cell)},
-            {"traffic_per_call_by_rank", traffic_json(cell)}};
+  OrderedJson json{{"iterations", cell.iterations},
+                   {"time_ns", rounded(time.by(averaging))},
+                   {"time_ns_across_ranks",
+                    {{"rank0", rounded(time.rank0)},
+                     {"avg", rounded(time.average)},
+                     {"min", rounded(time.minimum)},
+                     {"max", rounded(time.maximum)},
+                     {"slowest_rank", time.slowest_rank}}},
+                   {"algbw_gb_per_s", rate.algorithm},
+                   {"busbw_gb_per_s", rate.bus},
+                   {"samples_ns", OrderedJson::array()},
+                   {"wrong", cell.wrong ? OrderedJson(*cell.wrong) : OrderedJson()},
+                   {"check", check_json(cell)},
+                   {"traffic_per_call_by_rank", traffic_json(cell)}};
   for (const double sample : cell.samples(averaging)) json["samples_ns"].push_back(rounded(sample));
   if (cell.latency) json["latency_ns"] = latency_json(*cell.latency);
   if (const auto messages = messages_per_second(row, cell, averaging))
@@ -76,7 +76,7 @@ Json cell_json(const Row& row, const CellResult& cell, Averaging averaging) {
   return json;
 }
 
-Json row_json(const Row& row, Averaging averaging) {
+OrderedJson row_json(const Row& row, Averaging averaging) {
   return {{"size_bytes", row.counts.shown_bytes},
           {"count", row.counts.call},
           {"type", row.type.name},
@@ -85,10 +85,10 @@ Json row_json(const Row& row, Averaging averaging) {
           {"algorithm", row.out_of_place.how().algorithm},
           {"transport", row.out_of_place.how().transport},
           {"out_of_place", cell_json(row, row.out_of_place, averaging)},
-          {"in_place", row.in_place ? cell_json(row, *row.in_place, averaging) : Json()}};
+          {"in_place", row.in_place ? cell_json(row, *row.in_place, averaging) : OrderedJson()}};
 }
 
-Json options_json(const Options& options) {
+OrderedJson options_json(const Options& options) {
   return {{"min_bytes", options.min_bytes},
           {"max_bytes", options.max_bytes},
           {"step_bytes", options.step_bytes},
@@ -105,31 +105,35 @@ Json options_json(const Options& options) {
           {"checked_runs", options.checks},
           {"redop", options.reduction_name},
           {"type", options.type_name},
-          {"root", options.all_roots ? Json("all") : Json(options.root)},
+          {"root", options.all_roots ? OrderedJson("all") : OrderedJson(options.root)},
           {"average", averaging_name(options.averaging)},
           {"latency_iterations", options.latency_iterations},
           {"timeout_s", options.timeout}};
 }
 
-Json rank_json(const RankFacts& rank) {
-  return {{"rank", rank.rank},           {"pid", rank.pid},
-          {"host", rank.host},           {"node", rank.node[0] == '\0' ? Json() : Json(rank.node)},
-          {"module_id", rank.module_id}, {"device", rank.device}};
+OrderedJson rank_json(const RankFacts& rank) {
+  return {{"rank", rank.rank},
+          {"pid", rank.pid},
+          {"host", rank.host},
+          {"node", rank.node[0] == '\0' ? OrderedJson() : OrderedJson(rank.node)},
+          {"module_id", rank.module_id},
+          {"device", rank.device}};
 }
 
-Json host_json(const HostFacts& host) {
+OrderedJson host_json(const HostFacts& host) {
   const CgroupLimits& limits = host.limits;
   return {{"name", host.host},
           {"kernel", host.kernel},
           {"cpu", host.cpu},
           {"cores", host.cores},
           {"memory_bytes", host.memory_bytes},
-          {"cgroup_cpus", limits.cpus ? Json(*limits.cpus) : Json()},
-          {"cgroup_memory_bytes", limits.memory_bytes ? Json(*limits.memory_bytes) : Json()}};
+          {"cgroup_cpus", limits.cpus ? OrderedJson(*limits.cpus) : OrderedJson()},
+          {"cgroup_memory_bytes",
+           limits.memory_bytes ? OrderedJson(*limits.memory_bytes) : OrderedJson()}};
 }
 
-Json environment_json(const std::vector<Variable>& variables) {
-  Json json = Json::object();
+OrderedJson environment_json(const std::vector<Variable>& variables) {
+  OrderedJson json = OrderedJson::object();
   for (const Variable& variable : variables) json[variable.name] = variable.value;
   return json;
 }
@@ -137,22 +141,22 @@ Json environment_json(const std::vector<Variable>& variables) {
 }  // namespace
 
 std::string json_text(const Results& results) {
-  Json json{{"program", "hccl-perf"},
-            {"version", HCCL_PERF_VERSION},
-            {"started", utc_time(results.started)},
-            {"collective", results.options.collective->name},
-            {"ranks", results.ranks.size()},
-            {"hccl_headers", HCCL_VERSION_CODE},
-            {"hccl_library", results.library.version},
-            {"library_release", results.library.release},
-            {"library_path", results.library.path},
-            {"argv", results.options.command_line},
-            {"environment", environment_json(results.variables)},
-            {"host", host_json(results.host)},
-            {"options", options_json(results.options)}};
-  json["devices"] = Json::array();
+  OrderedJson json{{"program", "hccl-perf"},
+                   {"version", HCCL_PERF_VERSION},
+                   {"started", utc_time(results.started)},
+                   {"collective", results.options.collective->name},
+                   {"ranks", results.ranks.size()},
+                   {"hccl_headers", HCCL_VERSION_CODE},
+                   {"hccl_library", results.library.version},
+                   {"library_release", results.library.release},
+                   {"library_path", results.library.path},
+                   {"argv", results.options.command_line},
+                   {"environment", environment_json(results.variables)},
+                   {"host", host_json(results.host)},
+                   {"options", options_json(results.options)}};
+  json["devices"] = OrderedJson::array();
   for (const RankFacts& rank : results.ranks) json["devices"].push_back(rank_json(rank));
-  json["rows"] = Json::array();
+  json["rows"] = OrderedJson::array();
   for (const Row& row : results.rows)
     json["rows"].push_back(row_json(row, results.options.averaging));
   json["wrong"] = results.totals.wrong();

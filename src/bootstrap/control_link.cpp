@@ -16,7 +16,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-constexpr std::chrono::seconds kFarewell{1};
+constexpr std::chrono::seconds kDeparture{1};
 
 }  // namespace
 
@@ -136,7 +136,7 @@ ControlLink::~ControlLink() {
   const std::future<void> left = state_->left.get_future();
   ControlThread::instance().post(state_->departing, state_,
                                  [](void* state) { static_cast<State*>(state)->say_departed(); });
-  if (!ControlThread::instance().is_current()) left.wait_for(kFarewell);
+  if (!ControlThread::instance().is_current()) left.wait_for(kDeparture);
 }
 
 void ControlLink::cancel() noexcept { state_->gate.close(); }

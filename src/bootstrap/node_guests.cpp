@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostStrangers = 64;
 // Those that are in have their turn after so many, however many wait.
-constexpr int kMostAtOnce = 64;
+constexpr int kMostGuestsAtOnce = 64;
 constexpr std::size_t kMostPayload = kMostBlob + 64;
 constexpr std::size_t kDescriptorsOfAGuest = 2;
 
@@ -63,7 +63,7 @@ bool NodeGuests::is_done(Guest& guest, const std::function<bool(FrameChannel&, F
 
 void NodeGuests::accept_some() {
   bool some = false;
-  for (int count = 0; count < kMostAtOnce; ++count) {
+  for (int count = 0; count < kMostGuestsAtOnce; ++count) {
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EAGAIN) return;

@@ -9,7 +9,7 @@
 namespace hccl::comm {
 namespace {
 
-constexpr std::uint64_t kPiece = 64 << 10;
+constexpr std::uint64_t kScaledPiece = 64 << 10;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ bool prescales(const node::CollectiveCall& call) {
 void prescale(const node::CollectiveCall& call, executor::Memory& input, executor::Memory& to,
               std::uint64_t bytes, int ranks) {
   for (std::uint64_t at = 0; at < bytes;) {
-    const auto most = static_cast<std::size_t>(std::min(kPiece, bytes - at));
+    const auto most = static_cast<std::size_t>(std::min(kScaledPiece, bytes - at));
     const std::span<const std::byte> from = input.source(at, most);
     reduce::prescale_tile(call.data_type(), from.data(), to.destination(at, from.size()).data(),
                           reduce::elements_in(call.data_type(), from.size()),
@@ -33,7 +33,7 @@ void divide(const node::CollectiveCall& call, executor::Memory& output, std::uin
             int ranks) {
   for (std::uint64_t at = 0; at < bytes;) {
     const std::span<std::byte> piece =
-        output.destination(at, static_cast<std::size_t>(std::min(kPiece, bytes - at)));
+        output.destination(at, static_cast<std::size_t>(std::min(kScaledPiece, bytes - at)));
     reduce::average_tile(call.data_type(), piece.data(),
                          reduce::elements_in(call.data_type(), piece.size()),
                          static_cast<std::uint32_t>(ranks));

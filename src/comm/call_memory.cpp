@@ -8,16 +8,16 @@
 namespace hccl::comm {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{64} << 10;
+constexpr std::size_t kZerosSize = std::size_t{64} << 10;
 
-alignas(4096) const std::byte kZeros[kPiece]{};
+alignas(4096) const std::byte kZeros[kZerosSize]{};
 
 }  // namespace
 
 std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_t most) {
   const std::uint64_t at = begin_ + offset;
   if (!view_.populated(at, most)) {
-    most = std::min(most, kPiece);
+    most = std::min(most, kZerosSize);
     // Where data and holes meet, what is a hole becomes a page of zeros.
     if (view_.is_hole(at, most)) return {kZeros, most};
     view_.populate(at, most, false);

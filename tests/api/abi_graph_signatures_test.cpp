@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pins the signatures of the graph functions: a C symbol does not carry its parameters, so
 // nothing else would notice a change.
-#include <synapse_api.h>
+#include "signature.h"
 
-#include <type_traits>
+#include <synapse_api.h>
 
 namespace hccl::test {
 namespace {
-
-// Whether `function` has exactly the type `Expected`.
-template <class Expected, class Function>
-constexpr bool is(Function*) {
-  return std::is_same_v<Expected, Function>;
-}
 
 static_assert(is<synStatus(synEventHandle*, size_t, const synLaunchTensorInfo*, synRecipeHandle)>(
     synEventMapTensor));

@@ -7,7 +7,7 @@
 namespace hccl::test {
 namespace {
 
-constexpr Value kValues[] = {
+constexpr Value kGraphValues[] = {
     // synDataType
     {"syn_type_na", syn_type_na, 0},
     {"syn_type_fixed", syn_type_fixed, 1},
@@ -87,7 +87,7 @@ constexpr Value kValues[] = {
 }  // namespace
 
 TEST(GraphValues, AreWhatProgramsWereBuiltWith) {
-  for (const Value& value : kValues) EXPECT_EQ(value.actual, value.expected) << value.name;
+  for (const Value& value : kGraphValues) EXPECT_EQ(value.actual, value.expected) << value.name;
 }
 
 }  // namespace hccl::test

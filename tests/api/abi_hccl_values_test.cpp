@@ -11,7 +11,7 @@
 namespace hccl::test {
 namespace {
 
-constexpr Value kValues[] = {
+constexpr Value kHcclValues[] = {
     // constants
     {"HCCL_P2P_SUPPORTED", HCCL_P2P_SUPPORTED, 1},
     {"HCCL_WRAPPER_USE_STREAM", HCCL_WRAPPER_USE_STREAM, 1},
@@ -73,7 +73,7 @@ constexpr Value kValues[] = {
 }  // namespace
 
 TEST(HcclValues, AreWhatProgramsWereBuiltWith) {
-  for (const Value& value : kValues) EXPECT_EQ(value.actual, value.expected) << value.name;
+  for (const Value& value : kHcclValues) EXPECT_EQ(value.actual, value.expected) << value.name;
 }
 
 TEST(HcclValues, CommunicatorIsAMacroForAVoidPointer) {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pins the signatures of the HCCL and runtime functions: a C symbol does not carry its parameters,
 // so nothing else would notice a change.
+#include "signature.h"
+
 #include <hccl.h>
 #include <synapse_api.h>
 
-#include <type_traits>
-
 namespace hccl::test {
 namespace {
-
-// Whether `function` has exactly the type `Expected`.
-template <class Expected, class Function>
-constexpr bool is(Function*) {
-  return std::is_same_v<Expected, Function>;
-}
 
 // HCCL
 static_assert(is<hcclResult_t(int*)>(hcclGetVersion));

@@ -9,7 +9,7 @@
 namespace hccl::test {
 namespace {
 
-constexpr Value kValues[] = {
+constexpr Value kSynValues[] = {
     // constants
     {"MAX_NUM_OF_DEVICES_PER_HOST", MAX_NUM_OF_DEVICES_PER_HOST, 16},
     {"STATUS_DESCRIPTION_MAX_SIZE", STATUS_DESCRIPTION_MAX_SIZE, 56},
@@ -136,7 +136,7 @@ constexpr Value kValues[] = {
 }  // namespace
 
 TEST(SynapseValues, AreWhatProgramsWereBuiltWith) {
-  for (const Value& value : kValues) EXPECT_EQ(value.actual, value.expected) << value.name;
+  for (const Value& value : kSynValues) EXPECT_EQ(value.actual, value.expected) << value.name;
 }
 
 TEST(SynapseValues, InvalidTensorIdIsAllOnes) {

@@ -11,7 +11,7 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kCount = 5'000;
+constexpr std::size_t kCopiedCount = 5'000;
 
 // A session with two streams and a buffer of floats, each `value`.
 class Fixture {
@@ -21,8 +21,8 @@ class Fixture {
         group(session.join_all()),
         first(session.make_stream()),
         second(session.make_stream()),
-        memory_(session.device(), kCount * sizeof(float)),
-        before_(kCount, value) {
+        memory_(session.device(), kCopiedCount * sizeof(float)),
+        before_(kCopiedCount, value) {
     succeed(synMemCopyAsync(first, host_address(before_.data()), memory_.size(), memory_.address(),
                             HOST_TO_DRAM));
     succeed(synStreamSynchronize(first));
@@ -36,11 +36,12 @@ class Fixture {
     const World& world = session.world();
     void* const buffer = device_pointer(memory_.address());
     if (world.rank == 0) world.board->barrier(0, world.size);
-    succeed(hcclAllReduce(buffer, buffer, kCount, hcclFloat32, hcclSum, group.handle, stream));
+    succeed(
+        hcclAllReduce(buffer, buffer, kCopiedCount, hcclFloat32, hcclSum, group.handle, stream));
     if (world.rank != 0) world.board->barrier(0, world.size);
   }
   [[nodiscard]] std::vector<float> read(synStreamHandle stream) const {
-    std::vector<float> now(kCount, -1.0F);
+    std::vector<float> now(kCopiedCount, -1.0F);
     succeed(synMemCopyAsync(stream, memory_.address(), memory_.size(), host_address(now.data()),
                             DRAM_TO_HOST));
     static_cast<void>(synStreamSynchronize(stream));
@@ -120,15 +121,17 @@ TEST(FailedCopy, FailsTheCollectiveThatWaitsForItsEvent) {
 // Other ranks may be through with a message or wait for it; the failed rank says why none came.
 void message_behind(World& world) {
   Fixture fixture(world, 2.0F);
-  std::vector<float> buffer(kCount);
+  std::vector<float> buffer(kCopiedCount);
   if (world.rank == 0) {
     fixture.copy_from(8);
     world.board->barrier(0, 2);
-    succeed(hcclSend(buffer.data(), kCount, hcclFloat32, 1, fixture.group.handle, fixture.first));
+    succeed(
+        hcclSend(buffer.data(), kCopiedCount, hcclFloat32, 1, fixture.group.handle, fixture.first));
     require_equal(synStreamSynchronize(fixture.first), synFail, "synchronising");
   } else {
     if (world.rank == 1) {
-      succeed(hcclRecv(buffer.data(), kCount, hcclFloat32, 0, fixture.group.handle, fixture.first));
+      succeed(hcclRecv(buffer.data(), kCopiedCount, hcclFloat32, 0, fixture.group.handle,
+                       fixture.first));
       world.board->barrier(0, 2);
       require_equal(synStreamSynchronize(fixture.first), synFailHccl, "synchronising");
     }
@@ -146,12 +149,13 @@ TEST(FailedCopy, FailsTheMessageBehindIt) { EXPECT_EQ(failures(run_ranks(3, mess
 void stream_recovers(World& world) {
   Fixture fixture(world, 2.0F);
   fixture.copy_from(8);
-  std::vector<float> read(kCount, -1.0F);
+  std::vector<float> read(kCopiedCount, -1.0F);
   require(fixture.read(fixture.first) == read, "a copy behind the failed one does not run");
   succeed(synStreamSynchronize(fixture.first));
   fixture.all_reduce_on(fixture.first);
   read = fixture.read(fixture.first);
-  require(read == std::vector<float>(kCount, 2.0F * static_cast<float>(world.size)), "the sum");
+  require(read == std::vector<float>(kCopiedCount, 2.0F * static_cast<float>(world.size)),
+          "the sum");
   fixture.session.finish();
 }
 

@@ -5,9 +5,12 @@
 #include "operation.h"
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 namespace hccl::test {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 // The communicator's code is `code`, and its text names `rank` if one is given.
 void expect_failed(const Group& group, hcclResult_t code, std::optional<int> rank);

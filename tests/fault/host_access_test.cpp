@@ -11,12 +11,13 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{1} << 20;
+constexpr std::size_t kProbedBytes = std::size_t{1} << 20;
 constexpr std::size_t kPage = 4096;
 
 enum class Flaw { read_only, no_access, hole, past_the_end };
 
-// `kBytes` of anonymous memory, or of a mapped file, with one page in the middle as the flaw says.
+// `kProbedBytes` of anonymous memory, or of a mapped file, with one page in the middle as the flaw
+// says.
 class FlawedMemory {
  public:
   explicit FlawedMemory(Flaw flaw) : memory_(map(flaw)) {
@@ -24,12 +25,12 @@ class FlawedMemory {
     if (flaw == Flaw::no_access) require(protect(PROT_NONE) == 0, "protecting a page");
     if (flaw == Flaw::hole) require(munmap(flawed_page(), kPage) == 0, "unmapping a page");
   }
-  ~FlawedMemory() { munmap(memory_, kBytes); }
+  ~FlawedMemory() { munmap(memory_, kProbedBytes); }
   FlawedMemory(const FlawedMemory&) = delete;
   FlawedMemory& operator=(const FlawedMemory&) = delete;
 
   [[nodiscard]] void* get() const { return memory_; }
-  [[nodiscard]] std::byte* flawed_page() const { return memory_ + kBytes / 2; }
+  [[nodiscard]] std::byte* flawed_page() const { return memory_ + kProbedBytes / 2; }
 
  private:
   [[nodiscard]] int protect(int protection) const {
@@ -40,11 +41,11 @@ class FlawedMemory {
     void* mapped = MAP_FAILED;
     if (flaw == Flaw::past_the_end) {
       const int file = memfd_create("short", MFD_CLOEXEC);
-      require(ftruncate(file, kBytes / 2) == 0, "the length of a file");
-      mapped = mmap(nullptr, kBytes, kProtection, MAP_SHARED, file, 0);
+      require(ftruncate(file, kProbedBytes / 2) == 0, "the length of a file");
+      mapped = mmap(nullptr, kProbedBytes, kProtection, MAP_SHARED, file, 0);
       close(file);
     } else {
-      mapped = mmap(nullptr, kBytes, kProtection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mapped = mmap(nullptr, kProbedBytes, kProtection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
     require(mapped != MAP_FAILED, "mapping memory");
     return static_cast<std::byte*>(mapped);
@@ -74,7 +75,8 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-// Calls `queue` with the group, the stream, and the flawed memory and a sound buffer of kBytes.
+// Calls `queue` with the group, the stream, and the flawed memory and a sound buffer of
+// kProbedBytes.
 template <class Queue>
 RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
   return [=](World& world) {
@@ -82,7 +84,7 @@ RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
     const FlawedMemory flawed(flaw);
-    std::vector<std::byte> good(kBytes);
+    std::vector<std::byte> good(kProbedBytes);
     in_order(world, [&] { succeed(queue(group, stream, flawed.get(), good.data())); });
     expect_bad_memory(session, group, stream, flawed);
     session.finish();
@@ -94,7 +96,8 @@ RankFunction all_reduce(Flaw flaw, bool receives) {
       flaw, [=](const Group& group, synStreamHandle stream, void* flawed, void* good) {
         void* const send = group.rank == 1 && !receives ? flawed : good;
         void* const receive = group.rank == 1 && receives ? flawed : good;
-        return hcclAllReduce(send, receive, kBytes / 4, hcclFloat32, hcclSum, group.handle, stream);
+        return hcclAllReduce(send, receive, kProbedBytes / 4, hcclFloat32, hcclSum, group.handle,
+                             stream);
       });
 }
 
@@ -103,8 +106,8 @@ RankFunction message(Flaw flaw, bool receives) {
       flaw, [=](const Group& group, synStreamHandle stream, void* flawed, void* good) {
         void* const buffer = group.rank == 1 ? flawed : good;
         return (group.rank == 1) == receives
-                   ? hcclRecv(buffer, kBytes, hcclInt8, 1 - group.rank, group.handle, stream)
-                   : hcclSend(buffer, kBytes, hcclInt8, 1 - group.rank, group.handle, stream);
+                   ? hcclRecv(buffer, kProbedBytes, hcclInt8, 1 - group.rank, group.handle, stream)
+                   : hcclSend(buffer, kProbedBytes, hcclInt8, 1 - group.rank, group.handle, stream);
       });
 }
 
@@ -129,7 +132,7 @@ TEST_P(HostAccess, ReadOnlyInputsAreRead) {
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
     const FlawedMemory flawed(Flaw::read_only);
-    std::vector<float> sum(kBytes / 4, -1.0F);
+    std::vector<float> sum(kProbedBytes / 4, -1.0F);
     succeed(hcclAllReduce(flawed.get(), sum.data(), sum.size(), hcclFloat32, hcclSum, group.handle,
                           stream));
     succeed(synStreamSynchronize(stream));

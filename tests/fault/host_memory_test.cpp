@@ -15,8 +15,6 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 // Anonymous memory whose middle page nobody may read.
 class HolePages {
  public:

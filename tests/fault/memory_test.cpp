@@ -16,7 +16,6 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr int kRanks = 8;
 
 // Returns the bytes of shared memory behind this process's descriptors: its own files and those of

@@ -19,8 +19,8 @@
 namespace hccl::test {
 namespace {
 
-constexpr int kRanks = 8;
-constexpr int kStranger = kRanks;  // the process that is no rank
+constexpr int kStormRanks = 8;
+constexpr int kStranger = kStormRanks;  // the process that is no rank
 constexpr int kSilent = 200;
 constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
@@ -32,7 +32,7 @@ constexpr int kOver = 2;
 
 Group group_of(hcclComm_t communicator, int rank) {
   Group group;
-  for (int member = 0; member < kRanks; ++member) group.members.push_back(member);
+  for (int member = 0; member < kStormRanks; ++member) group.members.push_back(member);
   group.rank = rank;
   group.handle = communicator;
   return group;
@@ -40,7 +40,7 @@ Group group_of(hcclComm_t communicator, int rank) {
 
 Group join_with(const hcclUniqueId& id, int rank) {
   hcclComm_t communicator = nullptr;
-  succeed(hcclCommInitRank(&communicator, kRanks, id, rank));
+  succeed(hcclCommInitRank(&communicator, kStormRanks, id, rank));
   return group_of(communicator, rank);
 }
 
@@ -89,11 +89,11 @@ std::string open_things_at_rest() {
 }
 
 void rage(World& world) {
-  Storm storm(world.board->await_id(0), kRanks, test_seed());
+  Storm storm(world.board->await_id(0), kStormRanks, test_seed());
   storm.add_silent(kSilent);
   storm.attack(kStep);
   world.board->counter(kStarted) = 1;
-  for (int made = kStep; made < kMalformed || world.board->counter(kJoined) < kRanks;
+  for (int made = kStep; made < kMalformed || world.board->counter(kJoined) < kStormRanks;
        made += kStep) {
     storm.attack(kStep);
   }
@@ -144,7 +144,7 @@ class Strangers : public testing::TestWithParam<bool> {
 TEST_P(Strangers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
   const auto run = [](bool storm) {
     return run_ranks(
-        kRanks + 1, [storm](World& world) { join_in_storm(world, storm); }, options());
+        kStormRanks + 1, [storm](World& world) { join_in_storm(world, storm); }, options());
   };
   const auto calm = run(false);
   ASSERT_EQ(failures(calm), "");
@@ -165,13 +165,13 @@ TEST_P(Strangers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
 // None is left for a connection: the port waits quietly until there are some again.
 void join_without_descriptors(World& world) {
   if (world.rank == kStranger) {
-    Storm storm(world.board->await_id(0), kRanks, test_seed());
+    Storm storm(world.board->await_id(0), kStormRanks, test_seed());
     world.board->await(kStarted, 1);
     storm.add_silent(kSilent);
     storm.attack(kMalformed / 10);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     world.board->counter(kOver) = 1;
-    world.board->await(kJoined, kRanks);
+    world.board->await(kJoined, kStormRanks);
     return;
   }
   Session session(world);
@@ -194,7 +194,7 @@ void join_without_descriptors(World& world) {
 TEST_P(Strangers, AreWaitedOutWhereNoDescriptorIsLeft) {
   // UBSan makes a pipe to see whether an address is readable, and takes the lack of one for a no.
   if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
-  const auto outcomes = run_ranks(kRanks + 1, join_without_descriptors, options());
+  const auto outcomes = run_ranks(kStormRanks + 1, join_without_descriptors, options());
   EXPECT_EQ(failures(outcomes), "");
   EXPECT_EQ(count_of(outcomes[0].stderr_text, "cannot accept connections"), 1U)
       << outcomes[0].stderr_text;
@@ -203,10 +203,10 @@ TEST_P(Strangers, AreWaitedOutWhereNoDescriptorIsLeft) {
 // The silent ones must not take what initialisation itself needs.
 void join_with_few_descriptors(World& world) {
   if (world.rank == kStranger) {
-    Storm storm(world.board->await_id(0), kRanks, test_seed());
+    Storm storm(world.board->await_id(0), kStormRanks, test_seed());
     storm.add_silent(kSilent);
     world.board->counter(kStarted) = 1;
-    while (world.board->counter(kJoined) < kRanks) storm.attack(kStep);
+    while (world.board->counter(kJoined) < kStormRanks) storm.attack(kStep);
     return;
   }
   rlimit limit{};
@@ -220,7 +220,7 @@ void join_with_few_descriptors(World& world) {
 }
 
 TEST_P(Strangers, LeaveDescriptorsToTheRanks) {
-  EXPECT_EQ(failures(run_ranks(kRanks + 1, join_with_few_descriptors, options())), "");
+  EXPECT_EQ(failures(run_ranks(kStormRanks + 1, join_with_few_descriptors, options())), "");
 }
 
 // Two processes claim rank 3; the last rank joins when one of them has been refused.
@@ -231,9 +231,9 @@ void claim(World& world) {
   Session session(world);
   const hcclUniqueId id = share_id(world);
   const int rank = world.rank == kStranger ? kClaimed : world.rank;
-  if (rank == kRanks - 1) world.board->await(kRefused, 1);
+  if (rank == kStormRanks - 1) world.board->await(kRefused, 1);
   hcclComm_t communicator = nullptr;
-  const hcclResult_t result = hcclCommInitRank(&communicator, kRanks, id, rank);
+  const hcclResult_t result = hcclCommInitRank(&communicator, kStormRanks, id, rank);
   if (rank == kClaimed && result == hcclInvalidUsage) {
     world.report(last_hccl_message());
     ++world.board->counter(kRefused);
@@ -249,7 +249,7 @@ TEST_P(Strangers, WhoClaimsATakenRankIsRefusedAndBothAreNamed) {
   std::vector<pid_t> pids;
   RankOptions with_pids = options();
   with_pids.meanwhile = [&](const std::vector<pid_t>& all) { pids = all; };
-  const auto outcomes = run_ranks(kRanks + 1, claim, with_pids);
+  const auto outcomes = run_ranks(kStormRanks + 1, claim, with_pids);
   ASSERT_EQ(failures(outcomes), "");
   const bool stranger_refused = !outcomes[kStranger].reports.empty();
   const int refused = stranger_refused ? kStranger : kClaimed;

@@ -13,12 +13,12 @@
 namespace hccl::test {
 namespace {
 
-struct Case {
+struct TrafficCase {
   const char* algorithm;
   const char* transport;
 };
 
-void PrintTo(const Case& value, std::ostream* out) {
+void PrintTo(const TrafficCase& value, std::ostream* out) {
   *out << value.algorithm << " over " << value.transport;
 }
 
@@ -64,7 +64,7 @@ int peers_of(const Group& group) {
   return peers;
 }
 
-void check_counters(const Group& group, const Case& of) {
+void check_counters(const Group& group, const TrafficCase& of) {
   const hcclEmulationTraffic_t all = traffic_of(group, -1);
   require_equal(std::string(all.algorithm), std::string(of.algorithm), "algorithm");
   require_equal(std::string(all.transport), std::string(of.transport), "transport");
@@ -79,10 +79,10 @@ void check_counters(const Group& group, const Case& of) {
   if (ring) require_equal(sent_to, 1, "ranks sent to");
 }
 
-class Forced : public Hosts, public testing::WithParamInterface<Case> {};
+class Forced : public Hosts, public testing::WithParamInterface<TrafficCase> {};
 
 TEST_P(Forced, IsWhatRuns) {
-  const Case of = GetParam();
+  const TrafficCase of = GetParam();
   const HostNetwork network(1);
   RankOptions options;
   options.comm_id = true;
@@ -117,8 +117,8 @@ TEST_P(Forced, IsWhatRuns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Choices, Forced,
-                         testing::Values(Case{"ring", "tcp"}, Case{"ring", "shm"},
-                                         Case{"tree", "tcp"}, Case{"tree", "shm"}));
+                         testing::Values(TrafficCase{"ring", "tcp"}, TrafficCase{"ring", "shm"},
+                                         TrafficCase{"tree", "tcp"}, TrafficCase{"tree", "shm"}));
 
 }  // namespace
 }  // namespace hccl::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invalid arguments of the variable-size collectives: each is refused, and nothing is queued.
+// Invalid arguments of the variable-size collectives: each is refused_blocks, and nothing is
+// queued.
 #include "session.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +11,8 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Every argument that is refused; nothing is queued, and the communicator works on.
-void refused(World& world) {
+// Every argument that is refused_blocks; nothing is queued, and the communicator works on.
+void refused_blocks(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
@@ -73,7 +74,7 @@ void refused(World& world) {
   session.finish();
 }
 
-TEST(BlockArguments, RefuseWhatCannotBe) { EXPECT_EQ(failures(run_ranks(2, refused)), ""); }
+TEST(BlockArguments, RefuseWhatCannotBe) { EXPECT_EQ(failures(run_ranks(2, refused_blocks)), ""); }
 
 // A group may have 1024 calls on a stream: a call of which a part would be too much leaves the
 // group as it was.

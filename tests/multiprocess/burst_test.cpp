@@ -19,11 +19,11 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kBuffers = 5;
+constexpr std::size_t kBurstBuffers = 5;
 constexpr std::size_t kCalls = 400;
 constexpr std::size_t kCallsPastAFullQueue = 7'000;
-constexpr std::array<std::size_t, 6> kCounts{1, 3, 100, 260, 261, 3'000};
-constexpr std::size_t kLength = 3'000;
+constexpr std::array<std::size_t, 6> kBurstCounts{1, 3, 100, 260, 261, 3'000};
+constexpr std::size_t kBurstLength = 3'000;
 
 enum class Kind { minimum, broadcast, shift, copy };  // minima stay in range however often
 
@@ -38,9 +38,9 @@ struct Step {
 std::vector<Step> random_steps(std::mt19937_64& random, int ranks, std::size_t calls) {
   std::vector<Step> steps(calls);
   for (Step& step : steps) {
-    step.count = kCounts[random() % kCounts.size()];
-    step.from = random() % kBuffers;
-    step.to = random() % kBuffers;
+    step.count = kBurstCounts[random() % kBurstCounts.size()];
+    step.from = random() % kBurstBuffers;
+    step.to = random() % kBurstBuffers;
     step.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
     step.pause = random() % 500 == 0;
     const auto chosen = random() % 16;
@@ -57,7 +57,7 @@ using Buffers = std::vector<std::vector<float>>;
 Buffers random_buffers(unsigned long long seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<float> values(-1000.0F, 1000.0F);
-  Buffers buffers(kBuffers, std::vector<float>(kLength));
+  Buffers buffers(kBurstBuffers, std::vector<float>(kBurstLength));
   for (auto& buffer : buffers) {
     for (float& value : buffer) value = values(random);
   }
@@ -93,7 +93,7 @@ class Burst {
       expected_.push_back(random_buffers(seed + 1 + static_cast<unsigned>(rank)));
     }
     for (const auto& values : expected_[static_cast<std::size_t>(group.rank)]) {
-      std::vector<std::byte>& bytes = host_.emplace_back(kLength * sizeof(float));
+      std::vector<std::byte>& bytes = host_.emplace_back(kBurstLength * sizeof(float));
       std::memcpy(bytes.data(), values.data(), bytes.size());
       memory_.push_back(std::make_unique<DeviceMemory>(session.device(), bytes.size()));
       upload(stream_, bytes, memory_.back()->address());
@@ -111,10 +111,10 @@ class Burst {
 
   void verify() {
     for (const Step& step : steps_) apply(step, expected_);
-    for (std::size_t buffer = 0; buffer < kBuffers; ++buffer)
+    for (std::size_t buffer = 0; buffer < kBurstBuffers; ++buffer)
       download(stream_, memory_[buffer]->address(), host_[buffer]);
     succeed(synStreamSynchronize(stream_));
-    for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+    for (std::size_t buffer = 0; buffer < kBurstBuffers; ++buffer) {
       const auto& expected = expected_[static_cast<std::size_t>(group_.rank)][buffer];
       require(std::memcmp(host_[buffer].data(), expected.data(), host_[buffer].size()) == 0,
               "a buffer is what one call after the other gives");

@@ -15,8 +15,8 @@
 namespace hccl::test {
 namespace {
 
-constexpr int kRanks = 8;
-constexpr std::size_t kCount = 20'011;
+constexpr int kComparedRanks = 8;
+constexpr std::size_t kComparedCount = 20'011;
 
 // A process that does nothing but compute.
 class BusyLoop {
@@ -45,7 +45,7 @@ RankFunction runs_of(hcclDataType_t type, int runs) {
     synStreamHandle stream = session.make_stream();
     Operation operation;
     operation.type = type;
-    operation.count = kCount;
+    operation.count = kComparedCount;
     operation.seed = 20'240'229;
     OperationRun run(session, group, operation);
     for (int at = 0; at < runs; ++at) {
@@ -62,7 +62,7 @@ class SameBits : public testing::TestWithParam<hcclDataType_t> {};
 TEST_P(SameBits, InTwoHundredRunsBesideBusyLoops) {
   const BusyLoop one;
   const BusyLoop another;
-  EXPECT_EQ(failures(run_ranks(kRanks, runs_of(GetParam(), scaled(200)))), "");
+  EXPECT_EQ(failures(run_ranks(kComparedRanks, runs_of(GetParam(), scaled(200)))), "");
 }
 
 std::string name_of_type(const testing::TestParamInfo<hcclDataType_t>& info) {
@@ -74,17 +74,17 @@ INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloa
 // The data must be able to tell: folded in another order, it gives other bits.
 TEST(Control, BitsAreNotThoseOfAnotherOrder) {
   int different = 0;
-  for (std::size_t index = 0; index < kCount; ++index) {
+  for (std::size_t index = 0; index < kComparedCount; ++index) {
     std::vector<std::uint64_t> sources;
-    sources.reserve(kRanks);
-    for (int rank = 0; rank < kRanks; ++rank) {
+    sources.reserve(kComparedRanks);
+    for (int rank = 0; rank < kComparedRanks; ++rank) {
       sources.push_back(element_word(hcclFloat32, Data::numbers, 20'240'229, rank, index));
     }
     const std::uint64_t in_order = fold(hcclFloat32, hcclSum, sources);
     std::rotate(sources.begin(), sources.begin() + 3, sources.end());
     different += fold(hcclFloat32, hcclSum, sources) != in_order ? 1 : 0;
   }
-  EXPECT_GT(different, static_cast<int>(kCount / 10));
+  EXPECT_GT(different, static_cast<int>(kComparedCount / 10));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace hccl::test {
 namespace {
 
 constexpr std::size_t kDevices = 4;
-constexpr std::size_t kCount = 100'003;
+constexpr std::size_t kElements = 100'003;
 
 // One thread drives all devices.
 class Devices : public testing::Test {
@@ -36,7 +36,7 @@ class Devices : public testing::Test {
     for (Member& member : members_) {
       succeed(synDeviceAcquire(&member.device, nullptr));
       succeed(synStreamCreateGeneric(&member.stream, member.device, 0));
-      succeed(synDeviceMalloc(member.device, kCount * 4, 0, 0, &member.memory));
+      succeed(synDeviceMalloc(member.device, kElements * 4, 0, 0, &member.memory));
     }
   }
   void TearDown() override { EXPECT_EQ(synDestroy(), synSuccess); }
@@ -84,28 +84,28 @@ TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
   };
   for (std::size_t rank = 0; rank < kDevices; ++rank) {
     const Member& member = member_of(rank);
-    ASSERT_EQ(synMemsetD32Async(member.memory, static_cast<std::uint32_t>(1U << rank), kCount,
+    ASSERT_EQ(synMemsetD32Async(member.memory, static_cast<std::uint32_t>(1U << rank), kElements,
                                 member.stream),
               synSuccess);
-    ASSERT_EQ(hcclAllReduce(device_pointer(member.memory), device_pointer(member.memory), kCount,
+    ASSERT_EQ(hcclAllReduce(device_pointer(member.memory), device_pointer(member.memory), kElements,
                             hcclInt32, hcclSum, comms[rank], member.stream),
               hcclSuccess);
   }
   // Another device's stream, and another device's memory.
   EXPECT_EQ(hcclAllReduce(device_pointer(member_of(0).memory), device_pointer(member_of(0).memory),
-                          kCount, hcclInt32, hcclSum, comms[0], member_of(1).stream),
+                          kElements, hcclInt32, hcclSum, comms[0], member_of(1).stream),
             hcclInvalidArgument);
   EXPECT_EQ(hcclAllReduce(device_pointer(member_of(1).memory), device_pointer(member_of(1).memory),
-                          kCount, hcclInt32, hcclSum, comms[0], member_of(0).stream),
+                          kElements, hcclInt32, hcclSum, comms[0], member_of(0).stream),
             hcclInvalidArgument);
   for (std::size_t rank = 0; rank < kDevices; ++rank) {
     const Member& member = member_of(rank);
-    std::vector<std::uint32_t> result(kCount);
-    ASSERT_EQ(synMemCopyAsync(member.stream, member.memory, kCount * 4,
+    std::vector<std::uint32_t> result(kElements);
+    ASSERT_EQ(synMemCopyAsync(member.stream, member.memory, kElements * 4,
                               reinterpret_cast<std::uint64_t>(result.data()), DRAM_TO_HOST),
               synSuccess);
     ASSERT_EQ(synStreamSynchronize(member.stream), synSuccess);
-    EXPECT_EQ(result, std::vector<std::uint32_t>(kCount, 0xF)) << "rank " << rank;
+    EXPECT_EQ(result, std::vector<std::uint32_t>(kElements, 0xF)) << "rank " << rank;
   }
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
@@ -236,9 +236,9 @@ TEST(CommInitAll, IsRefusedUnderStrict) {
 
 TEST_F(Devices, RefuseDmaBuffersOfWhatIsNoMemory) {
   int descriptor = -7;
-  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kCount * 4, nullptr), hcclInvalidArgument);
+  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kElements * 4, nullptr), hcclInvalidArgument);
   EXPECT_EQ(hcclLookupDMABuff(0, 1, &descriptor), -hcclInvalidArgument);
-  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kCount * 4 + 1, &descriptor),
+  EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kElements * 4 + 1, &descriptor),
             -hcclInvalidArgument);
   EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, 0, &descriptor), -hcclInvalidArgument);
   EXPECT_EQ(descriptor, -7);

@@ -15,7 +15,7 @@
 namespace hccl::test {
 namespace {
 
-constexpr int kRanks = 2;
+constexpr int kTwoRanks = 2;
 constexpr std::size_t kSmall = 2;     // floats: 8 B
 constexpr std::size_t kLarge = 4096;  // 16 KiB
 
@@ -62,7 +62,7 @@ void calls_of_all_kinds(World& world) {
 }
 
 TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
-  const auto outcomes = run_ranks(kRanks, calls_of_all_kinds, with("HCCL_EXPLAIN", "1"));
+  const auto outcomes = run_ranks(kTwoRanks, calls_of_all_kinds, with("HCCL_EXPLAIN", "1"));
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[0].stderr_text;
   for (const char* line :
@@ -77,21 +77,21 @@ TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
 TEST(Explain, NamesTheAlgorithmAndWhoChoseIt) {
   RankOptions options = with("HCCL_EXPLAIN", "1");
   options.environment.emplace_back("HCCL_TRANSPORT", "shm");
-  const auto planned = run_ranks(kRanks, calls_of_all_kinds, options);
+  const auto planned = run_ranks(kTwoRanks, calls_of_all_kinds, options);
   EXPECT_EQ(failures(planned), "");
   EXPECT_TRUE(
       contains(planned[0].stderr_text,
                "schedule one_shot over shm, 1 channel, because the table has it up to 16384 B"))
       << planned[0].stderr_text;
   options.environment.emplace_back("HCCL_ALGO", "ring");
-  const auto forced = run_ranks(kRanks, calls_of_all_kinds, options);
+  const auto forced = run_ranks(kTwoRanks, calls_of_all_kinds, options);
   EXPECT_TRUE(contains(forced[0].stderr_text,
                        "schedule ring over shm, 1 channel, because HCCL_ALGO=ring forces it"))
       << forced[0].stderr_text;
 }
 
 TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
-  const auto outcomes = run_ranks(kRanks, calls_of_all_kinds, with("HCCL_DEBUG", "DEBUG"));
+  const auto outcomes = run_ranks(kTwoRanks, calls_of_all_kinds, with("HCCL_DEBUG", "DEBUG"));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     EXPECT_TRUE(contains(outcome.stderr_text, "plan: ")) << outcome.stderr_text;
@@ -100,7 +100,7 @@ TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
 }
 
 TEST(Trace, HasALineWhenEachOperationIsQueuedStartedAndEnded) {
-  const auto outcomes = run_ranks(kRanks, calls_of_all_kinds, with("HCCL_DEBUG", "TRACE"));
+  const auto outcomes = run_ranks(kTwoRanks, calls_of_all_kinds, with("HCCL_DEBUG", "TRACE"));
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[1].stderr_text;
   EXPECT_EQ(count_of(said, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 3U) << said;
@@ -187,7 +187,7 @@ void all_reduces_that_differ(World& world) {
 }
 
 TEST(Blocking, AMismatchReturnsFromTheCallThatMadeIt) {
-  const auto outcomes = run_ranks(kRanks, all_reduces_that_differ, with("HCCL_BLOCKING", "1"));
+  const auto outcomes = run_ranks(kTwoRanks, all_reduces_that_differ, with("HCCL_BLOCKING", "1"));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     ASSERT_EQ(outcome.reports.size(), 1U);
@@ -234,7 +234,7 @@ void part_of_a_group(World& world) {
 }
 
 TEST(Blocking, AGroupWaitsForWhatCouldBeQueued) {
-  EXPECT_EQ(failures(run_ranks(kRanks, part_of_a_group, with("HCCL_BLOCKING", "1"))), "");
+  EXPECT_EQ(failures(run_ranks(kTwoRanks, part_of_a_group, with("HCCL_BLOCKING", "1"))), "");
 }
 
 // The last one is refused.
@@ -278,7 +278,7 @@ void kernels_behind_failures(World& world) {
 }
 
 TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
-  const auto outcomes = run_ranks(kRanks, kernels_behind_failures);
+  const auto outcomes = run_ranks(kTwoRanks, kernels_behind_failures);
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     ASSERT_EQ(outcome.reports.size(), 2U);
@@ -291,7 +291,7 @@ TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
 }
 
 TEST(Blocking, AGroupWaitsAtItsEnd) {
-  EXPECT_EQ(failures(run_ranks(kRanks, exchanges_in_a_group, with("HCCL_BLOCKING", "1"))), "");
+  EXPECT_EQ(failures(run_ranks(kTwoRanks, exchanges_in_a_group, with("HCCL_BLOCKING", "1"))), "");
 }
 
 void fails(World& world) {

@@ -24,20 +24,20 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kCount = 300'000;
-constexpr std::size_t kBytes = kCount * sizeof(std::uint32_t);
+constexpr std::size_t kWords = 300'000;
+constexpr std::size_t kWordsSize = kWords * sizeof(std::uint32_t);
 
 // What `rank` brings to a round.
-std::uint32_t drawn(int rank, int round, std::size_t index) {
+std::uint32_t drawn_word(int rank, int round, std::size_t index) {
   return static_cast<std::uint32_t>(
       element_word(hcclUint32, Data::bits, static_cast<std::uint64_t>(round), rank, index));
 }
 
 // A rank's buffers and their views.
-struct Buffers {
-  explicit Buffers(const Session& session)
-      : send(session.device(), kBytes),
-        receive(session.device(), kBytes),
+struct ForkBuffers {
+  explicit ForkBuffers(const Session& session)
+      : send(session.device(), kWordsSize),
+        receive(session.device(), kWordsSize),
         input(static_cast<std::uint32_t*>(send.view())),
         output(static_cast<std::uint32_t*>(receive.view())) {}
   DeviceMemory send;
@@ -46,23 +46,23 @@ struct Buffers {
   std::uint32_t* output;
 };
 
-void write_inputs(const Buffers& buffers, int rank, int round) {
-  for (std::size_t i = 0; i < kCount; ++i) buffers.input[i] = drawn(rank, round, i);
-  std::fill_n(buffers.output, kCount, 0xA5A5A5A5U);
+void write_inputs(const ForkBuffers& buffers, int rank, int round) {
+  for (std::size_t i = 0; i < kWords; ++i) buffers.input[i] = drawn_word(rank, round, i);
+  std::fill_n(buffers.output, kWords, 0xA5A5A5A5U);
 }
 
-[[nodiscard]] bool holds_sum(const Buffers& buffers, int ranks, int round) {
-  for (std::size_t i = 0; i < kCount; ++i) {
+[[nodiscard]] bool holds_sum(const ForkBuffers& buffers, int ranks, int round) {
+  for (std::size_t i = 0; i < kWords; ++i) {
     std::uint32_t sum = 0;
-    for (int rank = 0; rank < ranks; ++rank) sum += drawn(rank, round, i);
+    for (int rank = 0; rank < ranks; ++rank) sum += drawn_word(rank, round, i);
     if (buffers.output[i] != sum) return false;
   }
   return true;
 }
 
-void reduce(const Buffers& buffers, const Group& group, synStreamHandle stream, int round) {
+void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stream, int round) {
   write_inputs(buffers, group.rank, round);
-  succeed(hcclAllReduce(buffers.input, buffers.output, kCount, hcclUint32, hcclSum, group.handle,
+  succeed(hcclAllReduce(buffers.input, buffers.output, kWords, hcclUint32, hcclSum, group.handle,
                         stream));
   succeed(synStreamSynchronize(stream));
   require(holds_sum(buffers, group.size(), round), join("round ", round, " is wrong"));
@@ -86,9 +86,9 @@ void load_data(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  const Buffers buffers(session);
-  succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kBytes, 1));
-  succeed(hcclEmulationKeepAtFork(buffers.send.address(), kBytes, 1));
+  const ForkBuffers buffers(session);
+  succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));
+  succeed(hcclEmulationKeepAtFork(buffers.send.address(), kWordsSize, 1));
   reduce(buffers, group, stream, 0);
   std::array<int, 2> gate{};
   require(pipe(gate.data()) == 0, "pipe");
@@ -100,9 +100,9 @@ void load_data(World& world) {
       char byte = 0;
       if (read(gate[0], &byte, 1) != 0) return false;  // the parent is rounds ahead
       const bool kept = holds_sum(buffers, group.size(), round) &&
-                        buffers.input[7] == drawn(group.rank, round, 7);
-      std::fill_n(buffers.output, kCount, 1U);
-      return kept && hcclEmulationTrim(buffers.send.address(), kBytes) != hcclSuccess;
+                        buffers.input[7] == drawn_word(group.rank, round, 7);
+      std::fill_n(buffers.output, kWords, 1U);
+      return kept && hcclEmulationTrim(buffers.send.address(), kWordsSize) != hcclSuccess;
     }));
   }
   for (int round = 5; round < 8; ++round) reduce(buffers, group, stream, round);
@@ -118,11 +118,11 @@ TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn) {
   for (const int ranks : {1, 3}) EXPECT_EQ(failures(run_ranks(ranks, load_data)), "") << ranks;
 }
 
-// Forks a child that forks in turn. Returns true if both find kCount times 77 at `kept`.
+// Forks a child that forks in turn. Returns true if both find kWords times 77 at `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
   return succeeds(fork_for([kept] {
     const auto is_kept = [kept] {
-      return std::all_of(kept, kept + kCount, [](std::uint32_t got) { return got == 77; });
+      return std::all_of(kept, kept + kWords, [](std::uint32_t got) { return got == 77; });
     };
     const pid_t grandchild = fork_for(is_kept);
     return is_kept() && succeeds(grandchild);
@@ -134,11 +134,11 @@ void fork_beside_collectives(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  const Buffers buffers(session);
-  const DeviceMemory other(session.device(), kBytes);
+  const ForkBuffers buffers(session);
+  const DeviceMemory other(session.device(), kWordsSize);
   auto* const kept = static_cast<std::uint32_t*>(other.view());
-  std::fill_n(kept, kCount, 77U);
-  succeed(hcclEmulationKeepAtFork(other.address(), kBytes, 1));
+  std::fill_n(kept, kWords, 77U);
+  succeed(hcclEmulationKeepAtFork(other.address(), kWordsSize, 1));
   int good = 0;
   std::thread forking([&] {
     for (int round = 0; round < 8; ++round) good += two_generations_keep(kept) ? 1 : 0;
@@ -154,12 +154,12 @@ TEST(KeepAtFork, WorksInAThreadBesideCollectives) {
     EXPECT_EQ(failures(run_ranks(ranks, fork_beside_collectives)), "") << ranks;
 }
 
-// Buffers whose pages go between calls, on one rank, on all, in part and as a whole.
+// ForkBuffers whose pages go between calls, on one rank, on all, in part and as a whole.
 void trim_between_calls(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  const Buffers buffers(session);
+  const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
     succeed(synStreamSynchronize(stream));
     succeed(hcclBarrier(group.handle, stream));  // nobody reads it any more
@@ -171,20 +171,20 @@ void trim_between_calls(World& world) {
     reduce(buffers, group, stream, 3 * round);
     reduce(buffers, group, stream, 3 * round + 1);
     const bool mine = round % 3 == 0 || group.rank == round % group.size();
-    trim(buffers.send, 0, mine ? kBytes : 0);
-    trim(buffers.receive, 50'000, mine ? kBytes / 2 : 0);
+    trim(buffers.send, 0, mine ? kWordsSize : 0);
+    trim(buffers.receive, 50'000, mine ? kWordsSize / 2 : 0);
     reduce(buffers, group, stream, 3 * round + 2);
     // Trimmed pages read as zeros, in the parent and in the child.
-    std::fill_n(buffers.input, kCount, 5U);
-    trim(buffers.send, 0, mine ? kBytes : 0);
+    std::fill_n(buffers.input, kWords, 5U);
+    trim(buffers.send, 0, mine ? kWordsSize : 0);
     const bool all = round % 3 == 0;
     const std::uint32_t others = all ? 0U : 5U * static_cast<std::uint32_t>(group.size() - 1);
-    succeed(hcclAllReduce(device_pointer(buffers.send.address()), buffers.output, kCount,
+    succeed(hcclAllReduce(device_pointer(buffers.send.address()), buffers.output, kWords,
                           hcclUint32, hcclSum, group.handle, stream));
     succeed(synStreamSynchronize(stream));
     constexpr std::size_t kPage = 4096 / sizeof(std::uint32_t);
     const auto is_right = [&](std::uint32_t got) { return got == others; };
-    require(std::all_of(buffers.output + kPage, buffers.output + (kCount - kPage), is_right),
+    require(std::all_of(buffers.output + kPage, buffers.output + (kWords - kPage), is_right),
             join("round ", round, ": what was given back is not zeros"));
   }
   session.finish();
@@ -195,7 +195,7 @@ TEST(Trim, LeavesZerosToAllRanks) {
     EXPECT_EQ(failures(run_ranks(ranks, trim_between_calls)), "") << ranks;
 }
 
-void refuse(World& world) {
+void refuse_trims(World& world) {
   Session session(world);
   const DeviceMemory memory(session.device(), 1000);
   const auto expect_refused = [](hcclResult_t result, const char* part) {
@@ -209,7 +209,7 @@ void refuse(World& world) {
   session.finish();
 }
 
-TEST(Trim, RefusesWhatIsNoAllocation) { EXPECT_EQ(failures(run_ranks(1, refuse)), ""); }
+TEST(Trim, RefusesWhatIsNoAllocation) { EXPECT_EQ(failures(run_ranks(1, refuse_trims)), ""); }
 
 }  // namespace
 }  // namespace hccl::test

@@ -20,14 +20,14 @@ namespace hccl::test {
 namespace {
 
 constexpr std::size_t kFloats = 50'000;
-constexpr std::size_t kBytes = kFloats * sizeof(float);
+constexpr std::size_t kFloatsSize = kFloats * sizeof(float);
 
 void require_refused(hcclResult_t result, const char* part) {
   require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), part);
   require(contains(last_hccl_message(), part), last_hccl_message());
 }
 
-std::byte* view_of(const DeviceMemory& memory) { return static_cast<std::byte*>(memory.view()); }
+std::byte* bytes_of(const DeviceMemory& memory) { return static_cast<std::byte*>(memory.view()); }
 
 void run_on_views(World& world) {
   Session session(world);
@@ -70,10 +70,10 @@ void refuse_bad_views(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  const DeviceMemory memory(session.device(), kBytes);
-  const DeviceMemory next(session.device(), kBytes);
-  std::byte* const view = view_of(memory);
-  static_cast<void>(view_of(next));
+  const DeviceMemory memory(session.device(), kFloatsSize);
+  const DeviceMemory next(session.device(), kFloatsSize);
+  std::byte* const view = bytes_of(memory);
+  static_cast<void>(bytes_of(next));
   require_refused(
       hcclAllReduce(view, view, kFloats + 1, hcclFloat32, hcclSum, group.handle, stream),
       "leaves allocation");
@@ -83,8 +83,8 @@ void refuse_bad_views(World& world) {
   require_refused(hcclAllReduce(view, device_pointer(memory.address() + 4), kFloats - 1,
                                 hcclFloat32, hcclSum, group.handle, stream),
                   "overlap");
-  require(synMemCopyAsync(stream, host_address(view), kBytes + 1, next.address(), HOST_TO_DRAM) ==
-              synInvalidArgument,
+  require(synMemCopyAsync(stream, host_address(view), kFloatsSize + 1, next.address(),
+                          HOST_TO_DRAM) == synInvalidArgument,
           "a copy that leaves the allocation");
   require(contains(last_syn_message(), "leaves allocation"), last_syn_message());
   session.finish();
@@ -96,22 +96,22 @@ TEST(ViewAsBuffer, EndsWhereItsAllocationEnds) {
 
 void translate(World& world) {
   Session session(world);
-  const DeviceMemory memory(session.device(), kBytes);
-  const DeviceMemory unseen(session.device(), kBytes);
-  std::byte* const view = view_of(memory);
+  const DeviceMemory memory(session.device(), kFloatsSize);
+  const DeviceMemory unseen(session.device(), kFloatsSize);
+  std::byte* const view = bytes_of(memory);
   std::uint64_t address = 0;
-  succeed(hcclEmulationDeviceAddress(view, kBytes, &address));
+  succeed(hcclEmulationDeviceAddress(view, kFloatsSize, &address));
   require_equal(address, memory.address(), "the address of a view");
-  succeed(hcclEmulationDeviceAddress(view + 1001, kBytes - 1001, &address));
+  succeed(hcclEmulationDeviceAddress(view + 1001, kFloatsSize - 1001, &address));
   require_equal(address, memory.address() + 1001, "the address within a view");
-  require_refused(hcclEmulationDeviceAddress(view + 1, kBytes, &address), "by 1 bytes");
+  require_refused(hcclEmulationDeviceAddress(view + 1, kFloatsSize, &address), "by 1 bytes");
   require_refused(hcclEmulationDeviceAddress(&address, 8, &address), "in no host view");
   require_refused(hcclEmulationDeviceAddress(nullptr, 1, &address), "in no host view");
   require_refused(hcclEmulationDeviceAddress(view, 1, nullptr), "is null");
   std::uint64_t freed = 0;
-  succeed(synDeviceMalloc(session.device(), kBytes, 0, 0, &freed));
+  succeed(synDeviceMalloc(session.device(), kFloatsSize, 0, 0, &freed));
   void* gone = nullptr;
-  succeed(hcclEmulationHostView(freed, kBytes, &gone));
+  succeed(hcclEmulationHostView(freed, kFloatsSize, &gone));
   succeed(synDeviceFree(session.device(), freed, 0));
   require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "in no host view");
   session.finish();
@@ -123,30 +123,31 @@ TEST(DeviceAddress, IsThatOfWhatAViewShows) { EXPECT_EQ(failures(run_ranks(1, tr
 void copy_views(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
-  const DeviceMemory from(session.device(), kBytes);
-  const DeviceMemory to(session.device(), kBytes);
-  std::byte* const source = view_of(from);
-  std::byte* const target = view_of(to);
-  std::vector<std::byte> wanted(kBytes);
-  for (std::size_t at = 0; at < kBytes; ++at) wanted[at] = static_cast<std::byte>(at * 31 + at / 9);
-  std::memcpy(source, wanted.data(), kBytes);
+  const DeviceMemory from(session.device(), kFloatsSize);
+  const DeviceMemory to(session.device(), kFloatsSize);
+  std::byte* const source = bytes_of(from);
+  std::byte* const target = bytes_of(to);
+  std::vector<std::byte> wanted(kFloatsSize);
+  for (std::size_t at = 0; at < kFloatsSize; ++at)
+    wanted[at] = static_cast<std::byte>(at * 31 + at / 9);
+  std::memcpy(source, wanted.data(), kFloatsSize);
   const auto check = [&](const std::byte* got, const char* what) {
     succeed(synStreamSynchronize(stream));
-    require(std::memcmp(got, wanted.data(), kBytes - 8) == 0, what);
-    std::memset(target, 0xA5, kBytes);
+    require(std::memcmp(got, wanted.data(), kFloatsSize - 8) == 0, what);
+    std::memset(target, 0xA5, kFloatsSize);
   };
-  succeed(synMemCopyAsync(stream, host_address(source), kBytes, to.address(), HOST_TO_DRAM));
+  succeed(synMemCopyAsync(stream, host_address(source), kFloatsSize, to.address(), HOST_TO_DRAM));
   check(target, "from a view to the device");
-  succeed(synMemCopyAsync(stream, from.address(), kBytes, host_address(target), DRAM_TO_HOST));
+  succeed(synMemCopyAsync(stream, from.address(), kFloatsSize, host_address(target), DRAM_TO_HOST));
   check(target, "from the device to a view");
-  succeed(
-      synMemCopyAsync(stream, host_address(source), kBytes, host_address(target), DRAM_TO_DRAM));
+  succeed(synMemCopyAsync(stream, host_address(source), kFloatsSize, host_address(target),
+                          DRAM_TO_DRAM));
   check(target, "from view to view");
-  succeed(
-      synMemCopyAsync(stream, host_address(source), kBytes - 8, from.address() + 8, HOST_TO_DRAM));
+  succeed(synMemCopyAsync(stream, host_address(source), kFloatsSize - 8, from.address() + 8,
+                          HOST_TO_DRAM));
   check(source + 8, "from a view to where it shows");
-  succeed(synMemsetD8Async(host_address(target), 0x11, kBytes, stream));
-  wanted.assign(kBytes, std::byte{0x11});
+  succeed(synMemsetD8Async(host_address(target), 0x11, kFloatsSize, stream));
+  wanted.assign(kFloatsSize, std::byte{0x11});
   check(target, "a fill of a view");
   session.finish();
 }
@@ -156,11 +157,11 @@ TEST(ViewAsBuffer, IsEitherSideOfACopy) { EXPECT_EQ(failures(run_ranks(1, copy_v
 // A device address on the host's side of a copy is no host memory: the copy fails on its turn.
 void copy_in_the_wrong_direction(World& world) {
   Session session(world);
-  const DeviceMemory from(session.device(), kBytes);
-  const DeviceMemory to(session.device(), kBytes);
+  const DeviceMemory from(session.device(), kFloatsSize);
+  const DeviceMemory to(session.device(), kFloatsSize);
   for (const synDmaDir direction : {HOST_TO_DRAM, DRAM_TO_HOST}) {
     synStreamHandle stream = session.make_stream();
-    succeed(synMemCopyAsync(stream, from.address(), kBytes, to.address(), direction));
+    succeed(synMemCopyAsync(stream, from.address(), kFloatsSize, to.address(), direction));
     require(synStreamSynchronize(stream) != synSuccess, join("direction ", direction));
   }
   session.finish();
@@ -187,9 +188,9 @@ void run_without_room(World& world) {
     succeed(synStreamSynchronize(stream));
     run.verify();
   }
-  const DeviceMemory memory(session.device(), kBytes);
+  const DeviceMemory memory(session.device(), kFloatsSize);
   std::uint64_t address = 0;
-  succeed(hcclEmulationDeviceAddress(view_of(memory) + 7, 1, &address));
+  succeed(hcclEmulationDeviceAddress(bytes_of(memory) + 7, 1, &address));
   require_equal(address, memory.address() + 7, "the address within a view");
   session.finish();
 }

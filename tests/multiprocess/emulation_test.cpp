@@ -15,11 +15,11 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kCount = 100'003;
+constexpr std::size_t kViewedFloats = 100'003;
 constexpr int kRounds = 20;
 
 // A kernel's arguments: each round's input depends on the result of the round before.
-struct Step {
+struct KernelStep {
   float* input;
   float* output;
   int rank;
@@ -27,29 +27,29 @@ struct Step {
 };
 
 // With a mantissa of its own for each element.
-float drawn(int rank, int round, std::size_t index) {
+float drawn_float(int rank, int round, std::size_t index) {
   const std::uint64_t mixed = (index * 8191 + static_cast<std::uint64_t>(rank * 64 + round)) *
                               std::uint64_t{0x9e3779b97f4a7c15};
   return static_cast<float>(mixed >> 40) * 0x1p-24F - 0.5F;
 }
 
 void fill(void* arguments) {
-  const Step& step = *static_cast<Step*>(arguments);
-  for (std::size_t i = 0; i < kCount; ++i) {
+  const KernelStep& step = *static_cast<KernelStep*>(arguments);
+  for (std::size_t i = 0; i < kViewedFloats; ++i) {
     const float before = step.round == 0 ? 0.0F : step.output[i];
-    step.input[i] = drawn(step.rank, step.round, i) + before / 8;
+    step.input[i] = drawn_float(step.rank, step.round, i) + before / 8;
   }
 }
 
 // The same in plain loops, all ranks in order.
 std::vector<float> expected(int ranks) {
-  std::vector<float> result(kCount, 0.0F);
+  std::vector<float> result(kViewedFloats, 0.0F);
   for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < kViewedFloats; ++i) {
       const float before = result[i];
       float sum = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const float input = drawn(rank, round, i) + before / 8;
+        const float input = drawn_float(rank, round, i) + before / 8;
         sum = rank == 0 ? input : sum + input;
       }
       result[i] = sum;
@@ -58,26 +58,26 @@ std::vector<float> expected(int ranks) {
   return result;
 }
 
-float* view_of(const DeviceMemory& memory) { return static_cast<float*>(memory.view()); }
+float* floats_of(const DeviceMemory& memory) { return static_cast<float*>(memory.view()); }
 
 void alternate(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  const DeviceMemory input(session.device(), kCount * sizeof(float));
-  const DeviceMemory output(session.device(), kCount * sizeof(float));
-  std::vector<Step> steps;
+  const DeviceMemory input(session.device(), kViewedFloats * sizeof(float));
+  const DeviceMemory output(session.device(), kViewedFloats * sizeof(float));
+  std::vector<KernelStep> steps;
   for (int round = 0; round < kRounds; ++round)
-    steps.push_back({view_of(input), view_of(output), world.rank, round});
-  for (Step& step : steps) {
+    steps.push_back({floats_of(input), floats_of(output), world.rank, round});
+  for (KernelStep& step : steps) {
     succeed(hcclEmulationLaunch(stream, fill, &step));
-    succeed(hcclAllReduce(device_pointer(input.address()), device_pointer(output.address()), kCount,
-                          hcclFloat32, hcclSum, group.handle, stream));
+    succeed(hcclAllReduce(device_pointer(input.address()), device_pointer(output.address()),
+                          kViewedFloats, hcclFloat32, hcclSum, group.handle, stream));
   }
   succeed(synStreamSynchronize(stream));
   const std::vector<float> wanted = expected(world.size);
-  const float* const got = view_of(output);
-  for (std::size_t i = 0; i < kCount; ++i) require(got[i] == wanted[i], join("element ", i));
+  const float* const got = floats_of(output);
+  for (std::size_t i = 0; i < kViewedFloats; ++i) require(got[i] == wanted[i], join("element ", i));
   session.finish();
 }
 
@@ -85,7 +85,7 @@ TEST(Emulation, KernelsRunInOrderWithCollectives) {
   for (const int ranks : {1, 2, 8}) EXPECT_EQ(failures(run_ranks(ranks, alternate)), "") << ranks;
 }
 
-void refuse(World& world) {
+void refuse_views(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), 1000);
@@ -103,7 +103,7 @@ void refuse(World& world) {
   session.finish();
 }
 
-TEST(Emulation, BadArgumentsAreRefused) { EXPECT_EQ(failures(run_ranks(1, refuse)), ""); }
+TEST(Emulation, BadArgumentsAreRefused) { EXPECT_EQ(failures(run_ranks(1, refuse_views)), ""); }
 
 }  // namespace
 }  // namespace hccl::test

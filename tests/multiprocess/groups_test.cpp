@@ -12,8 +12,8 @@
 namespace hccl::test {
 namespace {
 
-int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
-int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
+int next_in(const Group& group) { return (group.rank + 1) % group.size(); }
+int previous_in(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
 // Messages of two ranks match in the order of the calls, whatever streams a group puts them on.
 void group_over_two_streams(World& world) {
@@ -109,10 +109,10 @@ void mixed_group(World& world) {
   second.queue_upload(streams[1]);
   succeed(hcclGroupStart());
   succeed(hcclGroupStart());
-  succeed(messages.send(next_of(group), 9000, hcclInt64, 1, streams[0]));
+  succeed(messages.send(next_in(group), 9000, hcclInt64, 1, streams[0]));
   succeed(first.queue_collective(streams[0]));
   succeed(hcclGroupEnd());
-  succeed(messages.receive(previous_of(group), 9000, hcclInt64, 1, streams[0]));
+  succeed(messages.receive(previous_in(group), 9000, hcclInt64, 1, streams[0]));
   succeed(second.queue_collective(streams[1]));
   std::thread([&] {
     // Groups are their thread's: this one has none, and what it calls is not kept.

@@ -10,7 +10,7 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kBytes = (std::size_t{4} << 30) + 4096;
+constexpr std::size_t kLargeSize = (std::size_t{4} << 30) + 4096;
 constexpr std::size_t kPiece = std::size_t{16} << 20;
 constexpr std::size_t kNeeded = 12;  // GiB
 
@@ -39,15 +39,15 @@ std::uint64_t add_bytes(std::uint64_t a, std::uint64_t b) {
 template <class Word>
 void for_pieces(Word word) {
   std::vector<std::uint64_t> piece(kPiece / 8);
-  for (std::size_t at = 0; at < kBytes; at += kPiece)
-    word(piece, at, std::min(kPiece, kBytes - at));
+  for (std::size_t at = 0; at < kLargeSize; at += kPiece)
+    word(piece, at, std::min(kPiece, kLargeSize - at));
 }
 
 void reduce_four_gib(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
-  const DeviceMemory buffer(session.device(), kBytes);
+  const DeviceMemory buffer(session.device(), kLargeSize);
   for_pieces([&](std::vector<std::uint64_t>& piece, std::size_t at, std::size_t bytes) {
     for (std::size_t word = 0; word < bytes / 8; ++word)
       piece[word] = eight_elements(at / 8 + word, world.rank);
@@ -56,7 +56,7 @@ void reduce_four_gib(World& world) {
     succeed(synStreamSynchronize(stream));
   });
   void* const memory = device_pointer(buffer.address());
-  succeed(hcclAllReduce(memory, memory, kBytes, hcclInt8, hcclSum, group.handle, stream));
+  succeed(hcclAllReduce(memory, memory, kLargeSize, hcclInt8, hcclSum, group.handle, stream));
   succeed(synStreamSynchronize(stream));
   for_pieces([&](std::vector<std::uint64_t>& piece, std::size_t at, std::size_t bytes) {
     succeed(synMemCopyAsync(stream, buffer.address() + at, bytes, host_address(piece.data()),

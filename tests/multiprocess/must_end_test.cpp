@@ -13,7 +13,7 @@
 namespace hccl::test {
 namespace {
 
-Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
+Operation sum_of(std::size_t count, std::uint64_t seed) {
   Operation operation;
   operation.count = count;
   operation.seed = seed;
@@ -34,7 +34,7 @@ void opposite_orders(World& world) {
     std::deque<OperationRun> runs;
     const std::size_t count = round % 3 == 0 ? 30'000 : 10;
     for (const std::size_t at : {first, 1 - first}) {
-      runs.emplace_back(session, groups[at], all_reduce_of(count, round));
+      runs.emplace_back(session, groups[at], sum_of(count, round));
       succeed(runs.back().queue(streams[at]));
     }
     succeed(synStreamSynchronize(streams[first]));
@@ -50,7 +50,7 @@ void only_the_waiting_stream(World& world) {
   const Group group = session.join_all();
   const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
   for (std::uint64_t round = 0; round < 40; ++round) {
-    OperationRun run(session, group, all_reduce_of(1 + round * 600, round));
+    OperationRun run(session, group, sum_of(1 + round * 600, round));
     run.queue_upload(streams[1]);
     succeed(run.queue_collective(streams[1]));
     synEventHandle event = nullptr;
@@ -75,13 +75,13 @@ void one_behind_the_other(World& world) {
   std::deque<OperationRun>
       warm_up;  // gives the streams their numbers, in the same order everywhere
   for (synStreamHandle stream : streams) {
-    warm_up.emplace_back(session, group, all_reduce_of(3, 3));
+    warm_up.emplace_back(session, group, sum_of(3, 3));
     succeed(warm_up.back().queue(stream));
   }
   for (std::uint64_t round = 0; round < 40; ++round) {
     std::deque<OperationRun> runs;
-    runs.emplace_back(session, group, all_reduce_of(500 + round, round));
-    runs.emplace_back(session, group, all_reduce_of(20'000, round + 1));
+    runs.emplace_back(session, group, sum_of(500 + round, round));
+    runs.emplace_back(session, group, sum_of(20'000, round + 1));
     synEventHandle event = nullptr;
     if (world.rank % 2 == 0) {
       succeed(synEventCreate(&event, session.device(), 0));

@@ -12,22 +12,22 @@
 namespace hccl::test {
 namespace {
 
-struct Case {
+struct LayoutCase {
   Collective collective = Collective::all_reduce;
   std::string layout;  // a letter for the node of each rank
   std::string algorithm{};
   std::string transport{};
 };
 
-void PrintTo(const Case& value, std::ostream* out) {
+void PrintTo(const LayoutCase& value, std::ostream* out) {
   *out << name_of(value.collective) << " on " << value.layout << ' ' << value.algorithm << ' '
        << value.transport;
 }
 
-class OnNodes : public testing::TestWithParam<Case> {};
+class OnNodes : public testing::TestWithParam<LayoutCase> {};
 
 TEST_P(OnNodes, GetTheBitsOfThePlan) {
-  const Case& of = GetParam();
+  const LayoutCase& of = GetParam();
   Nodes nodes;
   for (const char letter : of.layout) nodes.of_rank.emplace_back(1, letter);
   nodes.algorithm = of.algorithm;
@@ -49,16 +49,16 @@ constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
                                   Collective::reduce,     Collective::all_to_all};
 
 // Two nodes of four, four of two, eight of one, two and one, and one, three and four in disorder.
-std::vector<Case> layouts() {
-  std::vector<Case> cases;
+std::vector<LayoutCase> layouts() {
+  std::vector<LayoutCase> cases;
   for (const char* layout : {"aaaabbbb", "aabbccdd", "abcdefgh", "aab", "bacbccbc"}) {
     for (const Collective collective : kCollectives) cases.push_back({collective, layout});
   }
   return cases;
 }
 
-std::vector<Case> forced() {
-  std::vector<Case> cases;
+std::vector<LayoutCase> forced() {
+  std::vector<LayoutCase> cases;
   for (const char* algorithm :
        {"ring", "tree", "halving_doubling", "direct", "one_shot", "chain", "hierarchical"}) {
     for (const Collective collective : kCollectives) {

@@ -14,8 +14,8 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::array<std::size_t, 11> kCounts{0,    1,    3,    48,     49,     255,
-                                              1024, 1025, 4099, 65'537, 300'001};
+constexpr std::array<std::size_t, 11> kMessageCounts{0,    1,    3,    48,     49,     255,
+                                                     1024, 1025, 4099, 65'537, 300'001};
 
 constexpr std::array kPlacements{Placement::device, Placement::host, Placement::view,
                                  Placement::mixed};
@@ -30,7 +30,7 @@ void ring(World& world) {
   synStreamHandle stream = session.make_stream();
   std::uint64_t tag = 0;
   for (const hcclDataType_t type : kAllTypes) {
-    for (const std::size_t count : kCounts) {
+    for (const std::size_t count : kMessageCounts) {
       Messages messages(session, group, kPlacements[++tag % 3]);
       succeed(hcclGroupStart());
       succeed(messages.send(next_of(group), count, type, tag, stream));
@@ -122,7 +122,7 @@ RankFunction random_messages(unsigned long long seed) {
       synStreamHandle stream = streams[random() % 2];
       const auto from = static_cast<int>(random() % static_cast<unsigned>(world.size));
       const auto to = static_cast<int>(random() % static_cast<unsigned>(world.size));
-      const std::size_t count = kCounts[random() % 8];
+      const std::size_t count = kMessageCounts[random() % 8];
       if (random() % 8 == 0) {
         Operation operation;
         operation.count = count;

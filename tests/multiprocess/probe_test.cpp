@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kLong = 60'000;
-constexpr std::array<std::size_t, 5> kCounts{0, 3, 100, 5000, 70'001};
+constexpr std::array<std::size_t, 5> kProbedCounts{0, 3, 100, 5000, 70'001};
 
 struct Offered {
   hcclResult_t result = hcclSuccess;
@@ -41,7 +41,9 @@ void collect(World& world, int messages_each) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   Messages messages(session, group, Placement::device);
-  const auto count_of = [](int index) { return kCounts[static_cast<std::size_t>(index) % 5]; };
+  const auto count_of = [](int index) {
+    return kProbedCounts[static_cast<std::size_t>(index) % 5];
+  };
   if (group.rank != 0) {
     for (int index = 0; index < messages_each; ++index)
       succeed(messages.send(0, count_of(index + group.rank), hcclInt32,
@@ -207,8 +209,8 @@ void beside_receives(World& world) {
   });
   for (std::uint64_t tag = 0; tag < 200; ++tag) {
     succeed(hcclGroupStart());
-    succeed(messages.send(next, kCounts[tag % 4], hcclInt32, tag, stream));
-    succeed(messages.receive(before, kCounts[tag % 4], hcclInt32, tag, stream));
+    succeed(messages.send(next, kProbedCounts[tag % 4], hcclInt32, tag, stream));
+    succeed(messages.receive(before, kProbedCounts[tag % 4], hcclInt32, tag, stream));
     succeed(hcclGroupEnd());
     if (tag % 5 == 0) succeed(synStreamSynchronize(stream));
   }
@@ -263,7 +265,7 @@ void own_abort(World& world) {
 
 TEST(Probe, EndsWithAnAbort) { EXPECT_EQ(failures(run_ranks(2, own_abort)), ""); }
 
-void refused(World& world) {
+void refused_probes(World& world) {
   Session session(world);
   const Group group = session.join_all();
   int source = -1;
@@ -278,8 +280,8 @@ void refused(World& world) {
 }
 
 TEST(Probe, RefusesWhatIsNotThere) {
-  EXPECT_EQ(failures(run_ranks(1, refused)), "");
-  EXPECT_EQ(failures(run_ranks(2, refused)), "");
+  EXPECT_EQ(failures(run_ranks(1, refused_probes)), "");
+  EXPECT_EQ(failures(run_ranks(2, refused_probes)), "");
 }
 
 }  // namespace

@@ -12,17 +12,17 @@
 namespace hccl::test {
 namespace {
 
-struct Case {
+struct MatrixCase {
   std::string layout;
   std::string algorithm;
   int stride;  // one operation of so many is run
 };
 
-void PrintTo(const Case& value, std::ostream* out) {
+void PrintTo(const MatrixCase& value, std::ostream* out) {
   *out << value.layout << ' ' << value.algorithm;
 }
 
-std::vector<Operation> sample_of(const Case& of, const Nodes& nodes) {
+std::vector<Operation> sample_of(const MatrixCase& of, const Nodes& nodes) {
   const auto stride = static_cast<std::size_t>(std::max(1.0, of.stride / test_scale()));
   std::size_t next = test_seed() % stride;
   std::vector<Operation> sample;
@@ -37,11 +37,11 @@ std::vector<Operation> sample_of(const Case& of, const Nodes& nodes) {
   return sample;
 }
 
-class OverVerbs : public OnRdmaHosts, public testing::WithParamInterface<Case> {};
+class OverVerbs : public OnRdmaHosts, public testing::WithParamInterface<MatrixCase> {};
 
 TEST_P(OverVerbs, GetTheBitsOfThePlan) {
   SCOPED_TRACE(random_seed_text());
-  const Case& of = GetParam();
+  const MatrixCase& of = GetParam();
   const Layout layout{of.layout};
   const RdmaHosts hosts;
   Nodes nodes;
@@ -64,15 +64,15 @@ TEST_P(OverVerbs, GetTheBitsOfThePlan) {
 // Strides that share no divisor with the numbers of types, placements and counts, which so all take
 // turns.
 INSTANTIATE_TEST_SUITE_P(Layouts, OverVerbs,
-                         testing::Values(Case{"ab", "", 1}, Case{"aabb", "", 3},
-                                         Case{"aaaabbbb", "", 11}, Case{"abcd", "", 11},
-                                         Case{"aaaabbbbccccdddd", "", 43}, Case{"aab", "", 3},
-                                         Case{"dbacdbdd", "", 13}));
-INSTANTIATE_TEST_SUITE_P(Forced, OverVerbs,
-                         testing::Values(Case{"aabb", "ring", 11}, Case{"aabb", "tree", 11},
-                                         Case{"aabb", "hierarchical", 11}, Case{"abcd", "ring", 11},
-                                         Case{"abcd", "tree", 11},
-                                         Case{"abbccc", "hierarchical", 11}));
+                         testing::Values(MatrixCase{"ab", "", 1}, MatrixCase{"aabb", "", 3},
+                                         MatrixCase{"aaaabbbb", "", 11}, MatrixCase{"abcd", "", 11},
+                                         MatrixCase{"aaaabbbbccccdddd", "", 43},
+                                         MatrixCase{"aab", "", 3}, MatrixCase{"dbacdbdd", "", 13}));
+INSTANTIATE_TEST_SUITE_P(
+    Forced, OverVerbs,
+    testing::Values(MatrixCase{"aabb", "ring", 11}, MatrixCase{"aabb", "tree", 11},
+                    MatrixCase{"aabb", "hierarchical", 11}, MatrixCase{"abcd", "ring", 11},
+                    MatrixCase{"abcd", "tree", 11}, MatrixCase{"abbccc", "hierarchical", 11}));
 
 }  // namespace
 }  // namespace hccl::test

@@ -16,7 +16,7 @@ namespace hccl::test {
 namespace {
 
 // What the script prints; its exit status through `status`.
-std::string output_of(const std::string& words, int& status) {
+std::string script_output(const std::string& words, int& status) {
   FILE* const script = popen(join(HCCL_HOSTS_SCRIPT, ' ', words, " 2>&1 </dev/null").c_str(), "r");
   if (script == nullptr) throw Failure("cannot start hosts.sh");
   std::string text;
@@ -32,7 +32,7 @@ std::string output_of(const std::string& words, int& status) {
 
 std::string HostNetwork::why_not() {
   int status = 0;
-  const std::string text = output_of("allowed", status);
+  const std::string text = script_output("allowed", status);
   if (status == 0) return "";
   return text.empty() ? "hosts.sh fails" : text;
 }
@@ -45,7 +45,7 @@ HostNetwork::HostNetwork(int hosts) {
 
 HostNetwork::~HostNetwork() {
   int status = 0;
-  const std::string text = output_of(join("down ", tag_), status);
+  const std::string text = script_output(join("down ", tag_), status);
   if (status != 0) std::fprintf(stderr, "hosts.sh down: %s\n", text.c_str());
 }
 
@@ -62,7 +62,7 @@ void HostNetwork::enter(int host) const {
 
 void HostNetwork::run(const std::string& action, const std::string& argument) const {
   int status = 0;
-  const std::string text = output_of(join(action, ' ', tag_, ' ', argument), status);
+  const std::string text = script_output(join(action, ' ', tag_, ' ', argument), status);
   if (status != 0) throw Failure(join("hosts.sh ", action, ": ", text));
 }
 

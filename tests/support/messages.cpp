@@ -9,15 +9,15 @@
 namespace hccl::test {
 namespace {
 
-constexpr std::size_t kGuard = 67;
-constexpr std::byte kPoison{0xA5};
+constexpr std::size_t kMessageGuard = 67;
+constexpr std::byte kMessagePoison{0xA5};
 
 // Bytes of the message `tag` from one rank to another.
 void fill(std::vector<std::byte>& buffer, std::size_t bytes, int source, int destination,
           std::uint64_t tag) {
   const std::uint64_t seed = tag * 4096 + static_cast<std::uint64_t>(destination);
   for (std::size_t at = 0; at < bytes; ++at) {
-    buffer[kGuard + at] =
+    buffer[kMessageGuard + at] =
         static_cast<std::byte>(element_word(hcclUint8, Data::bits, seed, source, at));
   }
 }
@@ -25,8 +25,8 @@ void fill(std::vector<std::byte>& buffer, std::size_t bytes, int source, int des
 }  // namespace
 
 Messages::Buffer::Buffer(synDeviceId device, std::size_t bytes, int peer_in, bool received_in)
-    : memory(device, bytes + 2 * kGuard),
-      before(bytes + 2 * kGuard, kPoison),
+    : memory(device, bytes + 2 * kMessageGuard),
+      before(bytes + 2 * kMessageGuard, kMessagePoison),
       expected(before),
       peer(peer_in),
       received(received_in) {}
@@ -49,9 +49,9 @@ Messages::Buffer& Messages::add(int peer, std::size_t bytes, bool received, std:
 }
 
 void* Messages::Buffer::address() {
-  if (!host.empty()) return host.data() + kGuard;
-  if (viewed) return static_cast<std::byte*>(memory.view()) + kGuard;
-  return device_pointer(memory.address() + kGuard);
+  if (!host.empty()) return host.data() + kMessageGuard;
+  if (viewed) return static_cast<std::byte*>(memory.view()) + kMessageGuard;
+  return device_pointer(memory.address() + kMessageGuard);
 }
 
 hcclResult_t Messages::send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,

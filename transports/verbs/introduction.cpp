@@ -12,7 +12,7 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr std::uint8_t kFormat = 1;
+constexpr std::uint8_t kIntroductionFormat = 1;
 constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
 constexpr std::uint32_t kSmallestMtu = 256;
 constexpr std::uint32_t kLargestMtu = 4096;
@@ -23,7 +23,7 @@ bool would_block(int error) { return error == EAGAIN || error == EINTR; }
 
 Bytes serialize(const Facts& facts) {
   WireWriter writer;
-  writer.put_u32(kFormat);
+  writer.put_u32(kIntroductionFormat);
   writer.put_u32(facts.queue_pair);
   writer.put_u32(facts.first_packet);
   writer.put_bytes(std::as_bytes(std::span(facts.gid)));
@@ -38,7 +38,7 @@ Bytes serialize(const Facts& facts) {
 std::optional<Facts> parse_facts(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Facts facts;
-  const bool known = reader.u32() == kFormat;
+  const bool known = reader.u32() == kIntroductionFormat;
   facts.queue_pair = reader.u32();
   facts.first_packet = reader.u32();
   const auto gid = reader.array<sizeof(facts.gid)>();

@@ -6,13 +6,13 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr std::uint8_t kFormat = 0x56;  // unlike those of other transports
+constexpr std::uint8_t kOfferFormat = 0x56;  // unlike those of other transports
 
 }  // namespace
 
 Bytes serialize(const Offer& offer) {
   WireWriter writer;
-  writer.put_u8(kFormat);
+  writer.put_u8(kOfferFormat);
   writer.put_u64(offer.network);
   writer.put_bytes(std::as_bytes(std::span(offer.gid)));
   writer.put_u16(offer.tcp_port);
@@ -22,7 +22,7 @@ Bytes serialize(const Offer& offer) {
 std::optional<Offer> parse_offer(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Offer offer;
-  const bool known = reader.u8() == kFormat;
+  const bool known = reader.u8() == kOfferFormat;
   offer.network = reader.u64();
   const auto gid = reader.array<sizeof(GidBytes)>();
   std::ranges::transform(gid, offer.gid.begin(),

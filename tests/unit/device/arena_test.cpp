@@ -4,6 +4,7 @@
 
 #include "base/syn_error.h"
 #include "device/copy.h"
+#include "sizes.h"
 #include "system_calls.h"
 
 #include <cerrno>
@@ -17,8 +18,6 @@
 
 namespace hccl::device {
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 std::string error_of(const std::function<void()>& body) {
   try {
@@ -175,12 +174,12 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
 }
 
 // Looks at the range that it is told of.
-class Looking final : public PageWatcher {
+class LookingWatcher final : public PageWatcher {
  public:
-  explicit Looking(Arena& arena) : arena_(arena) { arena_.watch(*this); }
-  ~Looking() override { arena_.unwatch(*this); }
-  Looking(const Looking&) = delete;
-  Looking& operator=(const Looking&) = delete;
+  explicit LookingWatcher(Arena& arena) : arena_(arena) { arena_.watch(*this); }
+  ~LookingWatcher() override { arena_.unwatch(*this); }
+  LookingWatcher(const LookingWatcher&) = delete;
+  LookingWatcher& operator=(const LookingWatcher&) = delete;
 
   void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override {
     heard = bytes;
@@ -197,7 +196,7 @@ class Looking final : public PageWatcher {
 // Else who uses a neighbour could take up the old pages after it was told.
 TEST(Arena, PagesHaveLeftWhenItIsTold) {
   Arena arena(base_address(0), 16 * kMiB);
-  Looking looking(arena);
+  LookingWatcher looking(arena);
   const DeviceAddress address = arena.allocate(kMiB);
   fill(arena, address, 7, 1, kMiB);
   const MemoryRange range = arena.resolve(address, kMiB, "memory");

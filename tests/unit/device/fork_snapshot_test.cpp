@@ -4,6 +4,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/kept_ranges.h"
+#include "sizes.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,8 +24,6 @@
 
 namespace hccl::device {
 namespace {
-
-constexpr std::uint64_t kMiB = 1U << 20;
 
 TEST(KeptRanges, AreTheUnionOfWhatWasAddedAndNotRemoved) {
   constexpr std::size_t kBytes = 200;

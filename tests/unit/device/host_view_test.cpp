@@ -4,6 +4,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/view_space.h"
+#include "sizes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,7 +20,6 @@
 namespace hccl::device {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20;
 // Longer than what the library itself maps in one piece.
 constexpr std::uint64_t kLong = ArenaView::kWindowBytes + 3 * ArenaView::kLongestSpan;
 

@@ -23,29 +23,29 @@ namespace {
 using namespace reference;
 
 constexpr std::size_t kMostDestinations = 16;
-constexpr std::size_t kMargin = 256;  // poisoned before and after every buffer
-constexpr std::byte kPoison{0xA5};
+constexpr std::size_t kTailMargin = 256;  // poisoned before and after every buffer
+constexpr std::byte kTailPoison{0xA5};
 
 enum class InPlace { none, same, reversed };
 
 // A buffer at a chosen distance from a cache line, with poison around it.
 class Buffer {
  public:
-  Buffer() : storage_(kMostCount * 8 + 2 * kMargin + 128) {}
+  Buffer() : storage_(kMostCount * 8 + 2 * kTailMargin + 128) {}
 
   std::byte* place(std::size_t distance, std::size_t bytes) {
-    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data()) + kMargin;
-    data_ = storage_.data() + kMargin + (64 - address % 64) % 64 + distance;
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data()) + kTailMargin;
+    data_ = storage_.data() + kTailMargin + (64 - address % 64) % 64 + distance;
     bytes_ = bytes;
-    std::fill(data_ - kMargin / 2, data_ + bytes + kMargin / 2, kPoison);
+    std::fill(data_ - kTailMargin / 2, data_ + bytes + kTailMargin / 2, kTailPoison);
     return data_;
   }
   std::byte* data() const { return data_; }
   bool holds(const std::byte* values) const { return std::memcmp(data_, values, bytes_) == 0; }
   bool surroundings_untouched() const {
-    const auto is_poison = [](std::byte b) { return b == kPoison; };
-    return std::all_of(data_ - kMargin / 2, data_, is_poison) &&
-           std::all_of(data_ + bytes_, data_ + bytes_ + kMargin / 2, is_poison);
+    const auto is_poison = [](std::byte b) { return b == kTailPoison; };
+    return std::all_of(data_ - kTailMargin / 2, data_, is_poison) &&
+           std::all_of(data_ + bytes_, data_ + bytes_ + kTailMargin / 2, is_poison);
   }
 
  private:
@@ -167,7 +167,7 @@ TEST_P(ReduceTile, GivesTheSameBitsHoweverItIsSplit) {
   const std::size_t size = size_of(type());
   for (const std::size_t count : {3u, 8u, 11u}) {
     for (int round = 0; round < 50; ++round) {
-      Bytes first(kMostCount * size, kPoison);
+      Bytes first(kMostCount * size, kTailPoison);
       Bytes second = first;
       for (std::size_t done = 0; done < kMostCount;) {
         const std::size_t longest = random() % 2 == 0 ? 40 : 3000;

@@ -11,7 +11,7 @@
 namespace hccl::transport {
 namespace {
 
-Membership member(int rank) {
+Membership member_for(int rank) {
   Membership membership;
   membership.rank = rank;
   membership.size = 8;
@@ -24,12 +24,12 @@ class SharedListener : public testing::Test {
     std::vector<FileDescriptor> sockets;
     sockets.push_back(shm::listen_on(name_));
     listener_ = std::make_shared<Listener>(
-        std::move(sockets), member(5), Limits{},
+        std::move(sockets), member_for(5), Limits{},
         Family{"test", [](int) { return std::string("somebody"); }, nullptr});
   }
 
   [[nodiscard]] Dialer dial(const StreamKey& key) const {
-    return {{{shm::abstract_address(name_), "here"}}, member(key.from), key, Limits{}};
+    return {{{shm::abstract_address(name_), "here"}}, member_for(key.from), key, Limits{}};
   }
   // Whether a thread that sleeps for the claim would be woken now.
   static bool would_wake(Claim& claim) {

@@ -2,6 +2,7 @@
 // How endpoints meet, sleep and end, step by step.
 #include "base/text.h"
 #include "endpoints.h"
+#include "sizes.h"
 #include "stream_driver.h"
 
 #include <functional>
@@ -14,9 +15,6 @@ namespace {
 
 using test::EndpointEnd;
 using transport::PeerLost;
-
-constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
-constexpr std::size_t kKiB = 1024;
 
 class Endpoints : public testing::Test {
  protected:

@@ -11,27 +11,27 @@ constexpr std::uint32_t kLocal = 0x10000001;
 constexpr std::uint32_t kRemote = 0x20000001;
 constexpr std::uint32_t kStep = 0x101;
 
-FakeMemory* current = nullptr;
+FakeMemory* memory_in_use = nullptr;
 
 ibv_pd* alloc_pd(ibv_context* context) {
   auto domain = std::make_unique<ibv_pd>();
   domain->context = context;
-  ++current->domains;
+  ++memory_in_use->domains;
   return domain.release();
 }
 
 int dealloc_pd(ibv_pd* domain) {
   const std::unique_ptr<ibv_pd> owner(domain);
-  --current->domains;
+  --memory_in_use->domains;
   return 0;
 }
 
 ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t length, int access) {
-  return current->add(domain, address, length, access);
+  return memory_in_use->add(domain, address, length, access);
 }
 
 int dereg_mr(ibv_mr* region) {
-  current->remove(region);
+  memory_in_use->remove(region);
   return 0;
 }
 
@@ -45,7 +45,7 @@ void ack_async_event(ibv_async_event* /*event*/) {}
 }  // namespace
 
 FakeMemory::FakeMemory() {
-  current = this;
+  memory_in_use = this;
   verbs_.library.alloc_pd = alloc_pd;
   verbs_.library.dealloc_pd = dealloc_pd;
   verbs_.library.reg_mr = reg_mr;
@@ -55,7 +55,7 @@ FakeMemory::FakeMemory() {
   verbs_.devices.emplace_back("fake0", std::vector{ethernet_port(1)});
 }
 
-FakeMemory::~FakeMemory() { current = nullptr; }
+FakeMemory::~FakeMemory() { memory_in_use = nullptr; }
 
 std::shared_ptr<Device> FakeMemory::open(const GidBytes& gid) const {
   UsablePort port;

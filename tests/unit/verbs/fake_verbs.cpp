@@ -10,10 +10,10 @@
 namespace hccl::verbs::test {
 namespace {
 
-FakeVerbs* current = nullptr;
+FakeVerbs* verbs_in_use = nullptr;
 
 FakeDevice& described(const ibv_device* device) {
-  return *std::ranges::find_if(current->devices,
+  return *std::ranges::find_if(verbs_in_use->devices,
                                [&](const FakeDevice& each) { return &each == device; });
 }
 
@@ -24,20 +24,21 @@ FakePort& port_of(ibv_context* context, std::uint32_t number) {
 }
 
 ibv_device** get_device_list(int* count) {
-  if (current->list_error != 0) {
-    errno = current->list_error;
+  if (verbs_in_use->list_error != 0) {
+    errno = verbs_in_use->list_error;
     return nullptr;
   }
-  auto list = std::make_unique<ibv_device*[]>(current->devices.size() + 1);
-  for (std::size_t i = 0; i < current->devices.size(); ++i) list[i] = &current->devices[i];
-  *count = static_cast<int>(current->devices.size());
-  ++current->open_lists;
+  auto list = std::make_unique<ibv_device*[]>(verbs_in_use->devices.size() + 1);
+  for (std::size_t i = 0; i < verbs_in_use->devices.size(); ++i)
+    list[i] = &verbs_in_use->devices[i];
+  *count = static_cast<int>(verbs_in_use->devices.size());
+  ++verbs_in_use->open_lists;
   return list.release();
 }
 
 void free_device_list(ibv_device** list) {
   const std::unique_ptr<ibv_device*[]> owner(list);
-  --current->open_lists;
+  --verbs_in_use->open_lists;
 }
 
 const char* get_device_name(ibv_device* device) { return described(device).device_name.c_str(); }
@@ -47,15 +48,15 @@ ibv_context* open_device(ibv_device* device) {
   if (errno != 0) return nullptr;
   auto context = std::make_unique<ibv_context>();
   context->device = device;
-  context->ops = current->operations;
+  context->ops = verbs_in_use->operations;
   context->async_fd = -1;
-  ++current->open_devices;
+  ++verbs_in_use->open_devices;
   return context.release();
 }
 
 int close_device(ibv_context* context) {
   const std::unique_ptr<ibv_context> owner(context);
-  --current->open_devices;
+  --verbs_in_use->open_devices;
   return 0;
 }
 
@@ -81,7 +82,7 @@ int query_gid(ibv_context* context, std::uint8_t number, int index, ibv_gid* gid
 
 int query_gid_ex(ibv_context* context, std::uint32_t number, std::uint32_t index,
                  ibv_gid_entry* entry, std::uint32_t /*flags*/, std::size_t size) {
-  if (current->gid_error != 0) return current->gid_error;
+  if (verbs_in_use->gid_error != 0) return verbs_in_use->gid_error;
   const auto& gids = port_of(context, number).gids;
   const auto found = gids.find(static_cast<int>(index));
   if (found == gids.end()) return ENODATA;
@@ -95,7 +96,7 @@ FakeDevice::FakeDevice(const char* called, std::vector<FakePort> with)
     : ibv_device{}, device_name(called), ports(std::move(with)) {}
 
 FakeVerbs::FakeVerbs() {
-  current = this;
+  verbs_in_use = this;
   library.get_device_list = get_device_list;
   library.free_device_list = free_device_list;
   library.get_device_name = get_device_name;
@@ -107,7 +108,7 @@ FakeVerbs::FakeVerbs() {
   library.query_gid_ex = query_gid_ex;
 }
 
-FakeVerbs::~FakeVerbs() { current = nullptr; }
+FakeVerbs::~FakeVerbs() { verbs_in_use = nullptr; }
 
 FakePort ethernet_port(int gid_table_length) {
   FakePort port;

@@ -10,134 +10,134 @@
 namespace hccl::verbs::test {
 namespace {
 
-FakeWire* current = nullptr;
+FakeWire* wire_in_use = nullptr;
 
 }  // namespace
 
 struct FakeWireFunctions {
   static ibv_comp_channel* create_comp_channel(ibv_context* context) {
-    const std::lock_guard lock(current->mutex_);
+    const std::lock_guard lock(wire_in_use->mutex_);
     errno = EMFILE;
-    if (current->faults.no_channel) return nullptr;
+    if (wire_in_use->faults.no_channel) return nullptr;
     auto ring = std::make_unique<FakeWire::Ring>();
     ring->channel.context = context;
     ring->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     ibv_comp_channel* const channel = &ring->channel;
-    current->rings_[channel] = std::move(ring);
+    wire_in_use->rings_[channel] = std::move(ring);
     return channel;
   }
 
   static int destroy_comp_channel(ibv_comp_channel* channel) {
-    const std::lock_guard lock(current->mutex_);
-    if (current->rings_.at(channel)->queue != nullptr) return EBUSY;
+    const std::lock_guard lock(wire_in_use->mutex_);
+    if (wire_in_use->rings_.at(channel)->queue != nullptr) return EBUSY;
     close(channel->fd);
-    current->rings_.erase(channel);
+    wire_in_use->rings_.erase(channel);
     return 0;
   }
 
   static ibv_cq* create_cq(ibv_context* context, int depth, void* /*its*/,
                            ibv_comp_channel* channel, int /*vector*/) {
-    const std::lock_guard lock(current->mutex_);
+    const std::lock_guard lock(wire_in_use->mutex_);
     errno = ENOMEM;
-    if (current->faults.no_completion_queue) return nullptr;
+    if (wire_in_use->faults.no_completion_queue) return nullptr;
     auto queue = std::make_unique<FakeWire::Queue>();
     queue->queue.context = context;
     queue->queue.channel = channel;
     queue->queue.cqe = depth;
     ibv_cq* const made = &queue->queue;
-    current->rings_.at(channel)->queue = made;
-    current->queues_[made] = std::move(queue);
+    wire_in_use->rings_.at(channel)->queue = made;
+    wire_in_use->queues_[made] = std::move(queue);
     return made;
   }
 
   // A real one waits for ever for events that are not acknowledged.
   static int destroy_cq(ibv_cq* queue) {
-    const std::lock_guard lock(current->mutex_);
-    if (current->queue_of(queue).unacknowledged != 0)
-      current->violations_.emplace_back(
+    const std::lock_guard lock(wire_in_use->mutex_);
+    if (wire_in_use->queue_of(queue).unacknowledged != 0)
+      wire_in_use->violations_.emplace_back(
           "a completion queue ends before its rings are acknowledged");
-    current->rings_.at(queue->channel)->queue = nullptr;
-    current->queues_.erase(queue);
+    wire_in_use->rings_.at(queue->channel)->queue = nullptr;
+    wire_in_use->queues_.erase(queue);
     return 0;
   }
 
   static int get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** its) {
     std::uint64_t one = 0;
     if (read(channel->fd, &one, sizeof(one)) != sizeof(one)) return -1;
-    const std::lock_guard lock(current->mutex_);
-    *queue = current->rings_.at(channel)->queue;
+    const std::lock_guard lock(wire_in_use->mutex_);
+    *queue = wire_in_use->rings_.at(channel)->queue;
     *its = nullptr;
-    ++current->queue_of(*queue).unacknowledged;
+    ++wire_in_use->queue_of(*queue).unacknowledged;
     return 0;
   }
 
   static void ack_cq_events(ibv_cq* queue, unsigned count) {
-    const std::lock_guard lock(current->mutex_);
-    current->queue_of(queue).unacknowledged -= static_cast<int>(count);
+    const std::lock_guard lock(wire_in_use->mutex_);
+    wire_in_use->queue_of(queue).unacknowledged -= static_cast<int>(count);
   }
 
   static ibv_qp* create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes) {
-    const std::lock_guard lock(current->mutex_);
+    const std::lock_guard lock(wire_in_use->mutex_);
     errno = EINVAL;
-    if (current->faults.no_queue_pair ||
-        attributes->cap.max_inline_data > current->faults.most_inline)
+    if (wire_in_use->faults.no_queue_pair ||
+        attributes->cap.max_inline_data > wire_in_use->faults.most_inline)
       return nullptr;
     auto pair = std::make_unique<FakeWire::Pair>();
     pair->pair.context = domain->context;
     pair->pair.pd = domain;
     pair->pair.send_cq = attributes->send_cq;
     pair->pair.recv_cq = attributes->recv_cq;
-    pair->pair.qp_num = ++current->last_number_;
+    pair->pair.qp_num = ++wire_in_use->last_number_;
     pair->pair.state = IBV_QPS_RESET;
     pair->most = attributes->cap;
     ibv_qp* const made = &pair->pair;
-    current->pairs_[made->qp_num] = std::move(pair);
+    wire_in_use->pairs_[made->qp_num] = std::move(pair);
     return made;
   }
 
   static int modify_qp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
-    const std::lock_guard lock(current->mutex_);
-    return current->change(current->pair_of(pair), *attributes, mask);
+    const std::lock_guard lock(wire_in_use->mutex_);
+    return wire_in_use->change(wire_in_use->pair_of(pair), *attributes, mask);
   }
 
   static int destroy_qp(ibv_qp* pair) {
-    const std::lock_guard lock(current->mutex_);
-    current->forget(current->pair_of(pair));
+    const std::lock_guard lock(wire_in_use->mutex_);
+    wire_in_use->forget(wire_in_use->pair_of(pair));
     return 0;
   }
 
   static int post_send(ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
-    const std::lock_guard lock(current->mutex_);
-    const int error = current->post(current->pair_of(pair), *request);
+    const std::lock_guard lock(wire_in_use->mutex_);
+    const int error = wire_in_use->post(wire_in_use->pair_of(pair), *request);
     if (error != 0) *refused = request;
     return error;
   }
 
   static int post_recv(ibv_qp* which, ibv_recv_wr* request, ibv_recv_wr** refused) {
-    const std::lock_guard lock(current->mutex_);
-    FakeWire::Pair& pair = current->pair_of(which);
+    const std::lock_guard lock(wire_in_use->mutex_);
+    FakeWire::Pair& pair = wire_in_use->pair_of(which);
     for (; request != nullptr; request = request->next) {
       *refused = request;
-      if (current->faults.post_receive != 0) return current->faults.post_receive;
+      if (wire_in_use->faults.post_receive != 0) return wire_in_use->faults.post_receive;
       if (pair.receives_in_use >= pair.most.max_recv_wr) {
-        current->violate(pair, "more receives were posted than there are places");
+        wire_in_use->violate(pair, "more receives were posted than there are places");
         return ENOMEM;
       }
       pair.receives.push_back(request->wr_id);
       ++pair.receives_in_use;
     }
-    if (pair.pair.state == IBV_QPS_ERR) current->end(pair, IBV_WC_WR_FLUSH_ERR, 0);
+    if (pair.pair.state == IBV_QPS_ERR) wire_in_use->end(pair, IBV_WC_WR_FLUSH_ERR, 0);
     return 0;
   }
 
   static int poll_cq(ibv_cq* which, int most, ibv_wc* found) {
-    const std::lock_guard lock(current->mutex_);
-    if (current->faults.poll) return -1;
-    FakeWire::Queue& queue = current->queue_of(which);
+    const std::lock_guard lock(wire_in_use->mutex_);
+    if (wire_in_use->faults.poll) return -1;
+    FakeWire::Queue& queue = wire_in_use->queue_of(which);
     int count = 0;
     for (; count < most && !queue.entries.empty(); ++count, queue.entries.pop_front()) {
       const FakeWire::Entry& entry = queue.entries.front();
-      FakeWire::Pair& pair = *current->pairs_.at(entry.completion.qp_num);
+      FakeWire::Pair& pair = *wire_in_use->pairs_.at(entry.completion.qp_num);
       pair.sends_in_use -= entry.sends;
       pair.receives_in_use -= entry.receives;
       found[count] = entry.completion;
@@ -146,15 +146,15 @@ struct FakeWireFunctions {
   }
 
   static int req_notify_cq(ibv_cq* queue, int /*solicited_only*/) {
-    const std::lock_guard lock(current->mutex_);
-    if (current->faults.notify) return EIO;
-    current->queue_of(queue).armed = true;
+    const std::lock_guard lock(wire_in_use->mutex_);
+    if (wire_in_use->faults.notify) return EIO;
+    wire_in_use->queue_of(queue).armed = true;
     return 0;
   }
 };
 
 FakeWire::FakeWire(std::uint64_t seed) : random_(seed) {
-  current = this;
+  wire_in_use = this;
   VerbsLibrary& library = memory_.verbs().library;
   library.create_comp_channel = FakeWireFunctions::create_comp_channel;
   library.destroy_comp_channel = FakeWireFunctions::destroy_comp_channel;
@@ -172,7 +172,7 @@ FakeWire::FakeWire(std::uint64_t seed) : random_(seed) {
   operations.req_notify_cq = FakeWireFunctions::req_notify_cq;
 }
 
-FakeWire::~FakeWire() { current = nullptr; }
+FakeWire::~FakeWire() { wire_in_use = nullptr; }
 
 int FakeWire::change(Pair& pair, const ibv_qp_attr& attributes, int mask) {
   const ibv_qp_state next = attributes.qp_state;

@@ -13,7 +13,7 @@ namespace {
 using test::interface_of;
 using test::v4;
 using test::v6;
-using Kind = Gid::Kind;
+using GidKind = Gid::Kind;
 using Texts = std::vector<std::string>;
 
 Port port_of(const char* device, int number, std::vector<Gid> gids) {
@@ -29,15 +29,15 @@ Port port_of(const char* device, int number, std::vector<Gid> gids) {
   return port;
 }
 
-Gid gid(int index, const GidBytes& bytes, const char* interface, Kind kind = Kind::roce_v2) {
+Gid gid(int index, const GidBytes& bytes, const char* interface, GidKind kind = GidKind::roce_v2) {
   return {index, bytes, kind, interface};
 }
 
 // What a port of Linux has: each address twice, by both versions of RoCE.
 std::vector<Gid> table(const GidBytes& address, const char* interface) {
   const GidBytes local = v6(0xfe, 0x80, address[15]);
-  return {gid(0, local, interface, Kind::roce_v1), gid(1, local, interface),
-          gid(2, address, interface, Kind::roce_v1), gid(3, address, interface)};
+  return {gid(0, local, interface, GidKind::roce_v1), gid(1, local, interface),
+          gid(2, address, interface, GidKind::roce_v1), gid(3, address, interface)};
 }
 
 const std::vector<Interface> kInterfaces{
@@ -179,9 +179,9 @@ TEST(PortChoice, PortsWithoutALinkOrOfInfinibandAreRejected) {
 
 TEST(PortChoice, OnlyRoceV2GidsOfAReachableIndexAreUsed) {
   const Port port = port_of("rxe0", 1,
-                            {gid(0, v4(10, 77, 0, 1), "roce0", Kind::infiniband),
-                             gid(1, v4(10, 77, 0, 1), "roce0", Kind::roce_v1), gid(2, {}, "roce0"),
-                             gid(256, v4(10, 77, 0, 1), "roce0")});
+                            {gid(0, v4(10, 77, 0, 1), "roce0", GidKind::infiniband),
+                             gid(1, v4(10, 77, 0, 1), "roce0", GidKind::roce_v1),
+                             gid(2, {}, "roce0"), gid(256, v4(10, 77, 0, 1), "roce0")});
   const PortChoice choice = choose_ports({port}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.remarks,

@@ -10,7 +10,7 @@
 namespace hccl::verbs {
 namespace {
 
-QueuePairFacts facts() {
+QueuePairFacts facts_of_the_pair() {
   QueuePairFacts result;
   result.own_port = 2;
   result.own_gid_index = 3;
@@ -25,7 +25,7 @@ QueuePairFacts facts() {
 }
 
 TEST(QueuePairAttributes, InitNamesThePort) {
-  const QueuePairChange change = to_initialized(facts());
+  const QueuePairChange change = to_initialized(facts_of_the_pair());
   EXPECT_EQ(change.mask, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   EXPECT_EQ(change.attributes.qp_state, IBV_QPS_INIT);
   EXPECT_EQ(change.attributes.port_num, 2);
@@ -34,7 +34,7 @@ TEST(QueuePairAttributes, InitNamesThePort) {
 }
 
 TEST(QueuePairAttributes, ReadyToReceiveNamesThePeer) {
-  const QueuePairChange change = to_ready_to_receive(facts());
+  const QueuePairChange change = to_ready_to_receive(facts_of_the_pair());
   EXPECT_EQ(change.mask, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   const ibv_qp_attr& attributes = change.attributes;
@@ -49,12 +49,12 @@ TEST(QueuePairAttributes, ReadyToReceiveNamesThePeer) {
   EXPECT_EQ(attributes.ah_attr.grh.sgid_index, 3);
   EXPECT_GE(attributes.ah_attr.grh.hop_limit, 64) << "routers are on the way";
   EXPECT_EQ(attributes.ah_attr.grh.traffic_class, 104);
-  const GidBytes peer = facts().peer_gid;
+  const GidBytes peer = facts_of_the_pair().peer_gid;
   EXPECT_TRUE(std::equal(peer.begin(), peer.end(), attributes.ah_attr.grh.dgid.raw));
 }
 
 TEST(QueuePairAttributes, ReadyToSendSetsTheRetries) {
-  const QueuePairChange change = to_ready_to_send(facts());
+  const QueuePairChange change = to_ready_to_send(facts_of_the_pair());
   EXPECT_EQ(change.mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
                              IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT);
   EXPECT_EQ(change.attributes.qp_state, IBV_QPS_RTS);

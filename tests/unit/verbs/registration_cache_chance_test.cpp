@@ -4,6 +4,7 @@
 #include "gids.h"
 #include "ranks.h"
 #include "reserved.h"
+#include "sizes.h"
 #include "verbs/registration_cache.h"
 
 #include <algorithm>
@@ -24,7 +25,6 @@ using hccl::test::test_seed;
 using transport::Region;
 using Lease = RegistrationCache::Lease;
 
-constexpr std::uint64_t kGranule = RegistrationCache::kGranuleBytes;
 constexpr std::uint64_t kBudget = 4 * kGranule;
 constexpr std::size_t kRegionBytes = 6 * kGranule;  // at most
 

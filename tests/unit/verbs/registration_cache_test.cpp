@@ -5,6 +5,7 @@
 #include "fake_memory.h"
 #include "gids.h"
 #include "reserved.h"
+#include "sizes.h"
 
 #include <algorithm>
 #include <array>
@@ -25,8 +26,6 @@ namespace {
 
 using Lease = RegistrationCache::Lease;
 
-constexpr std::uint64_t kGranule = RegistrationCache::kGranuleBytes;
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr int kFile = 7;
 
 class Cache : public testing::Test {

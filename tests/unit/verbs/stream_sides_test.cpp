@@ -3,6 +3,7 @@
 // credits must prevent (writes beyond the ring, messages without a receive request, more writes
 // than there are places) the wire reports.
 #include "ranks.h"
+#include "sizes.h"
 #include "stream_driver.h"
 #include "stream_end.h"
 
@@ -13,10 +14,8 @@ using hccl::test::scaled;
 using hccl::test::test_seed;
 using test::FakeWire;
 using test::StreamEnd;
-using Driver = test::StreamDriver<StreamEnd>;
+using SidesDriver = test::StreamDriver<StreamEnd>;
 using Kind = Message::Kind;
-
-constexpr std::uint64_t kGranule = RegistrationCache::kGranuleBytes;
 
 struct Conditions {
   std::uint64_t budget = 3 * kGranule;
@@ -39,8 +38,8 @@ class Streams : public testing::Test {
     StreamEnd far(wire_, 2, conditions.budget, conditions.depths);
     near.meet(far.facts());
     far.meet(near.facts());
-    Driver near_driver(near, seed_, 1, 2, total);
-    Driver far_driver(far, seed_ + 1, 2, 1, total);
+    SidesDriver near_driver(near, seed_, 1, 2, total);
+    SidesDriver far_driver(far, seed_ + 1, 2, 1, total);
     if (conditions.learned) {
       near.cache().learn(near_driver.memory().region());
       far.cache().learn(far_driver.memory().region());
@@ -80,7 +79,7 @@ class Streams : public testing::Test {
   void change_mood() {
     for (std::size_t& each : mood_) each = std::array{1U, 4U, 8U}.at(random_() % 3);
   }
-  void step(StreamEnd& end, Driver& driver, std::size_t mood) {
+  void step(StreamEnd& end, SidesDriver& driver, std::size_t mood) {
     if (mood_.at(mood) > random_() % 8) static_cast<void>(driver.send_some());
     if (mood_.at(mood + 1) > random_() % 8) static_cast<void>(driver.receive_some());
     if (mood_.at(mood + 2) > random_() % 64) end.progress();
@@ -93,8 +92,6 @@ class Streams : public testing::Test {
   std::array<std::size_t, 7> mood_{};
   std::array<int, 4> heard_{};
 };
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 TEST_F(Streams, EveryByteArrivesInItsPlace) {
   exchange({}, static_cast<std::uint64_t>(scaled(100)) * kMiB);

@@ -2,6 +2,7 @@
 // Both sides of a stream step by step: which way bytes go, when memory is read no more, and what is
 // refused.
 #include "base/error.h"
+#include "sizes.h"
 #include "stream_driver.h"
 #include "stream_end.h"
 
@@ -11,9 +12,6 @@ namespace {
 using test::FakeWire;
 using test::StreamEnd;
 using Kind = Message::Kind;
-
-constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
-constexpr std::size_t kKiB = 1024;
 
 class Steps : public testing::Test {
  protected:
