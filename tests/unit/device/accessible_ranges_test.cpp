@@ -75,7 +75,7 @@ TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
 TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
-  for (const std::uint64_t first : {8, 0, 12, 4})
+  for (const std::uint64_t first : {8u, 0u, 12u, 4u})
     ASSERT_TRUE(ranges.admits(pages.address(first), 4 * kPage));
   mprotect(pages.page(0), 16 * kPage, PROT_READ);
   EXPECT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
