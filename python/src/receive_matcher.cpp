@@ -77,6 +77,11 @@ bool ReceiveMatcher::must_post(int source) {
          });
 }
 
+bool ReceiveMatcher::has_posted() {
+  const std::lock_guard lock(mutex_);
+  return !posted_.empty();
+}
+
 void ReceiveMatcher::send_to_self(const at::Tensor& bytes, int tag) {
   Lock lock(mutex_);
   arrive(lock, {communicator_->rank(), tag, bytes});

@@ -55,6 +55,8 @@ class ReceiveMatcher {
   // Returns whether a receive without a tag from `source` has to be posted here because it would
   // overtake an earlier one if it were queued now.
   [[nodiscard]] bool must_post(int source);
+  // Returns whether receives have found no message.
+  [[nodiscard]] bool has_posted();
   // Takes a message of this rank to itself. Nobody writes to `bytes` any more.
   void send_to_self(const at::Tensor& bytes, int tag);
   // Fails the receives that have found no message, and ends the threads. Later posts fail.
