@@ -211,6 +211,7 @@ void ReceiveMatcher::look(Lock& lock) {
   }
 }
 
+// What has the size of a header is one, unless a receive without a tag expects that size.
 bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before) {
   if (sources_[source].is_busy || sources_[source].taken > before) return false;
   const bool is_header = bytes == TagHeader::kWireBytes;
@@ -218,7 +219,8 @@ bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std
     return !receive.is_matched && receive.fits(source) && (receive.tag == 0 || is_header);
   });
   if (first == posted_.end()) return false;
-  if (first->tag != 0) {
+  const bool expects_as_much = first->tensor.nbytes() == TagHeader::kWireBytes;
+  if (is_header && !(first->tag == 0 && expects_as_much)) {
     read_tagged(lock, c10::intrusive_ptr<Work>(first->work), source);
   } else if (first->source == kAnySource) {
     queue_plain(lock, first, source);

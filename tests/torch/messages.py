@@ -98,6 +98,22 @@ def other_messages_stay() -> None:
             dist.send(torch.tensor([5.0]), 0, tag=5)
 
 
+def tags_beside_any() -> None:
+    """While a receive without a tag waits for any rank, messages by tags and without pass each other."""
+    if dist.get_rank() == 0:
+        plain, first, second = number(1000), number(1000), number(1000)
+        works = [dist.irecv(plain), dist.irecv(first, 1, tag=5), dist.irecv(second, tag=6)]
+        dist.barrier()
+        for work in works:
+            work.wait(LONG)
+        assert [one[999].item() for one in (plain, first, second)] == [0, 5, 6]
+    else:
+        dist.barrier()
+        if dist.get_rank() == 1:
+            for tag in (6, 0, 5):
+                dist.send(torch.full((1000,), float(tag)), 0, tag=tag)
+
+
 def tagged_beside_pending() -> None:
     """A message by a tag that has come is received although an untagged receive from its rank waits."""
     if dist.get_rank() == 0:

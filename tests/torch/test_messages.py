@@ -4,7 +4,8 @@ import pytest
 
 from launcher import run_ranks
 
-ORDER = ["directed_behind_any", "any_behind_directed", "other_messages_stay", "tagged_beside_pending", "mixtures"]
+ORDER = ["directed_behind_any", "any_behind_directed", "other_messages_stay", "tags_beside_any", "tagged_beside_pending",
+         "mixtures"]
 SELF = ["to_itself", "to_itself_in_batches", "nothing_from_itself"]
 
 
