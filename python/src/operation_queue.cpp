@@ -240,10 +240,12 @@ void Issue::promise(const std::vector<at::Tensor>& tensors) {
   }
 }
 
-// The work of a coalesced block records the stream positions of all its calls itself.
+// The work of a coalesced block records the stream positions of all its calls itself. One without
+// calls waits for none of the stream's.
 void Issue::hand_over() {
   if (is_coalesced_) return;
-  work_->add({&stream_, after_, stream_.queued()});
+  const std::uint64_t last = stream_.queued();
+  if (last != after_) work_->add({&stream_, after_, last});
   queue_.begin(work_);
 }
 

@@ -8,6 +8,7 @@
 #include "unfinished_works.h"
 #include "work.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -40,9 +41,13 @@ class OperationQueue {
   // Returns the work of a call that is part of `whole`'s operation, or of none if that is null; an
   // Issue queues it later.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Waits for callbacks that run, at most some seconds: nothing of the group may run when the
-  // program ends.
-  void drain() { completer_->drain(); }
+  // Waits for operations whose futures are awaited, and for callbacks that run, at most `patience`.
+  // Returns whether none is left.
+  bool drain(std::chrono::milliseconds patience = Completer::kPatience) {
+    return completer_->drain(patience);
+  }
+  // Runs no further callbacks.
+  void abandon_callbacks() { completer_->abandon(); }
   // Returns the number of the last operation.
   [[nodiscard]] std::uint64_t sequence() const;
 

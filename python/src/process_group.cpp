@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "call.h"
 #include "element_type.h"
+#include "live_groups.h"
 #include "sparse_sum.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 
 namespace hccl_torch {
 
@@ -42,11 +42,7 @@ ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store,
   options_->group_name = identity.name;
   options_->global_ranks_in_group.assign(identity.global_ranks.begin(),
                                          identity.global_ranks.end());
-}
-
-// A forked child has none of the threads that what receives messages would wait for.
-ProcessGroupHccl::~ProcessGroupHccl() {
-  if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
+  LiveGroups::instance().add(*this);
 }
 
 void ProcessGroupHccl::startCoalescing() { queue_.start_coalescing(); }

@@ -47,7 +47,7 @@ class Work final : public c10d::Work {
   void add(StreamRange range);
   // The operation has been queued as a whole.
   void begin();
-  // A deferred operation cannot be queued, for this reason.
+  // A deferred operation cannot be queued, for this reason. The completer completes its future.
   void fail(const std::string& reason);
 
   bool isCompleted() override;
