@@ -101,8 +101,14 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
                    " on ", communicator_->describe(),
                    " in a forked process, which has no part in it; make a group there");
+  if (tensor.is_hpu()) DeviceWorks::instance().complete_users_of(memory_of(tensor));
   const std::lock_guard lock(mutex_);
-  return make_work(type, name);
+  c10::intrusive_ptr<Work> work = make_work(type, name);
+  if (tensor.is_hpu()) {
+    work->operation().device_memory.push_back({memory_of(tensor), true});
+    unfinished_->expect(work);
+  }
+  return work;
 }
 
 c10::intrusive_ptr<Work> OperationQueue::make_part(Work* whole, const char* name) {
@@ -177,15 +183,31 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations of several groups on the device's tensors follow one another in the order of the
-// program. Within a group, messages and collectives may pass each other: a program waits for a
-// message before it gives its tensor away again.
-void Issue::order_behind_others(const at::Tensor& tensor, bool copies) {
+// Operations on the device's tensors follow one another in the order of the program. A deferred one
+// has been put in its place by defer().
+void Issue::order_behind_others(const at::Tensor& tensor, bool copies, bool is_written) {
+  if (tensor.is_hpu() && !is_deferred_) {
+    const DeviceUse use{memory_of(tensor), is_written};
+    await_users_of(use);
+    operation().device_memory.push_back(use);
+  }
   queue_.unfinished_->complete_writers_of(tensor, copies);
-  if (!tensor.is_hpu()) return;
-  const MemoryRange range = memory_of(tensor);
-  DeviceWorks::instance().complete_users_of(range, queue_.unfinished_.get());
-  operation().device_memory.push_back(range);
+}
+
+void Issue::await_users_of(const DeviceUse& use) {
+  if (!DeviceWorks::instance().any()) return;
+  std::vector<c10::intrusive_ptr<Work>> users =
+      DeviceWorks::instance().users_of(use.range, queue_.unfinished_.get());
+  queue_.unfinished_->find_others_before(use, &stream_, users);
+  if (users.empty()) return;
+  lock_.unlock();
+  for (const c10::intrusive_ptr<Work>& work : users) work->complete();
+  lock_.lock();
+}
+
+void Issue::await_writers(const at::Tensor& tensor) {
+  if (tensor.is_hpu()) await_users_of({memory_of(tensor), false});
+  queue_.unfinished_->complete_writers_of(tensor, true);
 }
 
 at::Tensor Issue::hold(const at::Tensor& tensor) {
@@ -197,7 +219,7 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies);
+  order_behind_others(tensor, copies, false);
   if (copies) return copy_of(tensor, true);
   return hold(tensor);
 }
@@ -207,7 +229,7 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   count(tensor, keeps ? bytes_in_ : bytes_out_);
   operation().outputs.push_back(tensor);
   const bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies);
+  order_behind_others(tensor, copies, true);
   if (!copies) return hold(tensor);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
@@ -232,11 +254,11 @@ at::Tensor Issue::scratch(std::int64_t bytes) {
   return memory;
 }
 
-void Issue::promise(const std::vector<at::Tensor>& tensors) {
+void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   for (const at::Tensor& tensor : tensors) {
     require_dense(tensor, name_);
     operation().outputs.push_back(tensor);
-    if (tensor.is_hpu()) order_behind_others(tensor, true);
+    if (tensor.is_hpu()) order_behind_others(tensor, true, are_written);
   }
 }
 

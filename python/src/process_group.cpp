@@ -101,7 +101,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
   const int root = checked_root(options.rootRank, "broadcast");
   const at::Tensor buffer =
       root == getRank() ? issue.input(tensors[0]) : issue.output(tensors[0], false);
-  if (root == getRank()) issue.promise(tensors);
+  if (root == getRank()) issue.promise(tensors, false);
   issue.call("hcclBroadcast", [=, this] {
     return hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8, root,
                          comm(), stream());
@@ -156,7 +156,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
   const int root = checked_root(options.rootRank, "reduce");
   const at::Tensor from = operand(issue, tensor, reduction);
   const at::Tensor to = root == getRank() ? issue.output(tensors[0], false) : from;
-  if (root != getRank()) issue.promise(tensors);
+  if (root != getRank()) issue.promise(tensors, false);
   issue.call("hcclReduce", [=, this] {
     return hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(from), reduction.type,
                       reduction.operation, root, comm(), stream());
@@ -231,7 +231,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
   if (!alike) return broadcast_each(issue, outputs, from);
   const at::Tensor flat = issue.scratch(getSize() * static_cast<std::int64_t>(from.nbytes()));
-  issue.promise(outputs);
+  issue.promise(outputs, true);
   issue.call("hcclAllGather", [=, this] {
     return hcclAllGather(from.data_ptr(), flat.data_ptr(), from.nbytes(), hcclUint8, comm(),
                          stream());

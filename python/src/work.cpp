@@ -73,6 +73,7 @@ void Work::fail(const std::string& reason) {
   } catch (const c10::Error&) {
     finish(std::current_exception());
   }
+  unfinished_->forget(*this);
 }
 
 bool Work::has_begun_within(std::uint64_t milliseconds) {
@@ -95,9 +96,13 @@ bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
   });
 }
 
-bool Work::uses(const MemoryRange& range) const {
-  return has_begun_ && std::any_of(operation_.device_memory.begin(), operation_.device_memory.end(),
-                                   [&](const MemoryRange& used) { return used.overlaps(range); });
+bool Work::uses(const MemoryRange& range) const { return conflicts_with({range, true}); }
+
+bool Work::conflicts_with(const DeviceUse& use) const {
+  return std::any_of(operation_.device_memory.begin(), operation_.device_memory.end(),
+                     [&](const DeviceUse& own) {
+                       return (own.is_written || use.is_written) && own.range.overlaps(use.range);
+                     });
 }
 
 const void* Work::lane() const {
