@@ -78,21 +78,25 @@ function(hccl_layer name)
 endfunction()
 
 # hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]
-#   [APART <filter> <label>])
+#   [WAITS] [APART <filter> <label>])
 # A GoogleTest program over the internal static library; it sees just the layers it names. Each of its cases is a
 # test of ctest's, named <name>/<Suite.Case>, so that a skip or a time-out says which one it was; TIMEOUT is per case.
 # The target tests_<label> builds all programs with cases of that label.
 # LAYOUT: all of it once more with the ranks on the nodes that the letters stand for (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
+# WAITS: the cases mostly wait for something to be noticed, so that ctest may run two of them in the place of another.
 # APART: the cases that the filter of GoogleTest's names get that label instead.
 function(hccl_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
+  cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
-  set(lock)
+  set(scheduling PROCESSORS 2)
+  if(ARG_WAITS)
+    set(scheduling PROCESSORS 1)
+  endif()
   if(ARG_LOCK)
-    set(lock RESOURCE_LOCK ${ARG_LOCK})
+    list(APPEND scheduling RESOURCE_LOCK ${ARG_LOCK})
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hccl_internal hccl_public_headers hccl_warnings GTest::gtest GTest::gtest_main
@@ -110,7 +114,7 @@ function(hccl_test name)
     set(rest TEST_FILTER "-${filter}")
     gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
                          TEST_LIST ${name}_apart TEST_FILTER "${filter}"
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${apart}" ${lock})
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${apart}" ${scheduling})
   endif()
   foreach(label ${ARG_LABELS} ${apart})
     if(NOT TARGET tests_${label})
@@ -119,12 +123,12 @@ function(hccl_test name)
     add_dependencies(tests_${label} ${name})
   endforeach()
   gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST ${rest}
-                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock})
+                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${scheduling})
   # The same once more, with the ranks on several rehearsed nodes.
   if(ARG_LAYOUT)
     gtest_discover_tests(${name} TEST_PREFIX ${name}_on_${ARG_LAYOUT}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
                          TEST_LIST ${name}_on_nodes
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock}
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${scheduling}
                                     ENVIRONMENT HCCL_TEST_LAYOUT=${ARG_LAYOUT})
   endif()
 endfunction()

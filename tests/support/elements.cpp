@@ -51,6 +51,14 @@ std::uint16_t half_word(std::uint32_t float_bits, std::uint64_t random, bool spe
   return (word & 0x7C00) == 0x7C00 ? static_cast<std::uint16_t>(word & 0xBFFF) : word;
 }
 
+std::uint64_t float_word(hcclDataType_t type, Data data, std::uint64_t random) {
+  const bool special = data == Data::specials && (random >> 40) % 16 == 0;
+  const std::uint32_t word = special ? special_float_bits(mix(random)) : random_float_bits(random);
+  if (type == hcclFloat64) return double_word(word, random, special);
+  if (type == hcclFloat16) return half_word(word, random, special);
+  return type == hcclBfloat16 ? word >> 16 : word;
+}
+
 }  // namespace
 
 const char* name_of(hcclDataType_t type) {
@@ -67,16 +75,24 @@ const char* name_of(hcclRedOp_t operation) {
   return kNames.at(operation);
 }
 
+void element_words(hcclDataType_t type, Data data, std::uint64_t seed, int source,
+                   std::size_t first, std::span<std::uint64_t> words) {
+  const std::uint64_t stream = mix(seed + static_cast<std::uint64_t>(source));
+  const std::size_t unused = 64 - 8 * size_of(type);
+  if (!is_float(type) || data == Data::bits) {
+    for (std::size_t i = 0; i < words.size(); ++i)
+      words[i] = mix(stream ^ (first + i)) << unused >> unused;
+    return;
+  }
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = float_word(type, data, mix(stream ^ (first + i)));
+}
+
 std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed, int source,
                            std::size_t index) {
-  const std::uint64_t random = mix(mix(seed + static_cast<std::uint64_t>(source)) ^ index);
-  const std::size_t unused = 64 - 8 * size_of(type);
-  if (!is_float(type) || data == Data::bits) return random << unused >> unused;
-  const bool special = data == Data::specials && (random >> 40) % 16 == 0;
-  const std::uint32_t word = special ? special_float_bits(mix(random)) : random_float_bits(random);
-  if (type == hcclFloat64) return double_word(word, random, special);
-  if (type == hcclFloat16) return half_word(word, random, special);
-  return type == hcclBfloat16 ? word >> 16 : word;
+  std::uint64_t word = 0;
+  element_words(type, data, seed, source, index, {&word, 1});
+  return word;
 }
 
 void store_word(hcclDataType_t type, std::byte* where, std::uint64_t word) {

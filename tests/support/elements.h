@@ -4,6 +4,8 @@
 
 #include "scalar_fold.h"
 
+#include <span>
+
 namespace hccl::test {
 
 [[nodiscard]] const char* name_of(hcclDataType_t type);
@@ -18,6 +20,10 @@ enum class Data {
 // Word of element `index` of the data of `source` (a rank) under `seed`.
 [[nodiscard]] std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed,
                                          int source, std::size_t index);
+
+// Words of so many elements from `first` on.
+void element_words(hcclDataType_t type, Data data, std::uint64_t seed, int source,
+                   std::size_t first, std::span<std::uint64_t> words);
 
 void store_word(hcclDataType_t type, std::byte* where, std::uint64_t word);
 

@@ -36,6 +36,20 @@ Region make_region(std::size_t offset, std::size_t payload) {
   return region;
 }
 
+// Stores so many elements, whose words `words_of` gives from an index on.
+template <class WordsOf>
+void store(std::size_t elements, const WordsOf& words_of, hcclDataType_t type, std::byte* where) {
+  std::array<std::uint64_t, 512> block{};
+  for (std::size_t first = 0; first < elements; first += block.size()) {
+    const auto words = std::span(block).first(std::min(block.size(), elements - first));
+    words_of(first, words);
+    for (const std::uint64_t word : words) {
+      store_word(type, where, word);
+      where += size_of(type);
+    }
+  }
+}
+
 }  // namespace
 
 Operation make_operation(Collective collective, std::size_t count, hcclDataType_t type,
@@ -87,10 +101,10 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
   if (operation.in_place && operation.collective == Collective::reduce_scatter) {
     receive_start_ += part;
   }
-  for (std::size_t index = 0; index < send_elements(); ++index) {
-    store_word(operation.type, send_.before.data() + send_start_ + index * element_,
-               input(group.rank, index));
-  }
+  const auto own = [&](std::size_t first, std::span<std::uint64_t> words) {
+    input(group.rank, first, words);
+  };
+  store(send_elements(), own, operation.type, send_.before.data() + send_start_);
 }
 
 Placement OperationRun::place(std::size_t buffer) const {
@@ -118,33 +132,62 @@ std::size_t OperationRun::receive_elements() const {
   return operation_.count * parts;
 }
 
-std::uint64_t OperationRun::input(int source, std::size_t index) const {
-  return element_word(operation_.type, data(), operation_.seed, source, index);
+void OperationRun::input(int source, std::size_t first, std::span<std::uint64_t> words) const {
+  element_words(operation_.type, data(), operation_.seed, source, first, words);
 }
 
-std::uint64_t OperationRun::output(std::size_t index) const {
-  if (operation_.collective == Collective::broadcast) return input(operation_.root, index);
-  if (operation_.collective == Collective::all_gather) {
-    return input(static_cast<int>(index / operation_.count), index % operation_.count);
+void OperationRun::output(std::size_t first, std::span<std::uint64_t> words) const {
+  const auto rank = static_cast<std::size_t>(group_.rank);
+  switch (operation_.collective) {
+    case Collective::broadcast:
+      return input(operation_.root, first, words);
+    case Collective::all_gather:
+      return output_of_parts(operation_.count, 0, first, words);
+    case Collective::all_to_all: {
+      const std::size_t part = operation_.count / static_cast<std::size_t>(group_.size());
+      return output_of_parts(part, rank * part, first, words);
+    }
+    case Collective::reduce_scatter:
+      return fold_inputs(rank * operation_.count + first, words);
+    default:
+      return fold_inputs(first, words);
   }
-  if (operation_.collective == Collective::all_to_all) {
-    const std::size_t part = operation_.count / static_cast<std::size_t>(group_.size());
-    return input(static_cast<int>(index / part),
-                 static_cast<std::size_t>(group_.rank) * part + index % part);
+}
+
+// The output has a part of each rank's data, less what it skips.
+void OperationRun::output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
+                                   std::span<std::uint64_t> words) const {
+  while (!words.empty()) {
+    const std::size_t within = first % part;
+    const std::size_t length = std::min(part - within, words.size());
+    input(static_cast<int>(first / part), skipped + within, words.first(length));
+    words = words.subspan(length);
+    first += length;
   }
-  if (operation_.collective == Collective::reduce_scatter) {
-    index += static_cast<std::size_t>(group_.rank) * operation_.count;
+}
+
+void OperationRun::fold_inputs(std::size_t first, std::span<std::uint64_t> words) const {
+  const auto ranks = static_cast<std::size_t>(group_.size());
+  std::vector<std::uint64_t> inputs(ranks * words.size());
+  for (std::size_t source = 0; source < ranks; ++source) {
+    input(static_cast<int>(source), first,
+          std::span(inputs).subspan(source * words.size(), words.size()));
   }
-  thread_local std::vector<std::uint64_t> sources;
-  sources.clear();
-  for (int source = 0; source < group_.size(); ++source) sources.push_back(input(source, index));
-  return fold(operation_.type, operation_.reduction, sources);
+  std::vector<std::uint64_t> sources(ranks);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (std::size_t source = 0; source < ranks; ++source)
+      sources[source] = inputs[source * words.size() + i];
+    words[i] = fold(operation_.type, operation_.reduction, sources);
+  }
 }
 
 std::vector<std::uint64_t> OperationRun::planned_outputs() const {
   if (receive_elements() == 0) return {};
-  return planned_reduction(operation_, group_.rank,
-                           [this](int source, std::size_t index) { return input(source, index); });
+  return planned_reduction(operation_, group_.rank, [this](int source, std::size_t index) {
+    std::uint64_t word = 0;
+    input(source, index, {&word, 1});
+    return word;
+  });
 }
 
 hcclResult_t OperationRun::queue(synStreamHandle stream) {
@@ -222,10 +265,14 @@ void OperationRun::verify() const {
   const bool planned = !operation_.nodes.empty() && reduces(operation_.collective);
   const std::vector<std::uint64_t> outputs =
       planned ? planned_outputs() : std::vector<std::uint64_t>();
-  for (std::size_t index = 0; index < receive_elements(); ++index) {
-    store_word(operation_.type, target.data() + receive_start_ + index * element_,
-               planned ? outputs.at(index) : output(index));
-  }
+  const auto wanted = [&](std::size_t first, std::span<std::uint64_t> words) {
+    if (planned) {
+      std::ranges::copy(std::span(outputs).subspan(first, words.size()), words.begin());
+    } else {
+      output(first, words);
+    }
+  };
+  store(receive_elements(), wanted, operation_.type, target.data() + receive_start_);
   compare(send_, expected_send, "send");
   compare(receive_, expected_receive, "receive");
 }

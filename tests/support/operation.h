@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,8 +73,12 @@ class OperationRun {
   [[nodiscard]] static void* address(Region& region, const DeviceMemory& memory, Placement place);
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
-  [[nodiscard]] std::uint64_t input(int source, std::size_t index) const;
-  [[nodiscard]] std::uint64_t output(std::size_t index) const;
+  // Words of elements from `first` on: of a rank's data, and of what this rank is to receive.
+  void input(int source, std::size_t first, std::span<std::uint64_t> words) const;
+  void output(std::size_t first, std::span<std::uint64_t> words) const;
+  void output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
+                       std::span<std::uint64_t> words) const;
+  void fold_inputs(std::size_t first, std::span<std::uint64_t> words) const;
   // What the plan across nodes gives: only reductions depend on it.
   [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
