@@ -69,11 +69,12 @@ def test_accelerate_judges(tmp_path: Path) -> None:
 
 
 def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
-    """The vendor's way to start, Transformers and Accelerate on all devices of a box, and with no variables."""
+    """The vendor's way to start, Transformers and Accelerate on all devices of a box, in lazy mode."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     output = hccl_hpu("run", "-n", "8", *one_after_another(
-        (str(program),), (TRANSFORMERS, str(tmp_path / "out"), "save_steps=2"), (ACCELERATE, "no")), folder=tmp_path)
+        (str(program),), (TRANSFORMERS, str(tmp_path / "out"), "save_steps=2"), (ACCELERATE, "no")), folder=tmp_path,
+        PT_HPU_LAZY_MODE="1")
     require_all(output, 8)
     transformers, accelerate = reports_of(output, 2)
     require_transformers(transformers, expected["transformers"], 8)
@@ -98,9 +99,3 @@ def test_transformers(expected: dict[str, dict], tmp_path: Path) -> None:
                                  "--resume", str(tmp_path / "two/checkpoint-2"), folder=tmp_path))
     assert resumed["world"] == 1 and resumed["device"] == "hpu:0", resumed
     require_same_training(resumed, plain)
-
-
-def test_transformers_in_lazy_mode(expected: dict[str, dict], tmp_path: Path) -> None:
-    found = report_of(hccl_hpu("run", "-n", "2", TRANSFORMERS, str(tmp_path / "out"), "save_strategy='no'", folder=tmp_path,
-                               PT_HPU_LAZY_MODE="1"))
-    require_transformers(found, expected["transformers"], 2)
