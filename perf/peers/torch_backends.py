@@ -3,7 +3,7 @@
 """PyTorch's backends hccl and gloo side by side: collectives on tensors of four kinds of memory, and training steps.
 
 Prints markdown on standard output and progress on standard error. Expect a quarter of an hour; --quick takes three
-minutes."""
+minutes. With --from it measures nothing, and shows what --json has written before."""
 import argparse
 import importlib.util
 import json
@@ -17,6 +17,7 @@ import tempfile
 sys.dont_write_bytecode = True  # the source tree stays as it is
 from console import end_on_signals, parse_list, parse_size, progress, warn_of_load
 from drivers import end_with_parent
+from torch_plot import cells_of, median_ratio, write_plot
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 SIZES = [1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
@@ -56,16 +57,8 @@ def show_size(size):
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
-def median_ratio(cell, side):
-    """How many times faster than gloo: the median of the ratios within a round."""
-    return statistics.median(gloo / own for gloo, own in zip(cell["gloo"], cell[side]))
-
-
 def show_race(samples):
-    cells = {}
-    for one in samples:
-        cell = cells.setdefault((one["collective"], one["ranks"], one["size"]), {})
-        cell.setdefault(one["side"], []).append(one["us"])
+    cells = cells_of(samples)
     print("| collective | ranks | size | gloo | " + " | ".join(SIDES.values()) + " |")
     print("|---|---|---|---|" + "---|" * len(SIDES))
     for (collective, ranks, size), cell in cells.items():
@@ -108,7 +101,29 @@ def show_training(results):
             print(f"| {model} | {mode} | {ranks} | {side} | {together:.1f} ms | {alone:.1f} ms | {ratio:.2f} |")
 
 
-def main():
+def measured(options):
+    """What --json writes: the facts, all samples of collectives, and the times of the trainings."""
+    facts = {"load": os.getloadavg()[0], "cores": os.cpu_count(), "machine": platform.machine(), "rounds": options.rounds}
+    warn_of_load(facts)
+    samples = race(options) if options.only != "training" else []
+    trained = train(options) if options.only != "collectives" else {}
+    return {"facts": facts, "samples": samples,
+            "training": [{"model": key[0], "mode": key[1], "ranks": key[2], "sides": value} for key, value in trained.items()]}
+
+
+def show(run):
+    facts, samples = run["facts"], run["samples"]
+    print(f"{facts['cores']} cores ({facts.get('machine', 'unknown')}), load average {facts['load']:.1f} at the start, "
+          f"{facts.get('rounds', 'some')} rounds. In parentheses: how many times as fast as gloo, the median of the ratios "
+          "within a round.\n")
+    if samples:
+        show_race(samples)
+    if run["training"]:
+        print()
+        show_training({(one["model"], one["mode"], one["ranks"]): one["sides"] for one in run["training"]})
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", help=argparse.SUPPRESS)
     parser.add_argument("--ranks", type=parse_list(int), default=[2, 4, 8], help="2,4,8")
@@ -120,28 +135,34 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.1, help="of calls in a cell of a round")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, sizes and ranks, the smaller model")
     parser.add_argument("--only", choices=("collectives", "training"))
-    parser.add_argument("--json", help="file for all samples")
+    parser.add_argument("--json", metavar="FILE", help="writes all samples")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="measures nothing, and shows what --json has written")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draws the collectives' speed-up over gloo")
     options = parser.parse_args()
-    end_on_signals()
+    if options.plot and options.only == "training":
+        parser.error("--plot draws collectives, which --only training leaves out")
     if options.quick:
         options.rounds, options.ranks, options.train_ranks, options.models = 3, [2, 4], [2], ["34 MB"]
         options.sizes, options.steps, options.seconds = [1 << 10, 64 << 10, 1 << 20, 16 << 20], 10, 0.05
-    facts = {"load": os.getloadavg()[0], "cores": os.cpu_count()}
-    warn_of_load(facts)
-    samples = race(options) if options.only != "training" else []
-    trained = train(options) if options.only != "collectives" else {}
-    print(f"{facts['cores']} cores ({platform.machine()}), load average {facts['load']:.1f} at the start, {options.rounds} "
-          "rounds. In parentheses: how many times as fast as gloo, the median of the ratios within a round.\n")
-    if samples:
-        show_race(samples)
-    if trained:
-        print()
-        show_training(trained)
+    return options
+
+
+def main():
+    options = parse()
+    end_on_signals()
+    if options.source:
+        with open(options.source, encoding="utf-8") as file:
+            run = json.load(file)
+    else:
+        run = measured(options)
+    show(run)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"facts": facts, "samples": samples,
-                       "training": [{"model": key[0], "mode": key[1], "ranks": key[2], "sides": value}
-                                    for key, value in trained.items()]}, file)
+            json.dump(run, file)
+    if options.plot:
+        if not run["samples"]:
+            sys.exit(f"bench: {options.source} has no collectives to draw")
+        write_plot(options.plot, run["samples"])
 
 
 if __name__ == "__main__":

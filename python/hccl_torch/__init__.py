@@ -134,6 +134,7 @@ def _set_up() -> None:
     if _is_set_up:
         return
     _is_set_up = True
+    _quiesce_at_exit()
     # DistributedDataParallel then takes the memory of its buckets from the backend.
     os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     if os.environ.get("HCCL_TORCH_ALLOCATOR") == "1":
@@ -142,6 +143,26 @@ def _set_up() -> None:
         import atexit
 
         atexit.register(_print_stats)
+
+
+_quiesces_at_exit = False
+
+
+def _quiesce_at_exit() -> None:
+    """Callbacks of futures run on threads of the extension: none may run while the interpreter ends. What is registered
+    first is called last, so that what programs do at their exit comes before it."""
+    global _quiesces_at_exit
+    if _quiesces_at_exit:
+        return
+    _quiesces_at_exit = True
+    import atexit
+
+    def quiesce() -> None:
+        extension = sys.modules.get("hccl_torch._C")
+        if extension is not None:
+            extension.quiesce()
+
+    atexit.register(quiesce)
 
 
 def _print_stats() -> None:
@@ -180,6 +201,7 @@ def _autoload() -> None:
             return
         # The device "hpu" is there only where the environment asks for its emulation.
         devices = ["cpu", "hpu"] if os.environ.get("HCCL_EMU_HPU") == "1" else ["cpu"]
+        _quiesce_at_exit()
         dist.Backend.register_backend("hccl", _create_process_group, extended_api=True, devices=devices)
         if os.environ.get("HCCL_TORCH_PATCH_ACCELERATE") == "1":
             from hccl_torch import _accelerate

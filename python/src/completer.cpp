@@ -4,7 +4,7 @@
 #include "work.h"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -14,11 +14,10 @@ namespace hccl_torch {
 
 namespace {
 
-// How long a callback that waits for something else can keep the end of a group waiting.
-constexpr std::chrono::seconds kPatience{5};
-
 // The completer whose thread this is; null on any other thread.
 thread_local const void* running = nullptr;
+
+std::atomic<bool (*)()> condition{nullptr};
 
 }  // namespace
 
@@ -32,10 +31,17 @@ bool Completer::stop() {
   return state_->changed.wait_for(lock, kPatience, [&] { return state_->threads == own(); });
 }
 
-bool Completer::drain() {
+void Completer::abandon() {
+  const std::lock_guard lock(state_->mutex);
+  state_->abandoned = true;
+}
+
+void Completer::set_condition(bool (*can_run)()) { condition = can_run; }
+
+bool Completer::drain(std::chrono::milliseconds patience) {
   if (::getpid() != process_) return true;
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, kPatience, [&] {
+  return state_->changed.wait_for(lock, patience, [&] {
     return state_->lanes.empty() && state_->idle == state_->threads - own();
   });
 }
@@ -63,6 +69,16 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   }
 }
 
+// Letting go of the work may end much else, Python's objects among it.
+void Completer::settle(c10::intrusive_ptr<Work> work, bool abandoned) {
+  bool (*const can_run)() = condition;
+  if (abandoned || (can_run != nullptr && !can_run())) {
+    static_cast<void>(work.release());
+  } else {
+    work->settle();
+  }
+}
+
 void Completer::run(const std::shared_ptr<State>& state) {
   running = state.get();
   std::unique_lock lock(state->mutex);
@@ -87,9 +103,9 @@ void Completer::run(const std::shared_ptr<State>& state) {
     } else {
       call_for_thread(state);
     }
+    const bool abandoned = state->abandoned;
     lock.unlock();
-    work->settle();
-    work.reset();  // may be the last reference, and end much else
+    settle(std::move(work), abandoned);
     lock.lock();
   }
   --state->threads;

@@ -3,6 +3,7 @@
 // further operations and wait for them.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -26,11 +27,19 @@ class Completer {
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // Blocks until no callback runs and no work is left, at most some seconds. Not counting one that
+  // How long a callback that waits for something else can keep the end of a group waiting.
+  static constexpr std::chrono::seconds kPatience{5};
+
+  // Blocks until no callback runs and no work is left, at most `patience`. Not counting one that
   // calls this. Returns whether that is so.
-  bool drain();
+  bool drain(std::chrono::milliseconds patience = kPatience);
   // The same, and ends the threads.
   bool stop();
+  // Runs no further callbacks: the futures of works that end from now on stay incomplete.
+  void abandon();
+  // No callback runs once `can_run` returns false, as a thread that asks for the lock of an
+  // interpreter that has begun to end would never return. Null: callbacks always run.
+  static void set_condition(bool (*can_run)());
 
   // Ends `work` as soon as it has run. Does not block.
   void post(c10::intrusive_ptr<Work> work);
@@ -49,11 +58,14 @@ class Completer {
     int threads = 0;
     int idle = 0;  // threads that wait for work
     bool stopping = false;
+    bool abandoned = false;
   };
 
   static void run(const std::shared_ptr<State>& state);
   // All with the lock held. Returns a lane that no thread attends to, or the end.
   [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
+  // Completes the future of a work that has ended. Without the lock.
+  static void settle(c10::intrusive_ptr<Work> work, bool abandoned);
   // Sees to it that a thread takes the next work.
   static void call_for_thread(const std::shared_ptr<State>& state);
 

@@ -15,16 +15,19 @@ DeviceWorks& DeviceWorks::instance() {
   return *works;
 }
 
-void DeviceWorks::complete_users_of(const MemoryRange& range, const UnfinishedWorks* own) {
-  if (!any()) return;
+std::vector<c10::intrusive_ptr<Work>> DeviceWorks::users_of(const MemoryRange& range,
+                                                            const UnfinishedWorks* own) {
   std::vector<c10::intrusive_ptr<Work>> users;
-  {
-    const std::lock_guard lock(mutex_);
-    for (UnfinishedWorks* const group : groups_) {
-      if (group != own) group->find_users_of(range, users);
-    }
+  if (!any()) return users;
+  const std::lock_guard lock(mutex_);
+  for (UnfinishedWorks* const group : groups_) {
+    if (group != own) group->find_users_of(range, users);
   }
-  for (const c10::intrusive_ptr<Work>& work : users) work->complete();
+  return users;
+}
+
+void DeviceWorks::complete_users_of(const MemoryRange& range) {
+  for (const c10::intrusive_ptr<Work>& work : users_of(range, nullptr)) work->complete();
 }
 
 void DeviceWorks::complete_all() {

@@ -9,9 +9,12 @@
 #include <mutex>
 #include <vector>
 
+#include <c10/util/intrusive_ptr.h>
+
 namespace hccl_torch {
 
 class UnfinishedWorks;
+class Work;
 
 // Thread-safe.
 class DeviceWorks {
@@ -21,9 +24,12 @@ class DeviceWorks {
 
   // Returns whether there are any. Costs one load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
-  // Ends the operations that use these bytes, except those of `own`. Blocks until they have run;
-  // throws nothing, for the programs hear of failures from their works.
-  void complete_users_of(const MemoryRange& range, const UnfinishedWorks* own = nullptr);
+  // Returns the operations that use these bytes, except those of `own`.
+  [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
+                                                               const UnfinishedWorks* own);
+  // Ends the operations that use these bytes. Blocks until they have run; throws nothing, for the
+  // programs hear of failures from their works. The caller holds no lock of a process group.
+  void complete_users_of(const MemoryRange& range);
   // The same for all operations.
   void complete_all();
 

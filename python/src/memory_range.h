@@ -18,6 +18,12 @@ struct MemoryRange {
   }
 };
 
+// Memory of an HPU tensor that an operation uses.
+struct DeviceUse {
+  MemoryRange range;
+  bool is_written = false;
+};
+
 // Returns the range of a tensor that has a storage, gaps between its elements included.
 [[nodiscard]] inline MemoryRange memory_of(const at::Tensor& tensor) {
   const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());

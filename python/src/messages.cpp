@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages.h"
 
+#include "allocator.h"
 #include "call.h"
 
+#include <cstring>
 #include <optional>
 
 #include <c10/util/Exception.h>
@@ -17,23 +19,43 @@ void Messages::require_peer(int peer, const char* call) const {
 
 Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   require_peer(peer, "send");
+  if (peer == communicator_->rank() && !queue_.is_coalescing()) return send_to_self(tensor, tag);
   Issue issue(queue_, c10d::OpType::SEND, "send", communicator_->stream_to(peer));
   const at::Tensor from = issue.input(tensor);
   if (tag != 0 && !issue.is_coalesced()) {
-    const at::Tensor header = issue.scratch(sizeof(TagHeader));
-    *static_cast<TagHeader*>(header.data_ptr()) = {tag, static_cast<std::int64_t>(from.nbytes())};
+    const at::Tensor header = issue.scratch(TagHeader::kWireBytes);
+    TagHeader fields;
+    fields.tag = tag;
+    fields.bytes = static_cast<std::int64_t>(from.nbytes());
+    std::memcpy(header.data_ptr(), &fields, sizeof fields);
     issue.send(header, peer);
   }
   issue.send(from, peer);
   return issue.end();
 }
 
+// The elements are copied now, so the send has ended when it returns.
+Messages::WorkPtr Messages::send_to_self(const at::Tensor& tensor, int tag) {
+  const int self = communicator_->rank();
+  c10::intrusive_ptr<Work> work = queue_.defer(c10d::OpType::SEND, "send", tensor);
+  at::Tensor bytes;
+  {
+    Issue issue(queue_, work, communicator_->stream_to(self));
+    const at::Tensor from = issue.input(tensor);
+    issue.await_writers(tensor);
+    at::Tensor copy = empty_scratch(from.sizes(), from.scalar_type());
+    copy_into(copy, from);
+    bytes = copy.view(-1).view(at::kByte);
+    static_cast<void>(issue.end());
+  }
+  matcher_.send_to_self(bytes, tag);
+  return work;
+}
+
 Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
   require_peer(peer, "recv");
-  if (!queue_.is_coalescing()) {
-    if (tag != 0) return inboxes_.from(peer).receive(tensor, tag);
-    if (Inbox* const inbox = inboxes_.busy_from(peer)) return inbox->receive(tensor, 0);
-  }
+  if (!queue_.is_coalescing() && (tag != 0 || matcher_.must_post(peer)))
+    return matcher_.post(tensor, peer, tag);
   Issue issue(queue_, c10d::OpType::RECV, "recv", communicator_->stream_from(peer));
   issue.operation().source = peer;
   issue.receive(issue.output(tensor, false), peer);
@@ -43,6 +65,7 @@ Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
 // All tensors are looked at before the group of calls begins: what the library refuses then,
 // hcclGroupEnd() reports.
 void Messages::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
+  issue.consists_of_messages();
   Tensors sent(inputs.size());
   Tensors received(outputs.size());
   for (std::size_t peer = 0; peer < inputs.size(); ++peer) {

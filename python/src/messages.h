@@ -2,37 +2,40 @@
 // Messages between two ranks of a process group, and the collectives that consist of them.
 #pragma once
 
-#include "any_source.h"
 #include "communicator.h"
-#include "inboxes.h"
 #include "operation_queue.h"
+#include "receive_matcher.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace hccl_torch {
 
-// Messages between two ranks match in the order of the calls, but those with tags other than 0 by
-// their tags, in the order of the calls where these are equal. Inside coalesced calls tags are
-// ignored.
+// Receives match messages in the order of the calls, whether they name their source or not; those
+// with tags other than 0 by their tags, in the order of the calls where these are equal. A rank may
+// send to itself. Inside coalesced calls tags are ignored, and a receive does not wait behind those
+// before the block.
 class Messages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
 
   Messages(OperationQueue& queue, std::shared_ptr<Communicator> communicator)
-      : queue_(queue),
-        communicator_(communicator),
-        inboxes_(queue, communicator),
-        any_source_(queue, communicator, inboxes_) {}
+      : queue_(queue), communicator_(communicator), matcher_(queue, std::move(communicator)) {}
 
   // Throw c10::DistBackendError, c10::TypeError and c10::ValueError, as the process group's methods
   // do.
   [[nodiscard]] WorkPtr send(const at::Tensor& tensor, int peer, int tag);
   [[nodiscard]] WorkPtr receive(at::Tensor& tensor, int peer, int tag);
   [[nodiscard]] WorkPtr receive_from_any(at::Tensor& tensor, int tag) {
-    return any_source_.receive(tensor, tag);
+    return matcher_.post(tensor, ReceiveMatcher::kAnySource, tag);
   }
+
+  // Returns whether receives wait for their message, other than those that the library has.
+  [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
+  // Fails the receives that have found no message. Later ones fail.
+  void stop() { matcher_.stop(); }
 
   // The i-th input goes to rank i, whose message fills the i-th output. Undefined ones take part
   // in nothing. Both lists may be empty.
@@ -40,11 +43,11 @@ class Messages {
 
  private:
   void require_peer(int peer, const char* call) const;
+  [[nodiscard]] WorkPtr send_to_self(const at::Tensor& tensor, int tag);
 
   OperationQueue& queue_;
   const std::shared_ptr<Communicator> communicator_;
-  Inboxes inboxes_;
-  AnySource any_source_;
+  ReceiveMatcher matcher_;
 };
 
 }  // namespace hccl_torch

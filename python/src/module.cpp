@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module hccl_torch._C.
 #include "allocator.h"
+#include "completer.h"
 #include "memory_pool.h"
 #include "process_group.h"
 #include "statistics.h"
@@ -43,6 +44,14 @@ class NoGilPointer {
   c10::intrusive_ptr<T> pointer_;
 };
 
+bool interpreter_runs() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() == 0;
+#else
+  return _Py_IsFinalizing() == 0;
+#endif
+}
+
 }  // namespace
 
 PYBIND11_DECLARE_HOLDER_TYPE(T, NoGilPointer<T>, true)
@@ -73,6 +82,8 @@ PYBIND11_MODULE(_C, module) {
       py::arg("size"), py::arg("dtype"));
   module.def("install_allocator", &hccl_torch::install_allocator, py::arg("least_bytes"));
   module.def("allocator_is_installed", &hccl_torch::allocator_is_installed);
+  hccl_torch::Completer::set_condition(interpreter_runs);
+  module.def("quiesce", &ProcessGroupHccl::quiesce_all, py::call_guard<py::gil_scoped_release>());
   module.def("trim", [] { hccl_torch::MemoryPool::instance().trim(); });
   module.def("memory", [] {
     const hccl_torch::MemoryPool::Usage usage = hccl_torch::MemoryPool::instance().usage();

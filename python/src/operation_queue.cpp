@@ -20,7 +20,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Smaller tensors travel in the slots of the library.
+// Smaller messages travel in the slots of the library.
 constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError.
@@ -101,8 +101,14 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
                    " on ", communicator_->describe(),
                    " in a forked process, which has no part in it; make a group there");
+  if (tensor.is_hpu()) DeviceWorks::instance().complete_users_of(memory_of(tensor));
   const std::lock_guard lock(mutex_);
-  return make_work(type, name);
+  c10::intrusive_ptr<Work> work = make_work(type, name);
+  if (tensor.is_hpu()) {
+    work->operation().device_memory.push_back({memory_of(tensor), true});
+    unfinished_->expect(work);
+  }
+  return work;
 }
 
 c10::intrusive_ptr<Work> OperationQueue::make_part(Work* whole, const char* name) {
@@ -120,7 +126,9 @@ std::uint64_t OperationQueue::sequence() const {
 }
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name)
-    : Issue(queue, type, name, queue.communicator_->stream()) {}
+    : Issue(queue, type, name, queue.communicator_->stream()) {
+  bounces_ = false;
+}
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream)
     : queue_(queue),
@@ -160,11 +168,11 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
     is_zero_copy_ = false;
 }
 
-// Larger tensors of ordinary memory are copied into shared memory, which is quicker than what the
-// library does with them: it copies as often, by way of the kernel.
-bool Issue::needs_copy(const at::Tensor& tensor) {
+// The library moves a collective's ordinary memory slice by slice through the cache. It moves the
+// messages of a group one after the other, so those are copied into shared memory first.
+bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
-         (tensor.nbytes() >= kLeastBounce &&
+         (bounces_ && tensor.nbytes() >= kLeastBounce &&
           !MemoryPool::instance().contains(tensor.const_data_ptr()));
 }
 
@@ -175,15 +183,31 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations of several groups on the device's tensors follow one another in the order of the
-// program. Within a group, messages and collectives may pass each other: a program waits for a
-// message before it gives its tensor away again.
-void Issue::order_behind_others(const at::Tensor& tensor, bool copies) {
+// Operations on the device's tensors follow one another in the order of the program. A deferred one
+// has been put in its place by defer().
+void Issue::order_behind_others(const at::Tensor& tensor, bool copies, bool is_written) {
+  if (tensor.is_hpu() && !is_deferred_) {
+    const DeviceUse use{memory_of(tensor), is_written};
+    await_users_of(use);
+    operation().device_memory.push_back(use);
+  }
   queue_.unfinished_->complete_writers_of(tensor, copies);
-  if (!tensor.is_hpu()) return;
-  const MemoryRange range = memory_of(tensor);
-  DeviceWorks::instance().complete_users_of(range, queue_.unfinished_.get());
-  operation().device_memory.push_back(range);
+}
+
+void Issue::await_users_of(const DeviceUse& use) {
+  if (!DeviceWorks::instance().any()) return;
+  std::vector<c10::intrusive_ptr<Work>> users =
+      DeviceWorks::instance().users_of(use.range, queue_.unfinished_.get());
+  queue_.unfinished_->find_others_before(use, &stream_, users);
+  if (users.empty()) return;
+  lock_.unlock();
+  for (const c10::intrusive_ptr<Work>& work : users) work->complete();
+  lock_.lock();
+}
+
+void Issue::await_writers(const at::Tensor& tensor) {
+  if (tensor.is_hpu()) await_users_of({memory_of(tensor), false});
+  queue_.unfinished_->complete_writers_of(tensor, true);
 }
 
 at::Tensor Issue::hold(const at::Tensor& tensor) {
@@ -195,7 +219,7 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies);
+  order_behind_others(tensor, copies, false);
   if (copies) return copy_of(tensor, true);
   return hold(tensor);
 }
@@ -205,7 +229,7 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   count(tensor, keeps ? bytes_in_ : bytes_out_);
   operation().outputs.push_back(tensor);
   const bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies);
+  order_behind_others(tensor, copies, true);
   if (!copies) return hold(tensor);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
@@ -230,18 +254,20 @@ at::Tensor Issue::scratch(std::int64_t bytes) {
   return memory;
 }
 
-void Issue::promise(const std::vector<at::Tensor>& tensors) {
+void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   for (const at::Tensor& tensor : tensors) {
     require_dense(tensor, name_);
     operation().outputs.push_back(tensor);
-    if (tensor.is_hpu()) order_behind_others(tensor, true);
+    if (tensor.is_hpu()) order_behind_others(tensor, true, are_written);
   }
 }
 
-// The work of a coalesced block records the stream positions of all its calls itself.
+// The work of a coalesced block records the stream positions of all its calls itself. One without
+// calls waits for none of the stream's.
 void Issue::hand_over() {
   if (is_coalesced_) return;
-  work_->add({&stream_, after_, stream_.queued()});
+  const std::uint64_t last = stream_.queued();
+  if (last != after_) work_->add({&stream_, after_, last});
   queue_.begin(work_);
 }
 

@@ -8,6 +8,7 @@
 #include "unfinished_works.h"
 #include "work.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -34,15 +35,20 @@ class OperationQueue {
   // Returns whether this thread coalesces calls.
   [[nodiscard]] bool is_coalescing() const;
   // Returns the work of an operation that an Issue queues later. Its type is checked now: throws
-  // c10::TypeError.
+  // c10::TypeError. Blocks until operations that use the memory of an HPU tensor have ended, and
+  // those that come later find this one.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
   // Returns the work of a call that is part of `whole`'s operation, or of none if that is null; an
   // Issue queues it later.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Waits for callbacks that run, at most some seconds: nothing of the group may run when the
-  // program ends.
-  void drain() { completer_->drain(); }
+  // Waits for operations whose futures are awaited, and for callbacks that run, at most `patience`.
+  // Returns whether none is left.
+  bool drain(std::chrono::milliseconds patience = Completer::kPatience) {
+    return completer_->drain(patience);
+  }
+  // Runs no further callbacks.
+  void abandon_callbacks() { completer_->abandon(); }
   // Returns the number of the last operation.
   [[nodiscard]] std::uint64_t sequence() const;
 
@@ -67,8 +73,8 @@ class OperationQueue {
   std::vector<std::function<void()>> coalesced_calls_;  // of the library, to be made at the end
 };
 
-// One operation while it is queued. Holds the queue's lock. If it ends early, because a call has
-// thrown, the tensors live until the calls before that have run.
+// One operation while it is queued. Holds the queue's lock, but for waits that say so. If it ends
+// early, because a call has thrown, the tensors live until the calls before that have run.
 class Issue {
  public:
   // On the stream of the collectives.
@@ -95,6 +101,8 @@ class Issue {
       check(call(), function);
     }
   }
+  // Says that the operation consists of messages. Call before input() and output().
+  void consists_of_messages() { bounces_ = true; }
   // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer);
   void receive(const at::Tensor& to, int peer);
@@ -107,13 +115,12 @@ class Issue {
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
   // Blocks until earlier operations that write to the memory of `tensor` have ended: for elements
   // that are used at once.
-  void await_writers(const at::Tensor& tensor) {
-    queue_.unfinished_->complete_writers_of(tensor, true);
-  }
+  void await_writers(const at::Tensor& tensor);
   // Returns `bytes` bytes that live as long as the operation.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
-  // Makes tensors that a step fills part of the result. Throws c10::TypeError as output() does.
-  void promise(const std::vector<at::Tensor>& tensors);
+  // Makes tensors part of the result, which a step fills if they `are_written`. Throws
+  // c10::TypeError as output() does.
+  void promise(const std::vector<at::Tensor>& tensors, bool are_written);
   // Adds a step that the first to notice the operation's end runs.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
@@ -127,10 +134,13 @@ class Issue {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
-  [[nodiscard]] static bool needs_copy(const at::Tensor& tensor);
+  [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
-  // those that write to it in a step, or at all if this one `copies` it.
-  void order_behind_others(const at::Tensor& tensor, bool copies);
+  // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, those
+  // of other streams, too.
+  void order_behind_others(const at::Tensor& tensor, bool copies, bool is_written);
+  // Lets go of the queue's lock if it has to wait, for what it waits for may need that.
+  void await_users_of(const DeviceUse& use);
   // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
@@ -140,11 +150,12 @@ class Issue {
   void abandon();
 
   OperationQueue& queue_;
-  const std::lock_guard<std::mutex> lock_;
+  std::unique_lock<std::mutex> lock_;
   const c10::intrusive_ptr<Work> work_;
   const char* const name_;
   const Stream& stream_;
   const bool is_coalesced_;
+  bool bounces_ = true;  // large tensors of ordinary memory go through a bounce buffer
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // of the other coalesced calls
   const std::uint64_t after_;           // where the stream stood before

@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "call.h"
 #include "element_type.h"
+#include "live_groups.h"
 #include "sparse_sum.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 
 namespace hccl_torch {
 
@@ -42,11 +42,7 @@ ProcessGroupHccl::ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store,
   options_->group_name = identity.name;
   options_->global_ranks_in_group.assign(identity.global_ranks.begin(),
                                          identity.global_ranks.end());
-}
-
-// A forked child has none of the threads that what receives messages would wait for.
-ProcessGroupHccl::~ProcessGroupHccl() {
-  if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
+  LiveGroups::instance().add(*this);
 }
 
 void ProcessGroupHccl::startCoalescing() { queue_.start_coalescing(); }
@@ -105,7 +101,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::broadcast(Tensors& tensors,
   const int root = checked_root(options.rootRank, "broadcast");
   const at::Tensor buffer =
       root == getRank() ? issue.input(tensors[0]) : issue.output(tensors[0], false);
-  if (root == getRank()) issue.promise(tensors);
+  if (root == getRank()) issue.promise(tensors, false);
   issue.call("hcclBroadcast", [=, this] {
     return hcclBroadcast(buffer.data_ptr(), buffer.data_ptr(), buffer.nbytes(), hcclUint8, root,
                          comm(), stream());
@@ -160,7 +156,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
   const int root = checked_root(options.rootRank, "reduce");
   const at::Tensor from = operand(issue, tensor, reduction);
   const at::Tensor to = root == getRank() ? issue.output(tensors[0], false) : from;
-  if (root != getRank()) issue.promise(tensors);
+  if (root != getRank()) issue.promise(tensors, false);
   issue.call("hcclReduce", [=, this] {
     return hcclReduce(from.data_ptr(), to.data_ptr(), reduction.count(from), reduction.type,
                       reduction.operation, root, comm(), stream());
@@ -235,7 +231,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
   if (!alike) return broadcast_each(issue, outputs, from);
   const at::Tensor flat = issue.scratch(getSize() * static_cast<std::int64_t>(from.nbytes()));
-  issue.promise(outputs);
+  issue.promise(outputs, true);
   issue.call("hcclAllGather", [=, this] {
     return hcclAllGather(from.data_ptr(), flat.data_ptr(), from.nbytes(), hcclUint8, comm(),
                          stream());

@@ -29,6 +29,10 @@ class ProcessGroupHccl final : public c10d::Backend {
   // Waits for nobody.
   ~ProcessGroupHccl() override;
 
+  // To be called before the interpreter ends: returns when no callback of any group runs. Waits for
+  // operations whose futures are awaited, at most some seconds, and then aborts their groups.
+  static void quiesce_all();
+
   const std::string getBackendName() const override { return "hccl"; }
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   bool supportsCoalescing() const override { return true; }
@@ -83,6 +87,7 @@ class ProcessGroupHccl final : public c10d::Backend {
 
  private:
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
+  void quiesce(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
   // Throws c10::ValueError for a rank that is none of the group's.
   [[nodiscard]] int checked_root(std::int64_t root, const char* call) const;

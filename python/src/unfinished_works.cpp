@@ -4,6 +4,7 @@
 #include "communicator.h"
 #include "work.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -20,7 +21,28 @@ constexpr std::chrono::milliseconds kAbortTime{2000};
 void UnfinishedWorks::add(c10::intrusive_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
   if (work->uses_device()) DeviceWorks::instance().count(1);
+  drop_expected(*work);
   works_.push_back(std::move(work));
+}
+
+void UnfinishedWorks::expect(c10::intrusive_ptr<Work> work) {
+  const std::lock_guard lock(mutex_);
+  DeviceWorks::instance().count(1);
+  expected_.push_back(std::move(work));
+}
+
+void UnfinishedWorks::forget(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  drop_expected(work);
+}
+
+void UnfinishedWorks::drop_expected(const Work& work) {
+  const auto found =
+      std::find_if(expected_.begin(), expected_.end(),
+                   [&](const c10::intrusive_ptr<Work>& one) { return one.get() == &work; });
+  if (found == expected_.end()) return;
+  expected_.erase(found);
+  DeviceWorks::instance().count(-1);
 }
 
 c10::intrusive_ptr<Work> UnfinishedWorks::first_that_has_run() {
@@ -74,6 +96,20 @@ void UnfinishedWorks::find_users_of(const MemoryRange& range,
   for (const c10::intrusive_ptr<Work>& work : works_) {
     if (work->uses(range)) users.push_back(work);
   }
+  for (const c10::intrusive_ptr<Work>& work : expected_) {
+    if (work->uses(range)) users.push_back(work);
+  }
+}
+
+void UnfinishedWorks::find_others_before(const DeviceUse& use, const void* stream,
+                                         std::vector<c10::intrusive_ptr<Work>>& users) {
+  const std::lock_guard lock(mutex_);
+  for (const c10::intrusive_ptr<Work>& work : works_) {
+    if (work->lane() != stream && work->conflicts_with(use)) users.push_back(work);
+  }
+  for (const c10::intrusive_ptr<Work>& work : expected_) {
+    if (work->conflicts_with(use)) users.push_back(work);
+  }
 }
 
 void UnfinishedWorks::close(Communicator& communicator) {
@@ -82,6 +118,8 @@ void UnfinishedWorks::close(Communicator& communicator) {
   {
     const std::lock_guard lock(mutex_);
     works.swap(works_);
+    DeviceWorks::instance().count(-static_cast<int>(expected_.size()));
+    expected_.clear();
     for (const c10::intrusive_ptr<Work>& work : works) {
       if (work->uses_device()) DeviceWorks::instance().count(-1);
     }

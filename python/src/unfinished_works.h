@@ -27,6 +27,11 @@ class UnfinishedWorks {
   UnfinishedWorks& operator=(const UnfinishedWorks&) = delete;
 
   void add(c10::intrusive_ptr<Work> work);
+  // Keeps a work with HPU tensors whose operation begins later. Until add() or forget() others find
+  // it among the users of its memory.
+  void expect(c10::intrusive_ptr<Work> work);
+  // Lets go of a work that was expected and will not begin.
+  void forget(const Work& work);
   // Ends the works before this one that have run: what they write to tensors comes before what it
   // writes.
   void end_those_before(const Work& work);
@@ -37,6 +42,10 @@ class UnfinishedWorks {
   void complete_writers_of(const at::Tensor& tensor, bool copies);
   // Appends the works that use these bytes of HPU tensors to `users`.
   void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
+  // Appends the works that an operation on `stream` has to come after, because they use the same
+  // memory, and not one after the other by themselves.
+  void find_others_before(const DeviceUse& use, const void* stream,
+                          std::vector<c10::intrusive_ptr<Work>>& users);
   // Lets go of all works. Aborts the communicator if some have not run, and keeps for ever what
   // may still be written to. Blocks for at most some seconds.
   void close(Communicator& communicator);
@@ -46,9 +55,12 @@ class UnfinishedWorks {
   [[nodiscard]] c10::intrusive_ptr<Work> first_that_has_run();
   // Lets go of a work that has ended, if it is still the first.
   void remove_first(const Work& work);
+  // With the lock held.
+  void drop_expected(const Work& work);
 
   std::mutex mutex_;
   std::deque<c10::intrusive_ptr<Work>> works_;
+  std::vector<c10::intrusive_ptr<Work>> expected_;
 };
 
 }  // namespace hccl_torch

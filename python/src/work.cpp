@@ -73,7 +73,7 @@ void Work::fail(const std::string& reason) {
   } catch (const c10::Error&) {
     finish(std::current_exception());
   }
-  settle();
+  unfinished_->forget(*this);
 }
 
 bool Work::has_begun_within(std::uint64_t milliseconds) {
@@ -90,22 +90,19 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
 // are there, or complete() waits for them.
 bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
   if (!has_begun_ || (!also_without_step && !has_steps_) || !tensor.has_storage()) return false;
-  const auto range_of = [](const at::Tensor& one) {
-    const auto* const begin = static_cast<const std::byte*>(one.storage().data());
-    return std::pair(begin, begin + one.storage().nbytes());
-  };
-  const auto [begin, end] = range_of(tensor);
-  for (const at::Tensor& output : operation_.outputs) {
-    if (!output.has_storage()) continue;
-    const auto [first, last] = range_of(output);
-    if (first < end && begin < last) return true;
-  }
-  return false;
+  const MemoryRange range = memory_of(tensor);
+  return std::ranges::any_of(operation_.outputs, [&](const at::Tensor& output) {
+    return output.has_storage() && memory_of(output).overlaps(range);
+  });
 }
 
-bool Work::uses(const MemoryRange& range) const {
-  return has_begun_ && std::any_of(operation_.device_memory.begin(), operation_.device_memory.end(),
-                                   [&](const MemoryRange& used) { return used.overlaps(range); });
+bool Work::uses(const MemoryRange& range) const { return conflicts_with({range, true}); }
+
+bool Work::conflicts_with(const DeviceUse& use) const {
+  return std::any_of(operation_.device_memory.begin(), operation_.device_memory.end(),
+                     [&](const DeviceUse& own) {
+                       return (own.is_written || use.is_written) && own.range.overlaps(use.range);
+                     });
 }
 
 const void* Work::lane() const {

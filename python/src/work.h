@@ -30,7 +30,7 @@ struct Operation {
   int source = -1;                                 // the rank that a receive got its message from
   std::vector<at::Tensor> outputs;                 // the future's value
   std::vector<at::Tensor> buffers;                 // live until the operation has ended
-  std::vector<MemoryRange> device_memory;          // of the HPU tensors that it uses
+  std::vector<DeviceUse> device_memory;            // of HPU tensors; fixed once others see it
   std::vector<std::function<void()>> steps;        // to be done then, by the first to notice
 };
 
@@ -47,7 +47,7 @@ class Work final : public c10d::Work {
   void add(StreamRange range);
   // The operation has been queued as a whole.
   void begin();
-  // A deferred operation cannot be queued, for this reason.
+  // A deferred operation cannot be queued, for this reason. The completer completes its future.
   void fail(const std::string& reason);
 
   bool isCompleted() override;
@@ -68,9 +68,12 @@ class Work final : public c10d::Work {
   // Returns whether the operation has begun and writes to the memory of `tensor`, in a step if not
   // `also_without_step`.
   [[nodiscard]] bool writes_to(const at::Tensor& tensor, bool also_without_step) const;
-  // Returns whether the operation has begun and uses HPU tensors, or these bytes of one.
-  [[nodiscard]] bool uses_device() const { return has_begun_ && !operation_.device_memory.empty(); }
+  // Returns whether the operation uses HPU tensors, or these bytes of one.
+  [[nodiscard]] bool uses_device() const { return !operation_.device_memory.empty(); }
   [[nodiscard]] bool uses(const MemoryRange& range) const;
+  // Returns whether the operation and one that uses memory in this way must not run at the same
+  // time.
+  [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
   // Returns whether the operation has run. Does not block, and hurries nothing along.
   [[nodiscard]] bool has_run() const;
   // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.

@@ -19,6 +19,10 @@ struct WaitLadder {
   static constexpr WaitLadder spinning() { return {40, 1000}; }
   // Waiters share cores: give the core away at once, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000}; }
+  // Waiters share cores, and yielding does not reach those that run on them: torchrun, for one,
+  // gives each rank a session and so a scheduling group of its own. A thread that yields there
+  // keeps its core for the rest of its time slice, about 3 ms; one that sleeps gives it away.
+  static constexpr WaitLadder sleeping() { return {0, 0}; }
 };
 
 // How far to climb for something that can also be left and come back to: to the end, not to sleep,

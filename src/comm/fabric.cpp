@@ -127,7 +127,7 @@ Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) c
 void Fabric::attach(node::Fault& fault, const node::CoreCount& cores, device::Arena& arena) {
   memory_ = std::make_unique<FabricMemory>(arena, transports_);
   fault_ = &fault;
-  ladder_ = cores.exclusive ? WaitLadder::spinning() : WaitLadder::yielding();
+  ladder_ = cores.ladder();
 }
 
 FabricLane& Fabric::lane(std::uint32_t ordinal) {

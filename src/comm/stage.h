@@ -10,10 +10,13 @@ namespace hccl::comm {
 
 class Stage {
  public:
-  // The arena outlives it. Throws Error(hcclOutOfMemory).
+  // The arena outlives it. Allocates all its pages, so that copies need not go through the kernel.
+  // Throws Error(hcclOutOfMemory).
   explicit Stage(device::Arena& arena)
       : arena_(arena),
-        address_(arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {}
+        address_(arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {
+    arena.view()->populate(arena.file_offset(address_), node::kExchangeStageBytes, true);
+  }
   ~Stage() {
     arena_.release(address_, [] { return true; });
   }

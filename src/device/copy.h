@@ -18,8 +18,7 @@ class ArenaView;
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes);
 // From any device's memory file, at `offset` there.
-void copy_to_host(const ArenaView& memory, void* destination, std::uint64_t offset,
-                  std::size_t bytes);
+void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
                     std::size_t bytes);
 // Repeats the lowest `width` (1, 2, 4) bytes of `pattern` over `bytes` bytes.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Affinity masks and cgroup quotas.
+// Affinity masks, cgroup quotas and scheduling groups.
 #include "node/cores.h"
 
 #include <algorithm>
 #include <bit>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -37,6 +38,37 @@ std::uint32_t cgroup_quota() {
   return smallest;
 }
 
+// Returns the path of this process's cgroup of the cpu controller, or "/" if it is in the root.
+std::string cpu_cgroup() {
+  std::ifstream groups("/proc/self/cgroup");
+  std::string found = "/";
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string path = line.substr(second + 1);
+    if (controllers.find(",cpu,") != std::string::npos) return path;
+    if (controllers == ",,") found = path;
+  }
+  return found;
+}
+
+// Returns the autogroup of this process, such as "/autogroup-7", or nothing where there are none.
+// The kernel makes one for each session of processes, unless a cgroup says otherwise.
+std::string autogroup() {
+  std::ifstream switch_of_kernel("/proc/sys/kernel/sched_autogroup_enabled");
+  int enabled = 0;
+  std::string name;
+  if (switch_of_kernel >> enabled && enabled != 0) std::ifstream("/proc/self/autogroup") >> name;
+  return name;
+}
+
+std::uint64_t own_scheduling_group() {
+  const std::string cgroup = cpu_cgroup();
+  return std::hash<std::string>{}(cgroup == "/" ? cgroup + autogroup() : cgroup);
+}
+
 }  // namespace
 
 CpuAllowance CpuAllowance::of_this_thread() {
@@ -54,6 +86,7 @@ CpuAllowance CpuAllowance::of_this_thread() {
     }
   }
   allowance.quota_cores = cgroup_quota();
+  allowance.scheduling_group = own_scheduling_group();
   return allowance;
 }
 
@@ -78,7 +111,20 @@ CoreCount count_cores(std::span<const CpuAllowance> ranks) {
                      std::all_of(sharing.begin(), sharing.end(), [&](const auto& group) {
                        return group.second <= count(group.first);
                      });
+  result.yields_to_ranks = std::ranges::all_of(ranks, [&](const CpuAllowance& rank) {
+    return rank.scheduling_group == ranks.front().scheduling_group;
+  });
   return result;
+}
+
+WaitLadder CoreCount::ladder() const {
+  if (exclusive) return WaitLadder::spinning();
+  return yields_to_ranks ? WaitLadder::yielding() : WaitLadder::sleeping();
+}
+
+const char* CoreCount::ladder_name() const {
+  if (exclusive) return "spinning";
+  return yields_to_ranks ? "yielding" : "sleeping";
 }
 
 }  // namespace hccl::node

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores the ranks of a node really have, which decides whether they may spin.
+// How many cores the ranks of a node really have and whether the scheduler lets them take turns,
+// which decides how they wait for each other.
 #pragma once
+
+#include "base/waiter.h"
 
 #include <array>
 #include <cstdint>
@@ -8,18 +11,28 @@
 
 namespace hccl::node {
 
-// The processors a rank may run on, and its cgroup's quota.
+// The processors a rank may run on, its cgroup's quota, and the group it is scheduled in.
 struct CpuAllowance {
   static constexpr std::size_t kWords = 16;  // 1,024 processors
   std::array<std::uint64_t, kWords> mask{};
   std::uint32_t quota_cores = 0;  // cpu.max rounded up; 0: unlimited
+  // Names the cgroup or autogroup of the process; equal for processes of one host that are in the
+  // same. Linux shares processors out between such groups first, so sched_yield() gives way to
+  // threads of the caller's group alone.
+  std::uint64_t scheduling_group = 0;
 
   [[nodiscard]] static CpuAllowance of_this_thread();
 };
 
 struct CoreCount {
   int cores = 1;
-  bool exclusive = false;  // every rank can have a core of its own
+  bool exclusive = false;       // every rank can have a core of its own
+  bool yields_to_ranks = true;  // sched_yield() gives the core to the node's other ranks
+
+  // How ranks wait for each other.
+  [[nodiscard]] WaitLadder ladder() const;
+  // The same in a word, for the log: "spinning", "yielding" or "sleeping".
+  [[nodiscard]] const char* ladder_name() const;
 };
 
 // Union of the masks, limited by the smallest quota; ranks pinned together on one core are not

@@ -81,10 +81,12 @@ void Engine::Exchange::begin_draining(Item& item) {
 // Takes the pieces that are in the sender's stage.
 void Engine::Exchange::drain(Item& item) {
   MessageStream& stream = item.message->stream();
+  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(item.call->peer)].memory;
   while (item.moved < stream.filled.load(std::memory_order_seq_cst)) {
     const std::uint64_t bytes = std::min(kStageBytes, item.bytes - item.moved);
-    copy_piece(item, {item.moved, bytes, item.message->offset + half_of_stage(item.moved),
-                      device::Content::data});
+    const std::uint64_t from = item.message->offset + half_of_stage(item.moved);
+    if (!theirs.populated(from, bytes)) theirs.populate(from, bytes, false);
+    copy_piece(item, {item.moved, bytes, from, device::Content::data});
     item.moved += bytes;
     stream.drained.store(item.moved, std::memory_order_seq_cst);
     record(item.call->peer).mail.ring();
@@ -93,7 +95,7 @@ void Engine::Exchange::drain(Item& item) {
 
 void Engine::Exchange::copy_to_host(const Item& item, const Piece& piece) {
   const PointToPoint& call = *item.call;
-  const device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(call.peer)].memory;
+  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(call.peer)].memory;
   for (std::uint64_t done = 0; done < piece.bytes; done += kStageBytes) {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     device::copy_to_host(theirs, host_destination(call, piece.position + done), piece.offset + done,

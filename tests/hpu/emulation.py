@@ -51,6 +51,14 @@ def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: t
     return Ended(program.process.returncode, output, errors)
 
 
+def one_after_another(*programs: tuple[str, ...]) -> list[str]:
+    """Returns the words that run programs in one process: each program is its path and its arguments."""
+    words = [str(SCRIPTS / "several.py")]
+    for program in programs:
+        words += [*program, "+"]
+    return words[:-1]
+
+
 @functools.cache
 def alone(*words: str) -> dict:
     """Runs a script in one process on the CPU, without an emulated device, and returns its report. What has been run once
@@ -59,16 +67,28 @@ def alone(*words: str) -> dict:
     Args:
         words: the script and its arguments; ``{folder}`` is one that is gone afterwards.
     """
+    report, = all_alone(words)
+    return report
+
+
+@functools.cache
+def all_alone(*programs: tuple[str, ...]) -> list[dict]:
+    """Does the same with several programs, one after the other in one process."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, *[word.replace("{folder}", folder) for word in words]]
-        return report_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))))
+        command = [sys.executable, *[word.replace("{folder}", folder) for word in one_after_another(*programs)]]
+        return reports_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))), len(programs))
+
+
+def reports_of(output: str, count: int) -> list[dict]:
+    """Returns what ``common.report`` has printed, a line for each of so many programs."""
+    lines = [line for line in output.splitlines() if "REPORT {" in line]
+    assert len(lines) == count, output
+    return [json.loads(line.split("REPORT ", 1)[1]) for line in lines]
 
 
 def report_of(output: str) -> dict:
-    """Returns what ``common.report`` has printed, which is one line."""
-    lines = [line for line in output.splitlines() if "REPORT {" in line]
-    assert len(lines) == 1, output
-    return json.loads(lines[0].split("REPORT ", 1)[1])
+    """Returns what one program has printed."""
+    return reports_of(output, 1)[0]
 
 
 def require_same_training(found: dict, expected: dict, tolerance: float = EXACT) -> None:

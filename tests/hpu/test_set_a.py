@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accelerate and Transformers on emulated devices: what their users write for Gaudi, held against one process on the CPU."""
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
-from emulation import BF16, EXACT, SCRIPTS, alone, hccl_hpu, report_of, require_same_training
+from emulation import (BF16, EXACT, SCRIPTS, all_alone, hccl_hpu, one_after_another, report_of, reports_of,
+                       require_same_training)
+from test_launchers_inside import PROGRAM, require_all
 
 pytestmark = pytest.mark.set_a
 
@@ -18,15 +21,35 @@ def accelerate_launch(processes: int, *words: str, folder: Path, **variables: st
     return hccl_hpu("shell", "accelerate", "launch", "--num_processes", str(processes), *words, folder=folder, **variables)
 
 
-@pytest.mark.parametrize("processes, precision", [(2, "no"), (2, "bf16"), (8, "no")])
-def test_accelerate(processes: int, precision: str, tmp_path: Path) -> None:
-    """A plain Accelerator() finds the devices: DDP over hccl, and the losses and weights of one process on the CPU."""
-    found = report_of(accelerate_launch(processes, ACCELERATE, precision, folder=tmp_path))
+@pytest.fixture(scope="module")
+def expected() -> dict[str, dict]:
+    """The reports of one process on the CPU, by what it trains with."""
+    transformers = (TRANSFORMERS, "{folder}", "use_cpu=True", "save_strategy='no'")
+    programs = {"accelerate": (ACCELERATE, "no"), "accelerate bf16": (ACCELERATE, "bf16"), "transformers": transformers,
+                "transformers bf16": (*transformers, "bf16=True")}
+    return dict(zip(programs, all_alone(*programs.values())))
+
+
+def require_accelerate(found: dict, expected: dict, processes: int, tolerance: float = EXACT) -> None:
     assert (found["kind"], found["device"], found["backend"]) == ("MULTI_HPU", "hpu:0", "hccl"), found
     assert found["world"] == processes
-    expected = alone(ACCELERATE, precision)
     assert expected["device"] == "cpu"
-    require_same_training(found, expected, BF16 if precision == "bf16" else EXACT)
+    require_same_training(found, expected, tolerance)
+
+
+def require_transformers(found: dict, expected: dict, processes: int, tolerance: float = EXACT) -> None:
+    assert (found["device"], found["mode"], found["n_gpu"]) == ("hpu:0", "distributed", 1), found
+    assert found["world"] == processes
+    require_same_training(found, expected, tolerance)
+    assert abs(found["evaluated"] - expected["evaluated"]) <= tolerance
+
+
+def test_accelerate(expected: dict[str, dict], tmp_path: Path) -> None:
+    """A plain Accelerator() finds the devices: DDP over hccl, and the losses and weights of one process on the CPU."""
+    plain, half = reports_of(accelerate_launch(2, *one_after_another((ACCELERATE, "no"), (ACCELERATE, "bf16")),
+                                               folder=tmp_path), 2)
+    require_accelerate(plain, expected["accelerate"], 2)
+    require_accelerate(half, expected["accelerate bf16"], 2, BF16)
 
 
 def test_accelerate_on_the_cpu(tmp_path: Path) -> None:
@@ -35,55 +58,44 @@ def test_accelerate_on_the_cpu(tmp_path: Path) -> None:
     assert found["device"] == "cpu" and found["world"] == 1, found
 
 
-@pytest.mark.parametrize("script", JUDGES)
-def test_accelerate_judges(script: str, tmp_path: Path) -> None:
+def test_accelerate_judges(tmp_path: Path) -> None:
     """The scripts with which Accelerate tests itself on several processes, as they come with it, and with no argument about
     the device."""
-    path = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts" / f"{script}.py"
-    output = accelerate_launch(2, str(path), folder=tmp_path, HCCL_TORCH_STATS="1")
-    for rank in range(2):
-        assert f"hccl_torch: rank {rank}: " in output, output
+    folder = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts"
+    programs = one_after_another(*[(str(folder / f"{script}.py"),) for script in JUDGES])
+    output = accelerate_launch(2, *programs, folder=tmp_path)
+    for script in JUDGES:
+        assert len(re.findall(rf"^{script}\.py: hccl has made [1-9]\d* calls$", output, flags=re.M)) == 2, output
 
 
-@pytest.mark.parametrize("processes", [2, 8])
-def test_transformers(processes: int, tmp_path: Path) -> None:
-    """Trainer detects the device with no hint but ddp_backend, and checkpoints and evaluates on it."""
-    found = report_of(hccl_hpu("run", "-n", str(processes), TRANSFORMERS, str(tmp_path / "out"), "save_steps=2",
-                               folder=tmp_path))
-    assert (found["device"], found["mode"], found["n_gpu"]) == ("hpu:0", "distributed", 1), found
-    expected = alone(TRANSFORMERS, "{folder}", "use_cpu=True", "save_strategy='no'")
-    require_same_training(found, expected)
-    assert abs(found["evaluated"] - expected["evaluated"]) <= EXACT
+def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
+    """The vendor's way to start, Transformers and Accelerate on all devices of a box, in lazy mode."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    output = hccl_hpu("run", "-n", "8", *one_after_another(
+        (str(program),), (TRANSFORMERS, str(tmp_path / "out"), "save_steps=2"), (ACCELERATE, "no")), folder=tmp_path,
+        PT_HPU_LAZY_MODE="1")
+    require_all(output, 8)
+    transformers, accelerate = reports_of(output, 2)
+    require_transformers(transformers, expected["transformers"], 8)
     assert (tmp_path / "out/checkpoint-2/model.safetensors").exists()
+    require_accelerate(accelerate, expected["accelerate"], 8)
 
 
-MODES = {
-    "eager": ({"PT_HPU_LAZY_MODE": "0"}, []),
-    "lazy": ({"PT_HPU_LAZY_MODE": "1"}, []),
-    "int64": ({"PT_HPU_LAZY_MODE": "0", "PT_ENABLE_INT64_SUPPORT": "1"}, []),
-    "bf16": ({"PT_HPU_LAZY_MODE": "0"}, ["bf16=True"]),
-    "compiled": ({"PT_HPU_LAZY_MODE": "0"}, ["torch_compile=True"]),
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_transformers_modes(mode: str, tmp_path: Path) -> None:
-    """The variables and arguments that the documents name for Gaudi."""
-    variables, more = MODES[mode]
-    found = report_of(hccl_hpu("run", "-n", "2", TRANSFORMERS, str(tmp_path / "out"), "save_strategy='no'", *more,
-                               folder=tmp_path, **variables))
-    assert found["device"] == "hpu:0" and found["world"] == 2, found
-    if mode == "compiled":
-        assert found["compiler"] == "hpu_backend", found
-    on_cpu = [one for one in more if not one.startswith("torch_compile")]
-    expected = alone(TRANSFORMERS, "{folder}", "use_cpu=True", "save_strategy='no'", *on_cpu)
-    require_same_training(found, expected, BF16 if mode == "bf16" else EXACT)
-
-
-def test_transformers_resumes_on_another_number_of_devices(tmp_path: Path) -> None:
-    """A checkpoint of two devices goes on on one, which takes two batches a step, and arrives where two would have."""
-    found = report_of(hccl_hpu("run", "-n", "2", TRANSFORMERS, str(tmp_path / "two"), "save_steps=2", folder=tmp_path))
+def test_transformers(expected: dict[str, dict], tmp_path: Path) -> None:
+    """Trainer detects the device with no hint but ddp_backend, checkpoints and evaluates on it, computes in bfloat16, and
+    compiles. A checkpoint of two devices goes on on one, which takes two batches a step, and arrives where two would have.
+    The variables are those that the documents name for Gaudi."""
+    named = {"PT_HPU_LAZY_MODE": "0", "PT_ENABLE_INT64_SUPPORT": "1"}
+    trained = (TRANSFORMERS, str(tmp_path / "two"))
+    plain, half, compiled = reports_of(hccl_hpu("run", "-n", "2", *one_after_another(
+        (*trained, "save_steps=2"), (TRANSFORMERS, str(tmp_path / "half"), "save_strategy='no'", "bf16=True"),
+        (TRANSFORMERS, str(tmp_path / "compiled"), "save_strategy='no'", "torch_compile=True")), folder=tmp_path, **named), 3)
+    require_transformers(plain, expected["transformers"], 2)
+    require_transformers(half, expected["transformers bf16"], 2, BF16)
+    require_transformers(compiled, expected["transformers"], 2)
+    assert compiled["compiler"] == "hpu_backend", compiled
     resumed = report_of(hccl_hpu("run", TRANSFORMERS, str(tmp_path / "one"), "save_strategy='no'", "--accumulate", "2",
                                  "--resume", str(tmp_path / "two/checkpoint-2"), folder=tmp_path))
     assert resumed["world"] == 1 and resumed["device"] == "hpu:0", resumed
-    require_same_training(resumed, found)
+    require_same_training(resumed, plain)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Keeps documents true: relative links lead somewhere, in the repository and in a site made of docs/, every page is in the
-index, the table of variables equals the code's, and the pages that are made of the sources are what docs/generate.py
+index, what how-to pages show is run, the table of variables equals the code's, and the pages that are made of the sources are what docs/generate.py
 would write."""
 import re
 import sys
@@ -14,6 +14,7 @@ import generate
 
 ENVIRONMENT = "docs/reference/environment.md"
 CONFIG = "src/base/config.cpp"
+PAGE_TESTS = ("test_documents.py", "test_pages.py")
 
 
 def check(root):
@@ -22,6 +23,7 @@ def check(root):
             yield from check_links(root, path)
     yield from check_index(root)
     yield from check_variables(root)
+    yield from check_pages_are_run(root)
     for path, _ in generate.stale(root):
         yield path, 1, "is not what docs/generate.py makes of the sources; ./dev format mends it"
 
@@ -70,6 +72,14 @@ def check_index(root):
     for path in tree.files(root, "docs"):
         if path.suffix == ".md" and path.resolve() not in seen:
             yield path, 1, "is in no index: docs/README.md, or the README.md of its folder, must link to it"
+
+
+def check_pages_are_run(root):
+    """Each how-to page has console blocks, which tests/docs runs, or is named by a test that runs its programs."""
+    tests = "".join(path.read_text() for path in tree.files(root, "tests") if path.name in PAGE_TESTS)
+    for path in tree.files(root, "docs/how-to"):
+        if path.suffix == ".md" and "\n```console\n" not in path.read_text() and f'"{path.name}"' not in tests:
+            yield path, 1, "has no console block, and no test runs its programs: name it in " + " or ".join(PAGE_TESTS)
 
 
 def check_variables(root):

@@ -31,6 +31,7 @@ class Rules(unittest.TestCase):
         self.write("src/base/config.cpp", LICENCE + 'Variable{"HCCL_TIMEOUT", "1800", "seconds"};\n')
         for linked in ("docs/explanation/compatibility.md", "docs/how-to/debug-a-hang.md"):
             self.write(linked, "\n")
+        self.write("tests/torch/test_documents.py", '# SPDX-License-Identifier: Apache-2.0\n"debug-a-hang.md"\n')
         self.generate()
 
     def generate(self):
@@ -123,6 +124,15 @@ class Rules(unittest.TestCase):
         self.assert_one(check_docs, "is in no index")
         self.write("docs/decisions/README.md", "[a](0001.md)\n")
         self.write("docs/README.md", "[b](decisions/README.md)\n" + (self.root / "docs/README.md").read_text())
+        self.assertEqual(self.findings(check_docs), [])
+
+    def test_page_whose_programs_no_test_runs(self):
+        self.write("docs/how-to/train.md", "```python\n1\n```\n")
+        self.assert_one(check_docs, "no test runs its programs")
+        self.write("docs/how-to/train.md", "A\n\n```console\n$ true\n```\n")
+        self.assertEqual(self.findings(check_docs), [])
+        self.write("docs/how-to/train.md", "```python\n1\n```\n")
+        self.write("tests/hpu/test_pages.py", 'PAGES = ["train.md"]\n')
         self.assertEqual(self.findings(check_docs), [])
 
     def test_undocumented_variable_and_wrong_default(self):

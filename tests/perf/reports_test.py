@@ -19,6 +19,8 @@ import nodes
 import page
 import plot
 import report
+import torch_backends
+import torch_plot
 import trainers
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -106,6 +108,54 @@ class Plot(unittest.TestCase):
         before.iterations, before.default, before.quiet, before.perf = 7, [30, 31], [9, 8], [11, 13]
         before.gloo = {"ring": [14, 15]}
         self.assertEqual(measure.Cell.from_json(before.as_json()).as_json(), before.as_json())
+
+
+class TorchPlot(unittest.TestCase):
+    def samples(self):
+        """gloo takes 100 us in one round and 300 in the other; plain tensors half of that, shared ones a quarter, but
+        all_gather on 4 ranks twice as long."""
+        speedups = {"gloo": 1, "plain": 2, "bucket": 4, "allocator": 4}
+        return [{"collective": collective, "ranks": ranks, "size": size, "round": number, "side": side,
+                 "us": gloo / (0.5 if side != "gloo" and (collective, ranks) == ("all_gather", 4) else speedup)}
+                for ranks in (2, 4) for size in (1024, 1 << 20) for collective in ("all_reduce", "all_gather")
+                for number, gloo in enumerate((100, 300)) for side, speedup in speedups.items()]
+
+    def draw(self, samples, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            run, target = Path(folder) / "run.json", Path(folder) / "plot.svg"
+            run.write_text(json.dumps({"facts": {"load": 0.5, "cores": 2}, "samples": samples, "training": []}))
+            with mock.patch.object(sys, "argv", ["torch_backends.py", "--from", str(run), "--plot", str(target), *options]), \
+                    mock.patch("sys.stdout"):
+                torch_backends.main()
+            return xml.etree.ElementTree.parse(target).getroot()
+
+    def test_a_panel_for_each_number_of_ranks_and_a_line_for_each_collective_and_memory(self):
+        panels = self.draw(self.samples()).findall(f"{SVG}g")
+        self.assertEqual([panel.find(f"{SVG}text").text for panel in panels], ["2 ranks", "4 ranks"])
+        for panel in panels:
+            lines = panel.findall(f"{SVG}polyline")
+            self.assertEqual([bool(one.get("stroke-dasharray")) for one in lines], [True, False] * 2)
+            self.assertEqual(len({one.get("stroke") for one in lines}), 2)
+
+    def test_points_lie_on_logarithmic_axes(self):
+        svg = self.draw(self.samples())
+        hints = [title.text for title in svg.iter(f"{SVG}title")]
+        self.assertIn("all_reduce, plain tensor, 1K: 2 times as fast as gloo", hints)
+        self.assertIn("all_reduce, tensor in shared memory, 1M: 4 times as fast as gloo", hints)
+        self.assertIn("all_gather, plain tensor, 1M: 0.5 times as fast as gloo", hints)
+        axes = torch_plot.Axes(torch_plot.cells_of(self.samples()))
+        self.assertAlmostEqual(axes.y(1) - axes.y(2), axes.y(2) - axes.y(4))
+        self.assertLess(axes.x(1024), axes.x(1 << 20))
+
+    def test_it_suits_dark_pages(self):
+        style = self.draw(self.samples()).find(f"{SVG}style").text
+        self.assertIn("prefers-color-scheme: dark", style)
+        for color in (plot.INK, plot.GRID, torch_plot.PAPER, torch_plot.FASTER):
+            self.assertIn(color, style)
+
+    def test_a_run_without_collectives_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "no collectives to draw"):
+            self.draw([])
 
 
 class Micro(unittest.TestCase):

@@ -98,3 +98,41 @@ def exception_on_one_rank() -> None:
     if dist.get_rank() == 1:
         raise RuntimeError("on purpose")
     report(lambda: dist.all_reduce(torch.ones(1000)))
+
+
+def look_at(done) -> None:
+    """A callback that takes Python's lock many times."""
+    for _ in range(20):
+        time.sleep(0.001)
+    done.value()
+
+
+def exit_with_callbacks_under_way() -> None:
+    """The program ends while callbacks of futures run, as hooks of DistributedDataParallel do, and others are to run."""
+    for _ in range(60):
+        dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
+    raise SystemExit(3)
+
+
+def exit_with_futures_that_wait() -> None:
+    """Rank 0 leaves while its futures wait for a rank that does not answer."""
+    if dist.get_rank() == 1:
+        time.sleep(600)
+    dist.irecv(torch.ones(1)).get_future().then(look_at)
+    dist.irecv(torch.ones(1), 1, tag=4).get_future().then(look_at)
+    dist.all_reduce(torch.ones(1 << 20), async_op=True).get_future().then(look_at)
+    raise SystemExit(3)
+
+
+def exit_after_an_exit_handler_of_the_program() -> None:
+    """What the program does at its own exit may wait for futures, and use the group."""
+    import atexit
+
+    def reduce_again() -> None:
+        tensor = torch.ones(1000)
+        dist.all_reduce(tensor, async_op=True).get_future().then(look_at).wait()
+        print(f"rank {dist.get_rank()}: {tensor[0].item()}", flush=True)
+
+    atexit.register(reduce_again)
+    dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
+    raise SystemExit(3)

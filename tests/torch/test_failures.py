@@ -98,6 +98,23 @@ def test_exit_with_work_under_way() -> None:
         assert code == 0, output
 
 
+def test_exit_with_callbacks_under_way() -> None:
+    for code, output in outputs(ranks_alone(2, "exit_with_callbacks_under_way"), seconds=60):
+        assert code == 3 and "terminate" not in output, output
+
+
+def test_exit_with_futures_that_wait() -> None:
+    programs = ranks_alone(2, "exit_with_futures_that_wait")
+    code, output = programs[0].finish(60)
+    programs[1].kill()
+    assert code == 3 and "terminate" not in output, output
+
+
+def test_exit_after_an_exit_handler_of_the_program() -> None:
+    for rank, (code, output) in enumerate(outputs(ranks_alone(2, "exit_after_an_exit_handler_of_the_program"), seconds=60)):
+        assert code == 3 and f"rank {rank}: 2.0" in output, output
+
+
 def test_exception_on_one_rank() -> None:
     results = outputs(ranks_alone(2, "exception_on_one_rank"), seconds=60)
     assert results[1][0] == 1 and "on purpose" in results[1][1]

@@ -58,13 +58,14 @@ def activate() -> None:
     vendor.refuse_beside_vendor()
     import hccl_torch._C  # noqa: F401  the extension finds the backend's library by it
     import hccl_torch_hpu._C  # noqa: F401
-    from hccl_torch_hpu import device, lazy
+    from hccl_torch_hpu import device, lazy, sharing
 
     torch._register_device_module("hpu", device)
     sys.modules["torch.hpu"] = device
     hccl_torch_hpu._C.record_steps(lazy.is_lazy())
     device._extend_tensors()
     device.random._seed_with_torch()
+    sharing.refuse_to_send()
     shim = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim")
     if os.path.isdir(shim) and shim not in sys.path:
         sys.path.append(shim)

@@ -150,6 +150,8 @@ class Fallback::Call {
       refuse_cpu_tensor(operation_);
     }
   }
+  // A CPU tensor without dimensions counts as a number only where each element of the list is an
+  // operand of its own.
   template <class Element>
   void take_list(c10::IValue& argument) {
     c10::List<Element> hosts;
@@ -159,7 +161,10 @@ class Fallback::Call {
       const Element one = given.get(i);
       hosts.push_back(one);
       const std::optional<at::Tensor> tensor = one;
-      if (tensor) take(*tensor, [&](at::Tensor host) { hosts.set(i, Element(std::move(host))); });
+      if (!tensor) continue;
+      if (!kernel_.takes_numbers_in_lists_ && tensor->defined() && tensor->is_cpu())
+        refuse_cpu_tensor(operation_);
+      take(*tensor, [&](at::Tensor host) { hosts.set(i, Element(std::move(host))); });
     }
     argument = std::move(hosts);
   }
@@ -173,6 +178,8 @@ Fallback::Fallback(const c10::OperatorHandle& operation)
     : arguments_(operation.schema().arguments().size()),
       takes_cpu_tensors_(std::find(kMixed.begin(), kMixed.end(), operation.operator_name().name) !=
                          kMixed.end()),
+      takes_numbers_in_lists_(takes_cpu_tensors_ ||
+                              operation.operator_name().name.starts_with("aten::_foreach_")),
       written_(written_of(operation.schema())),
       generator_(generator_of(operation.schema())),
       draws_unasked_(operation.hasTag(at::Tag::nondeterministic_seeded) && generator_ < 0),

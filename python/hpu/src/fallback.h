@@ -32,11 +32,12 @@ class Fallback final : public c10::OperatorKernel {
   class Call;
 
   const std::size_t arguments_;
-  const bool takes_cpu_tensors_;   // beside those on the device
-  const std::uint64_t written_;    // a bit for each argument that the operation writes to
-  const std::int64_t generator_;   // the number of the argument that is a generator, or -1
-  const bool draws_unasked_;       // random numbers of a generator that no argument names
-  const std::int64_t cpu_result_;  // the number of a result that stays on the CPU, or -1
+  const bool takes_cpu_tensors_;       // beside those on the device
+  const bool takes_numbers_in_lists_;  // as CPU tensors without dimensions
+  const std::uint64_t written_;        // a bit for each argument that the operation writes to
+  const std::int64_t generator_;       // the number of the argument that is a generator, or -1
+  const bool draws_unasked_;           // random numbers of a generator that no argument names
+  const std::int64_t cpu_result_;      // the number of a result that stays on the CPU, or -1
   std::atomic<std::uint64_t>& calls_;
 };
 

@@ -5,8 +5,11 @@
 #include "storage.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/ResizeCommon.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/max_pool1d_native.h>
@@ -27,19 +30,32 @@ void check_options(std::optional<at::Layout> layout, std::optional<at::Device> d
   if (device) require_visible_device(*device);
 }
 
+// Returns whether new memory gets values that show its use, as torch.use_deterministic_algorithms()
+// asks for.
+bool fills_new_memory() {
+  return at::globalContext().deterministicAlgorithms() &&
+         at::globalContext().deterministicFillUninitializedMemory();
+}
+
+at::Tensor filled_if_wanted(at::Tensor tensor) {
+  if (fills_new_memory()) at::native::fill_empty_deterministic_(tensor);
+  return tensor;
+}
+
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type,
                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> /*pin_memory*/, std::optional<at::MemoryFormat> format) {
   check_options(layout, device);
-  return at::detail::empty_generic(size, allocator(), kKeys, c10::dtype_or_default(type), format);
+  return filled_if_wanted(
+      at::detail::empty_generic(size, allocator(), kKeys, c10::dtype_or_default(type), format));
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                          std::optional<at::ScalarType> type, std::optional<at::Layout> layout,
                          std::optional<at::Device> device, std::optional<bool> /*pin_memory*/) {
   check_options(layout, device);
-  return at::detail::empty_strided_generic(size, stride, allocator(), kKeys,
-                                           c10::dtype_or_default(type));
+  return filled_if_wanted(at::detail::empty_strided_generic(size, stride, allocator(), kKeys,
+                                                            c10::dtype_or_default(type)));
 }
 
 // A tensor of zeros that has no memory; autograd multiplies by it.
@@ -96,9 +112,11 @@ void require_room(const at::Tensor& tensor) {
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size,
                           std::optional<at::MemoryFormat> format) {
+  const auto bytes_before = static_cast<std::int64_t>(self.storage().nbytes());
   if (self.sizes() != size) self.unsafeGetTensorImpl()->set_sizes_contiguous(size);
   if (format) self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   require_room(self);
+  if (fills_new_memory()) at::native::fill_resize_deterministic_(self, bytes_before);
   return self;
 }
 
@@ -146,6 +164,17 @@ at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArr
   return at::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
 }
 
+// As the CPU's kernel does it, which draws from the CPU's default generator unasked.
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double probability,
+                                                  std::optional<bool> train) {
+  if (input.numel() == 0) return {input, at::empty_like(input)};
+  if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
+  const double kept = 1.0 - probability;
+  at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool)).bernoulli_(kept);
+  at::Tensor output = input.mul(mask).mul_(kept == 0.0 ? 0.0 : 1.0 / kept);
+  return {std::move(output), std::move(mask)};
+}
+
 std::int64_t choose_attention(const at::Tensor& /*query*/, const at::Tensor& /*key*/,
                               const at::Tensor& /*value*/,
                               const std::optional<at::Tensor>& /*mask*/, double /*dropout*/,
@@ -173,6 +202,7 @@ void register_kernels() {
   library.impl("set_.source_Storage_storage_offset", &set_storage);
   library.impl("set_.source_Tensor", &set_tensor);
   library.impl("set_", &set_nothing);
+  library.impl("native_dropout", &native_dropout);
   library.impl("_fused_sdp_choice", &choose_attention);
   library_for("aten", DispatchKey::AutogradHPU).impl("max_pool1d", &max_pool1d);
   // A copy resolves the lazy bits of its source by itself.

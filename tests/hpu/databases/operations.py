@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
+import torch._decomp.decompositions_for_jvp  # noqa: F401  forward-mode differentiation would, in each forked process
 from compare import Arguments, require, require_equal_values, require_same
 from copies import Copier, detached
 from outcomes import NotApplicable, outcomes_of

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses tensors of unwaited collectives in every way at once: ``order.py [killed]``. With "killed", rank 1 kills itself."""
+"""Uses tensors of unwaited collectives and messages in every way at once. In the end rank 1 kills itself."""
 import os
 import signal
-import sys
 import threading
 import time
 
@@ -57,15 +56,49 @@ def read_what_is_copied_back(rank: int, total: float) -> None:
         thread.join()
 
 
+def write_to_what_is_sent(rank: int, total: float) -> None:
+    """Lets a message and a collective write to a tensor whose message has not been received yet."""
+    def receive(tensor: torch.Tensor, other: torch.Tensor) -> None:
+        dist.irecv(tensor, 1) if rank == 0 else dist.isend(other, 0)
+
+    def reduce(tensor: torch.Tensor, other: torch.Tensor) -> None:
+        dist.all_reduce(tensor if rank == 0 else other, async_op=True)
+
+    for write, result in ((receive, 7.0), (reduce, 8.0)):
+        tensor = torch.full((_ELEMENTS,), 1.0, device="hpu")
+        other = torch.full((_ELEMENTS,), 7.0, device="hpu")
+        if rank == 0:
+            dist.isend(tensor, 1)
+            write(tensor, other)
+            assert (tensor == result).all(), tensor
+        else:
+            received = torch.empty_like(tensor)
+            write(tensor, other)
+            time.sleep(0.3)
+            dist.recv(received, 0)
+            assert (received == 1.0).all(), received
+        dist.barrier()
+
+
+def use_what_is_received_later(rank: int, total: float) -> None:
+    """Uses tensors for which a message has been asked for by its tag, or of any rank, and has not come yet."""
+    uses = ((lambda tensor: tensor.mul_(2), 10.0), (lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG), 5.0),
+            (lambda tensor: dist.broadcast(tensor, 1), 5.0))
+    for asked in ({"src": 0, "tag": 5}, {"src": None, "tag": 0}, {"src": None, "tag": 5}):
+        for use, result in uses:
+            tensor = torch.full((_ELEMENTS,), 5.0 if rank == 0 else 0.0, device="hpu")
+            if rank == 0:
+                time.sleep(0.1)
+                dist.send(tensor, 1, tag=asked["tag"])
+            else:
+                dist.irecv(tensor, **asked)
+            use(tensor)
+            assert (tensor == result).all(), (asked, result, tensor)
+
+
 def main() -> None:
     dist.init_process_group("hccl")
     rank, world = dist.get_rank(), dist.get_world_size()
-    if sys.argv[1:] == ["killed"]:
-        mine = torch.ones(_ELEMENTS, device="hpu")
-        dist.all_reduce(mine)
-        if rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        dist.all_reduce(mine)
     other = dist.new_group(range(world))
     total = world * (world + 1) // 2
     for round_ in range(_ROUNDS):
@@ -88,9 +121,15 @@ def main() -> None:
     take_memory_away(rank, total)
     grow_under_a_collective(rank, total)
     read_what_is_copied_back(rank, total)
-    dist.barrier()
-    dist.destroy_process_group()
-    print("in order")
+    write_to_what_is_sent(rank, total)
+    use_what_is_received_later(rank, total)
+    print("in order", flush=True)
+    mine = torch.ones(_ELEMENTS, device="hpu")
+    dist.all_reduce(mine)
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(mine)
+    print("not reached")
 
 
 if __name__ == "__main__":

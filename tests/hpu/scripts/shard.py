@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded training on the device against one process on the CPU: ``shard.py CASE FOLDER`` on each rank.
+"""Sharded training on the device against one process on the CPU: ``shard.py FOLDER CASE...`` on each rank.
 
-CASE is fsdp1, fsdp2, dtensor, dcp, checkpointing or compiled. Exits with 0 if the weights are right on every rank.
+Each CASE is fsdp1, fsdp2, dtensor, dcp, checkpointing or compiled. Exits with 0 if the weights are right on every rank.
 """
 import sys
 from pathlib import Path
@@ -131,17 +131,18 @@ def compiled(folder: Path) -> None:
 
 
 def main() -> None:
-    case, folder = sys.argv[1], Path(sys.argv[2])
-    dist.init_process_group("hccl")
-    globals()[case](folder)
     import hccl_torch
 
-    moved = hccl_torch.stats()
-    for name in ("all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce"):
-        assert moved.get(name, {"staged": 0})["staged"] == 0, moved
-    dist.barrier()
+    folder, cases = Path(sys.argv[1]), sys.argv[2:]
+    dist.init_process_group("hccl")
+    for case in cases:
+        globals()[case](folder)
+        moved = hccl_torch.stats()
+        for name in ("all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce"):
+            assert moved.get(name, {"staged": 0})["staged"] == 0, moved
+        dist.barrier()
+        print(f"{case} is right", flush=True)
     dist.destroy_process_group()
-    print(f"{case} is right")
 
 
 if __name__ == "__main__":

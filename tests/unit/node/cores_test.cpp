@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may spin: affinity masks and quotas.
+// Who may spin or yield: affinity masks, quotas and scheduling groups.
 #include "node/cores.h"
 
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace hccl::node {
 namespace {
@@ -43,6 +47,43 @@ TEST(Cores, TheQuotaCounts) {
 TEST(Cores, ThisThreadMayRunSomewhere) {
   const std::vector<CpuAllowance> me{CpuAllowance::of_this_thread()};
   EXPECT_GE(count_cores(me).cores, 1);
+}
+
+TEST(Cores, RanksOfOneSchedulingGroupYieldToEachOther) {
+  std::vector<CpuAllowance> ranks(3, on(0b11));
+  EXPECT_TRUE(count_cores(ranks).yields_to_ranks);
+  EXPECT_EQ(count_cores(ranks).ladder_name(), std::string("yielding"));
+  ranks[2].scheduling_group = ranks[0].scheduling_group + 1;
+  EXPECT_FALSE(count_cores(ranks).yields_to_ranks);
+  EXPECT_EQ(count_cores(ranks).ladder_name(), std::string("sleeping"));
+}
+
+TEST(Cores, RanksWithCoresOfTheirOwnSpinWhateverTheirGroups) {
+  std::vector<CpuAllowance> ranks(2, on(0b11));
+  ranks[1].scheduling_group = ranks[0].scheduling_group + 1;
+  EXPECT_EQ(count_cores(ranks).ladder_name(), std::string("spinning"));
+}
+
+// A process in a session of its own has an autogroup of its own where the kernel makes them.
+TEST(Cores, SessionsAreSchedulingGroupsWhereTheKernelSaysSo) {
+  int enabled = 0;
+  std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> enabled;
+  bool in_root = true;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const bool decides = line.starts_with("0::") || line.find(":cpu") != std::string::npos;
+    in_root = in_root && (!decides || line.ends_with(":/"));
+  }
+  const std::uint64_t here = CpuAllowance::of_this_thread().scheduling_group;
+  EXPECT_EQ(CpuAllowance::of_this_thread().scheduling_group, here);
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    _exit(CpuAllowance::of_this_thread().scheduling_group == here ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), enabled != 0 && in_root ? 1 : 0);
 }
 
 }  // namespace

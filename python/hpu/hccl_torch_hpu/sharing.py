@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of the device do not travel to other processes: each process has a device of its own."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+
+
+def refuse_to_send() -> None:
+    """Makes ``torch.multiprocessing`` refuse tensors of the device, instead of sharing their memory as the CPU's."""
+    reductions = torch.multiprocessing.reductions
+    wrapped = {function: _refusing(function) for function in (reductions.reduce_tensor, reductions.reduce_storage)}
+    for kind, function in list(ForkingPickler._extra_reducers.items()):
+        if function in wrapped:
+            ForkingPickler.register(kind, wrapped[function])
+
+
+def _refusing(reduce: Callable) -> Callable:
+    @functools.wraps(reduce)
+    def reduce_unless_on_device(value: Any) -> Any:
+        if value.device.type == "hpu":
+            raise RuntimeError("hccl_torch_hpu: a tensor on hpu:0 cannot be sent to another process, which has a device of "
+                               "its own; send tensor.cpu(), and move it to the device there")
+        return reduce(value)
+
+    return reduce_unless_on_device

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process groups that exist, for the end of the program.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace hccl_torch {
+
+class ProcessGroupHccl;
+
+// Thread-safe. Lives until the process ends.
+class LiveGroups {
+ public:
+  static LiveGroups& instance();
+
+  void add(ProcessGroupHccl& group);
+  // To be called before the group ends. Blocks while for_each() visits it.
+  void remove(ProcessGroupHccl& group);
+  // Calls `visit` for each group, the newest first. In a forked child there is none.
+  void for_each(const std::function<void(ProcessGroupHccl&)>& visit);
+
+ private:
+  LiveGroups();
+  [[nodiscard]] bool is_in_forked_child() const;
+
+  const pid_t process_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<ProcessGroupHccl*> groups_;
+  ProcessGroupHccl* visited_ = nullptr;
+};
+
+}  // namespace hccl_torch

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receives that cannot be queued when they are posted, because their message is not known yet: from
+// any rank, by a tag, from this rank itself, or behind one of those. The library matches messages
+// between two ranks in the order of the calls; this matches receives in the order of the posts.
+#pragma once
+
+#include "communicator.h"
+#include "operation_queue.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <ATen/core/Tensor.h>
+
+namespace hccl_torch {
+
+// Precedes the elements of a message with a tag other than 0, which is two messages for the
+// library.
+struct TagHeader {
+  std::uint64_t mark = kMark;
+  std::int64_t tag = 0;
+  std::int64_t bytes = 0;
+
+  static constexpr std::uint64_t kMark = 0x6863'636c'2d74'6167;
+  // On the wire. Elements of several bytes never have this size together, so a message without a
+  // tag is hardly ever taken for a header.
+  static constexpr std::int64_t kWireBytes = 27;
+};
+
+// A receive gets the first message that fits among those that no earlier receive has got. Messages
+// with a tag that nobody asks for yet are kept; those without stay offered by their sender.
+// Thread-safe. Threads start when they are needed.
+class ReceiveMatcher {
+ public:
+  static constexpr int kAnySource = -1;
+
+  ReceiveMatcher(OperationQueue& queue, std::shared_ptr<Communicator> communicator)
+      : queue_(queue), communicator_(std::move(communicator)) {}
+  ~ReceiveMatcher() { stop(); }
+  ReceiveMatcher(const ReceiveMatcher&) = delete;
+  ReceiveMatcher& operator=(const ReceiveMatcher&) = delete;
+
+  // Returns the work of a receive at once. Its source is known when it has ended. Throws
+  // c10::TypeError and c10::DistBackendError.
+  [[nodiscard]] c10::intrusive_ptr<c10d::Work> post(at::Tensor& tensor, int source, int tag);
+  // Returns whether a receive without a tag from `source` has to be posted here because it would
+  // overtake an earlier one if it were queued now.
+  [[nodiscard]] bool must_post(int source);
+  // Returns whether receives have found no message.
+  [[nodiscard]] bool has_posted();
+  // Takes a message of this rank to itself. Nobody writes to `bytes` any more.
+  void send_to_self(const at::Tensor& bytes, int tag);
+  // Fails the receives that have found no message, and ends the threads. Later posts fail.
+  void stop();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  using Clock = std::chrono::steady_clock;
+
+  struct Receive {
+    c10::intrusive_ptr<Work> work;
+    at::Tensor tensor;
+    int source = kAnySource;
+    int tag = 0;
+    Clock::time_point deadline;
+    bool is_matched = false;  // is being queued: it goes when it has its place in the stream
+
+    [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
+  };
+  using Receives = std::list<Receive>;
+  struct Message {
+    int source = 0;
+    std::int64_t tag = 0;
+    at::Tensor bytes;
+  };
+  struct Source {
+    bool is_busy = false;     // a thread takes a message from it
+    std::uint64_t taken = 0;  // taken_ when one was taken last
+    std::thread reader;
+  };
+
+  // The threads. A reader serves the receives from one rank, and the prober those whose sender is
+  // not known and those from this rank.
+  void read(int source);
+  void probe();
+
+  // All below with the lock held, which those that take it by reference release for a while.
+  [[nodiscard]] bool is_own(int source) const { return source == communicator_->rank(); }
+  void start_thread(int source);
+  [[nodiscard]] bool is_probed(const Receive& receive) const;
+  [[nodiscard]] bool waits_for_any() const;
+  // Returns the receive that the reader of `source` may serve now, or the end.
+  [[nodiscard]] Receives::iterator next_from(int source);
+  // Waits until one of the prober's receives may find something. Fails those out of time.
+  void await_turn(Lock& lock);
+  // Asks the library once which rank offers a message, and lets a receive have it.
+  void look(Lock& lock);
+  // Lets the first receive that fits have a message that `source` offers, unless one has been taken
+  // from there since taken_ was `before`. Returns whether it has.
+  bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
+  // A message has been taken.
+  void release(int source);
+  // Queues a receive without a tag behind those from the same rank.
+  void queue_plain(Lock& lock, Receives::iterator receive, int source);
+  // Receives a message with a tag. If that fails, so does `work`.
+  void read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& work, int source);
+  // Gives a message to the first receive that fits, or keeps it.
+  void arrive(Lock& lock, Message message);
+  // Fails the receives for which `condition` holds.
+  template <class Condition>
+  void fail_if(Lock& lock, const std::string& reason, Condition condition);
+
+  // Without the lock.
+  [[nodiscard]] Message receive_tagged(int source, Work& work);
+  // Receives `bytes` bytes. Blocks until they have arrived. Throws c10::DistBackendError.
+  [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work);
+  void queue_receive(const Receive& receive, int source);
+  // Ends a receive with the bytes of its message, or fails it if the tensor has another size.
+  void deliver(Receive receive, const Message& message) noexcept;
+  [[nodiscard]] std::string reason_of_timeout(const Receive& receive) const;
+
+  OperationQueue& queue_;
+  const std::shared_ptr<Communicator> communicator_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Receives posted_;                 // in the order of the posts
+  std::deque<Message> unexpected_;  // in the order of their arrival
+  std::map<int, Source> sources_;
+  std::uint64_t taken_ = 0;  // counts the messages that have been taken from sources
+  std::thread prober_;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace hccl_torch

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Populates pages to learn whether they may be accessed: madvise answers with an error where an
+// instruction would raise a signal.
+#include "device/accessible_ranges.h"
+
+#include "device/address.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace hccl::device {
+namespace {
+
+void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+// Fails with ENOMEM if a page is not mapped, and does nothing else.
+bool is_mapped(std::uint64_t begin, std::uint64_t bytes) {
+  return msync(pointer(begin), bytes, MS_ASYNC) == 0;
+}
+
+bool populate(std::uint64_t begin, std::uint64_t bytes, HostAccess access) {
+  const int advice = access == HostAccess::write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  int result = 0;
+  do {
+    result = madvise(pointer(begin), bytes, advice);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+}  // namespace
+
+bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t begin = address / kPageBytes * kPageBytes;
+  const std::uint64_t end = round_up(address + bytes, kPageBytes);
+  const std::size_t at = first_not_before(begin);
+  if (at < count_ && ranges_[at].begin <= begin && end <= ranges_[at].end) {
+    if (is_mapped(begin, end - begin)) return true;
+    erase(at, at + 1);
+    return false;
+  }
+  if (!populate(begin, end - begin, access_)) return false;
+  insert({begin, end});
+  return true;
+}
+
+std::size_t AccessibleRanges::first_not_before(std::uint64_t address) const {
+  const auto* const found =
+      std::partition_point(ranges_.data(), ranges_.data() + count_,
+                           [&](const Range& range) { return range.end < address; });
+  return static_cast<std::size_t>(found - ranges_.data());
+}
+
+void AccessibleRanges::insert(Range range) {
+  if (count_ == kMostRanges) count_ = 0;
+  const std::size_t first = first_not_before(range.begin);
+  std::size_t last = first;
+  for (; last < count_ && ranges_[last].begin <= range.end; ++last) {
+    range.begin = std::min(range.begin, ranges_[last].begin);
+    range.end = std::max(range.end, ranges_[last].end);
+  }
+  if (last == first) {
+    std::copy_backward(ranges_.data() + first, ranges_.data() + count_,
+                       ranges_.data() + count_ + 1);
+    ++count_;
+  } else {
+    erase(first + 1, last);
+  }
+  ranges_[first] = range;
+}
+
+void AccessibleRanges::erase(std::size_t first, std::size_t last) {
+  std::copy(ranges_.data() + last, ranges_.data() + count_, ranges_.data() + first);
+  count_ -= last - first;
+}
+
+}  // namespace hccl::device

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory that this thread has found accessible, so that it may be copied by instructions
+// instead of system calls.
+#pragma once
+
+#include "device/host_memory.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::device {
+
+// The ranges that admit one kind of access. Remembers at most kMostRanges; neighbours are joined,
+// so a buffer that is taken slice by slice is one range.
+class AccessibleRanges {
+ public:
+  static constexpr std::size_t kMostRanges = 64;
+
+  explicit AccessibleRanges(HostAccess access) : access_(access) {}
+
+  // Returns true if every page of the range is mapped and admits the access. A range seen for the
+  // first time is populated; of a known one only the mapping is checked, which costs a system call
+  // that does not grow with the range. So a known range that has since been protected, or whose
+  // file has been truncated, is taken for accessible. Returns false where the kernel cannot tell.
+  [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
+
+ private:
+  struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  // Returns the index of the first range that ends at or behind `address`.
+  [[nodiscard]] std::size_t first_not_before(std::uint64_t address) const;
+  void insert(Range range);
+  void erase(std::size_t first, std::size_t last);
+
+  const HostAccess access_;
+  std::size_t count_ = 0;
+  std::array<Range, kMostRanges> ranges_{};  // sorted, disjoint, not adjacent
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs one after the other in one process, which imports what they have in common only once. Says after each how
+many calls hccl has made of it.
+
+several.py PROGRAM ARGUMENT... + PROGRAM ARGUMENT...
+"""
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import torch.distributed as dist
+
+
+def _forget() -> None:
+    """Leaves nothing of a program to the next but its modules: no process group, no counts, no state of Accelerate."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    if "accelerate" in sys.modules:
+        from accelerate.state import AcceleratorState
+
+        AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def _count_calls(program: str) -> None:
+    if "hccl_torch" not in sys.modules:
+        return
+    hccl_torch = sys.modules["hccl_torch"]
+    calls = sum(one["calls"] for one in hccl_torch.stats().values())
+    os.write(1, f"\n{Path(program).name}: hccl has made {calls} calls\n".encode())  # in one piece
+    hccl_torch.reset_stats()
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    while words:
+        end = words.index("+") if "+" in words else len(words)
+        sys.argv, words = words[:end], words[end + 1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        _count_calls(sys.argv[0])
+        _forget()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which receive gets which message: receives from any rank, by tags, and from the rank itself. Run on every rank."""
+import datetime
+import random
+
+import torch
+import torch.distributed as dist
+
+from operations import raises
+
+MOMENT = datetime.timedelta(milliseconds=50)
+LONG = datetime.timedelta(seconds=60)
+
+
+def number(count: int = 1) -> torch.Tensor:
+    return torch.full((count,), -1.0)
+
+
+def directed_behind_any() -> None:
+    """A receive from rank 1 that is posted behind one from any rank leaves it the first message."""
+    for count, tag in ((1, 0), (50_000, 0), (1, 5), (50_000, 5)):
+        if dist.get_rank() == 0:
+            tensors = [number(count) for _ in range(4)]
+            works = [dist.irecv(tensors[0], tag=tag), dist.irecv(tensors[1], 1, tag=tag),
+                     dist.irecv(tensors[2], tag=tag), dist.irecv(tensors[3], 1, tag=tag)]
+            dist.barrier()
+            for work in reversed(works):
+                work.wait(LONG)
+            assert [one[0].item() for one in tensors] == [0, 1, 2, 3], (count, tag, [one[0] for one in tensors])
+            assert all(work._source_rank() == 1 for work in works)
+        else:
+            dist.barrier()
+            if dist.get_rank() == 1:
+                for value in range(4):
+                    dist.send(torch.full((count,), float(value)), 0, tag=tag)
+        dist.barrier()
+
+
+def any_behind_directed() -> None:
+    """The other way round, with a receive by another tag before both, whose message comes last."""
+    if dist.get_rank() == 0:
+        tensors = [number() for _ in range(3)]
+        works = [dist.irecv(tensors[0], 1, tag=5), dist.irecv(tensors[1], 1, tag=6), dist.irecv(tensors[2], tag=6)]
+        dist.barrier()
+        works[2].wait(LONG)
+        works[1].wait(LONG)
+        assert [one.item() for one in tensors[1:]] == [0, 1], tensors
+        dist.send(torch.zeros(1), 1)
+        works[0].wait(LONG)
+        assert tensors[0].item() == 2
+    else:
+        dist.barrier()
+        if dist.get_rank() == 1:
+            dist.send(torch.tensor([0.0]), 0, tag=6)
+            dist.send(torch.tensor([1.0]), 0, tag=6)
+            dist.recv(number(), 0)
+            dist.send(torch.tensor([2.0]), 0, tag=5)
+
+
+def directed_waits_for_its_own_source() -> None:
+    """A receive from rank 1 stays one from rank 1 when another rank's message frees it."""
+    rank = dist.get_rank()
+    if rank == 0:
+        first, second = number(), number()
+        works = [dist.irecv(first), dist.irecv(second, 1)]
+        dist.send(torch.zeros(1), 2)
+        works[0].wait(LONG)
+        assert first.item() == 2 and works[0]._source_rank() == 2
+        raises(dist.DistBackendError, "has not ended", lambda: works[1].wait(MOMENT))
+        dist.send(torch.zeros(1), 1)
+        works[1].wait(LONG)
+        assert second.item() == 1
+    elif rank in (1, 2):
+        dist.recv(number(), 0)
+        dist.send(torch.tensor([float(rank)]), 0)
+
+
+def other_messages_stay() -> None:
+    """A receive by a tag from any rank leaves a message without a tag to whoever asks for it."""
+    rank = dist.get_rank()
+    if rank == 0:
+        tagged = number()
+        work = dist.irecv(tagged, tag=5)
+        dist.barrier()
+        raises(dist.DistBackendError, "has not ended", lambda: work.wait(MOMENT))
+        plain = number(1000)
+        dist.recv(plain, 1)
+        assert bool((plain == 1).all())
+        dist.send(torch.zeros(1), 1)
+        work.wait(LONG)
+        assert tagged.item() == 5
+    else:
+        sent = dist.isend(torch.ones(1000), 0) if rank == 1 else None
+        dist.barrier()
+        if sent:
+            sent.wait(LONG)
+            dist.recv(number(), 0)
+            dist.send(torch.tensor([5.0]), 0, tag=5)
+
+
+def tags_beside_any() -> None:
+    """While a receive without a tag waits for any rank, messages by tags and without pass each other."""
+    if dist.get_rank() == 0:
+        plain, first, second = number(1000), number(1000), number(1000)
+        works = [dist.irecv(plain), dist.irecv(first, 1, tag=5), dist.irecv(second, tag=6)]
+        dist.barrier()
+        for work in works:
+            work.wait(LONG)
+        assert [one[999].item() for one in (plain, first, second)] == [0, 5, 6]
+    else:
+        dist.barrier()
+        if dist.get_rank() == 1:
+            for tag in (6, 0, 5):
+                dist.send(torch.full((1000,), float(tag)), 0, tag=tag)
+
+
+def tagged_beside_pending() -> None:
+    """A message by a tag that has come is received although an untagged receive from its rank waits."""
+    if dist.get_rank() == 0:
+        tagged, plain, early = number(), number(), number()
+        dist.recv(tagged, 1, tag=8)
+        works = [dist.irecv(plain, 1), dist.irecv(early, 1, tag=7)]
+        works[1].wait(LONG)
+        assert early.item() == 7
+        dist.send(torch.zeros(1), 1)
+        works[0].wait(LONG)
+        assert plain.item() == 0
+    elif dist.get_rank() == 1:
+        early = dist.isend(torch.tensor([7.0]), 0, tag=7)
+        dist.send(torch.tensor([8.0]), 0, tag=8)
+        early.wait(LONG)
+        dist.recv(number(), 0)
+        dist.send(torch.tensor([0.0]), 0)
+
+
+def parts_of_one_tensor() -> None:
+    """Receives into parts of a tensor do not wait for each other."""
+    rank = dist.get_rank()
+    if rank == 0:
+        whole = torch.zeros(2, 50_000)
+        works = [dist.irecv(whole[0], 1), dist.irecv(whole[1], 2)]
+        for peer in (2, 1):
+            dist.send(torch.zeros(1), peer)
+            works[peer - 1].wait(LONG)
+            assert bool((whole[peer - 1] == peer).all())
+    else:
+        dist.recv(number(), 0)
+        dist.send(torch.full((50_000,), float(rank)), 0)
+
+
+def mixtures() -> None:
+    """Random receives, by source or from any: those that got messages of one rank by one tag got them in order."""
+    size, rank, rounds = dist.get_world_size(), dist.get_rank(), 60
+    choices = random.Random(8)
+    for tags in ((0,), (1, 2, 3)):
+        if rank == 0:
+            received = []
+            for number_of_round in range(rounds):
+                for tag in tags:
+                    source = choices.choice([None, *range(1, size)])
+                    tensor = number(3)
+                    received.append((tag, tensor, dist.irecv(tensor, source, tag=tag), source))
+                if number_of_round % 7 == 0:
+                    received[choices.randrange(len(received))][2].wait(LONG)
+            for _ in range((size - 2) * rounds):
+                for tag in tags:
+                    tensor = number(3)
+                    received.append((tag, tensor, dist.irecv(tensor, tag=tag), None))
+            seen: dict[tuple[int, int], int] = {}
+            for tag, tensor, work, source in received:
+                work.wait(LONG)
+                sender, turn = int(tensor[0]), int(tensor[2])
+                assert source in (None, sender) and work._source_rank() == sender and tensor[1] == tag
+                assert turn == seen.setdefault((sender, tag), 0), (sender, tag, turn, seen)
+                seen[sender, tag] += 1
+        else:
+            works = [dist.isend(torch.tensor([float(rank), float(tag), float(turn)]), 0, tag=tag)
+                     for turn in range(rounds) for tag in tags]
+            for work in works:
+                work.wait(LONG)
+        dist.barrier()
+
+
+def to_itself() -> None:
+    """A rank sends itself messages, received before and after they are sent."""
+    rank = dist.get_rank()
+    for count in (1, 50_000):
+        for tag in (0, 4):
+            for source in (rank, None):
+                tensors = [number(count) for _ in range(4)]
+                works = [dist.irecv(tensor, source, tag=tag) for tensor in tensors[:2]]
+                assert not works[0].is_completed()
+                sent = [torch.full((count,), float(value)) for value in range(4)]
+                works += [dist.isend(tensor, rank, tag=tag) for tensor in sent]
+                works += [dist.irecv(tensor, source, tag=tag) for tensor in tensors[2:]]
+                for work in works:
+                    work.wait(LONG)
+                assert all(torch.equal(*pair) for pair in zip(tensors, sent)), (count, tag)
+                assert works[0]._source_rank() == rank
+    future = dist.irecv(tensors[0], rank).get_future()
+    dist.isend(torch.arange(50_000.0)[:, None].expand(-1, 2)[:, 1], rank)
+    assert torch.equal(future.wait()[0], torch.arange(50_000.0))
+    work = dist.irecv(number(), rank)
+    dist.isend(torch.zeros(2), rank)
+    raises(dist.DistBackendError, "has sent 8 bytes with tag 0 for a tensor of 4", lambda: work.wait(LONG))
+    dist.barrier()
+
+
+def to_itself_in_batches() -> None:
+    """A batch pairs what a rank sends itself, in either order; what is left over is an error at once."""
+    rank = dist.get_rank()
+    for receive_first in (True, False):
+        tensor, sent = number(20), torch.full((20,), float(rank))
+        operations = [dist.P2POp(dist.irecv, tensor, rank), dist.P2POp(dist.isend, sent, rank)]
+        for work in dist.batch_isend_irecv(operations if receive_first else operations[::-1]):
+            work.wait()
+        assert torch.equal(tensor, sent)
+    for operation in (dist.irecv, dist.isend):
+        raises(dist.DistBackendError, "put both calls into one group",
+               lambda operation=operation: dist.batch_isend_irecv([dist.P2POp(operation, number(), rank)]))
+    raises(ValueError, "rank", lambda: dist.send(number(), rank))
+    dist.all_reduce(number())
+
+
+def nothing_from_itself() -> None:
+    """A receive from the rank itself that nobody answers ends with the group's time-out."""
+    rank = dist.get_rank()
+    group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    raises(dist.DistBackendError, "has sent itself no message", lambda: dist.irecv(number(), rank, group=group).wait())
+    raises(dist.DistBackendError, "no rank has sent a message", lambda: dist.irecv(number(), group=group).wait())
+    dist.barrier()

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of messages.py."""
+import pytest
+
+from launcher import run_ranks
+
+ORDER = ["directed_behind_any", "any_behind_directed", "other_messages_stay", "tags_beside_any", "tagged_beside_pending",
+         "mixtures"]
+SELF = ["to_itself", "to_itself_in_batches", "nothing_from_itself"]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("function", ORDER)
+def test_order(function: str, ranks: int) -> None:
+    run_ranks(ranks, f"messages:{function}")
+
+
+@pytest.mark.parametrize("function", ["directed_waits_for_its_own_source", "parts_of_one_tensor"])
+def test_order_of_three(function: str) -> None:
+    run_ranks(3, f"messages:{function}")
+
+
+@pytest.mark.parametrize("function", SELF)
+def test_messages_to_itself(function: str) -> None:
+    run_ranks(2, f"messages:{function}")
+
+
+def test_a_rank_alone() -> None:
+    run_ranks(1, "messages:to_itself,nothing_from_itself")

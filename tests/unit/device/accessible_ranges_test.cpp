@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory is found accessible page by page, and remembered.
+#include "device/accessible_ranges.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+namespace hccl::device {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+// Anonymous pages between two that nobody may access.
+class Pages {
+ public:
+  explicit Pages(std::uint64_t count)
+      : bytes_((count + 2) * kPage),
+        base_(static_cast<std::byte*>(
+            mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    mprotect(base_ + kPage, count * kPage, PROT_READ | PROT_WRITE);
+  }
+  ~Pages() { munmap(base_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  [[nodiscard]] std::byte* page(std::uint64_t index) const { return base_ + (index + 1) * kPage; }
+  [[nodiscard]] std::uint64_t address(std::uint64_t index) const {
+    return reinterpret_cast<std::uint64_t>(page(index));
+  }
+
+ private:
+  std::uint64_t bytes_;
+  std::byte* base_;
+};
+
+TEST(AccessibleRanges, AdmitsMappedPagesAndNothingBeside) {
+  const Pages pages(8);
+  for (const HostAccess access : {HostAccess::read, HostAccess::write}) {
+    AccessibleRanges ranges(access);
+    EXPECT_TRUE(ranges.admits(pages.address(0), 8 * kPage));
+    EXPECT_TRUE(ranges.admits(pages.address(3) + 17, kPage));
+    EXPECT_FALSE(ranges.admits(pages.address(7), kPage + 1));
+    EXPECT_FALSE(ranges.admits(pages.address(0) - 1, 2));
+    EXPECT_FALSE(ranges.admits(0, 1));
+  }
+}
+
+TEST(AccessibleRanges, TellsReadingFromWriting) {
+  const Pages pages(4);
+  mprotect(pages.page(2), kPage, PROT_READ);
+  AccessibleRanges readable(HostAccess::read);
+  AccessibleRanges writable(HostAccess::write);
+  EXPECT_TRUE(readable.admits(pages.address(0), 4 * kPage));
+  EXPECT_FALSE(writable.admits(pages.address(0), 4 * kPage));
+  EXPECT_TRUE(writable.admits(pages.address(0), 2 * kPage));
+  EXPECT_TRUE(writable.admits(pages.address(3), kPage));
+}
+
+TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
+  const Pages pages(16);
+  AccessibleRanges ranges(HostAccess::read);
+  ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
+  munmap(pages.page(8), kPage);
+  EXPECT_FALSE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_FALSE(ranges.admits(pages.address(8), 1));
+  EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
+}
+
+// Of a known range only the mapping is checked, which shows in a protection that changes.
+TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
+  const Pages pages(16);
+  AccessibleRanges ranges(HostAccess::write);
+  for (const std::uint64_t first : {8u, 0u, 12u, 4u})
+    ASSERT_TRUE(ranges.admits(pages.address(first), 4 * kPage));
+  mprotect(pages.page(0), 16 * kPage, PROT_READ);
+  EXPECT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_FALSE(AccessibleRanges(HostAccess::write).admits(pages.address(0), 16 * kPage));
+}
+
+// More ranges than it has room for, at random places and of random lengths.
+TEST(AccessibleRanges, NeverAdmitsAPageThatIsNotMapped) {
+  constexpr std::uint64_t kPages = 1024;
+  const Pages pages(kPages);
+  std::vector<bool> mapped(kPages, true);
+  std::mt19937 random(4711);
+  AccessibleRanges ranges(HostAccess::write);
+  for (int round = 0; round < 4000; ++round) {
+    const std::uint64_t first = random() % kPages;
+    const std::uint64_t count = 1 + random() % std::min<std::uint64_t>(4, kPages - first);
+    if (round % 8 == 0) {
+      munmap(pages.page(first), kPage);
+      mapped[first] = false;
+    }
+    bool expected = true;
+    for (std::uint64_t index = first; index < first + count; ++index)
+      expected = expected && mapped[index];
+    ASSERT_EQ(ranges.admits(pages.address(first), count * kPage), expected) << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace hccl::device
