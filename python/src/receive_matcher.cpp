@@ -211,7 +211,7 @@ void ReceiveMatcher::look(Lock& lock) {
   }
 }
 
-// What has the size of a header is one, unless a receive without a tag expects that size.
+// Takes a message of kWireBytes for a header, unless a receive without a tag expects that size.
 bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before) {
   if (sources_[source].is_busy || sources_[source].taken > before) return false;
   const bool is_header = bytes == TagHeader::kWireBytes;

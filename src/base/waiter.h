@@ -13,16 +13,17 @@ namespace hccl {
 struct WaitLadder {
   std::uint32_t pauses = 0;
   std::uint32_t yields = 0;
+  const char* name = "sleeping";  // for the log
 
   // Every waiter has a core of its own: pause for a microsecond first. More gained nothing, and
   // took two thirds more time where another program had one of the cores.
-  static constexpr WaitLadder spinning() { return {40, 1000}; }
+  static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
   // Waiters share cores: give the core away at once, for about a millisecond.
-  static constexpr WaitLadder yielding() { return {0, 1000}; }
+  static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
   // Waiters share cores, and yielding does not reach those that run on them: torchrun, for one,
   // gives each rank a session and so a scheduling group of its own. A thread that yields there
   // keeps its core for the rest of its time slice, about 3 ms; one that sleeps gives it away.
-  static constexpr WaitLadder sleeping() { return {0, 0}; }
+  static constexpr WaitLadder sleeping() { return {0, 0, "sleeping"}; }
 };
 
 // How far to climb for something that can also be left and come back to: to the end, not to sleep,

@@ -227,7 +227,7 @@ void Communicator::log_summary(const bootstrap::Roster& roster) const {
   log(LogLevel::info, "comm", "rank ", rank_, " of ", size_, " on ", topology.nodes().size(),
       topology.is_one_node() ? " node (" : " nodes (", hosts, "), module ", device_->module(),
       ", engine ", fabric_ ? "schedules" : "node", ", ", cores.cores, " cores, waits by ",
-      cores.ladder_name(), ", memory shared by memfd", namespaces);
+      cores.ladder().name, ", memory shared by memfd", namespaces);
 }
 
 }  // namespace hccl::comm

@@ -13,8 +13,7 @@ class Stage {
   // The arena outlives it. Allocates all its pages, so that copies need not go through the kernel.
   // Throws Error(hcclOutOfMemory).
   explicit Stage(device::Arena& arena)
-      : arena_(arena),
-        address_(arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {
+      : Stage(arena, arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {
     arena.view()->populate(arena.file_offset(address_), node::kExchangeStageBytes, true);
   }
   ~Stage() {
@@ -28,6 +27,9 @@ class Stage {
   [[nodiscard]] device::DeviceAddress for_recv() const { return address_ + node::kStageBytes; }
 
  private:
+  // Owns the allocation, also if populating it throws.
+  Stage(device::Arena& arena, device::DeviceAddress address) : arena_(arena), address_(address) {}
+
   device::Arena& arena_;
   const device::DeviceAddress address_;
 };

@@ -4,37 +4,29 @@
 #include "device/accessible_ranges.h"
 
 #include "device/address.h"
+#include "device/populate.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include <sys/mman.h>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 namespace hccl::device {
 namespace {
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// Fails with ENOMEM if a page is not mapped, and does nothing else.
+// MS_ASYNC fails with ENOMEM if a page is not mapped, and has no other effect.
 bool is_mapped(std::uint64_t begin, std::uint64_t bytes) {
   return msync(pointer(begin), bytes, MS_ASYNC) == 0;
 }
 
-bool populate(std::uint64_t begin, std::uint64_t bytes, HostAccess access) {
-  const int advice = access == HostAccess::write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-  int result = 0;
-  do {
-    result = madvise(pointer(begin), bytes, advice);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
-}
-
 }  // namespace
+
+AccessibleRanges& AccessibleRanges::of_this_thread(HostAccess access) {
+  thread_local AccessibleRanges readable(HostAccess::read);
+  thread_local AccessibleRanges writable(HostAccess::write);
+  return access == HostAccess::write ? writable : readable;
+}
 
 bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t begin = address / kPageBytes * kPageBytes;
@@ -45,7 +37,7 @@ bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
     erase(at, at + 1);
     return false;
   }
-  if (!populate(begin, end - begin, access_)) return false;
+  if (!populate_pages(pointer(begin), end - begin, access_ == HostAccess::write)) return false;
   insert({begin, end});
   return true;
 }

@@ -19,6 +19,9 @@ class AccessibleRanges {
 
   explicit AccessibleRanges(HostAccess access) : access_(access) {}
 
+  // Returns those that the calling thread has found, so that looking one up takes no lock.
+  [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
+
   // Returns true if every page of the range is mapped and admits the access. A range seen for the
   // first time is populated; of a known one only the mapping is checked, which costs a system call
   // that does not grow with the range. So a known range that has since been protected, or whose

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "device/address.h"
+#include "device/populate.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,11 +14,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 namespace hccl::device {
 namespace {
@@ -45,12 +41,7 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
 }
 
 void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
-  const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-  int result = 0;
-  do {
-    result = madvise(start, bytes, advice);
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return;
+  if (populate_pages(start, bytes, write)) return;
   if (errno != EINVAL) {
     throw Error(hcclOutOfMemory, text("no memory behind ", bytes, " bytes of device memory: ",
                                       system_error_text(errno), "; free memory on this host"));

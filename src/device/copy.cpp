@@ -37,15 +37,12 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
 // Below this a system call costs less than learning whether it is needed.
 constexpr std::size_t kLeastPlainCopy = 2048;
 
-// Each thread's own, so that copies take no lock.
-thread_local AccessibleRanges readable{HostAccess::read};
-thread_local AccessibleRanges writable{HostAccess::write};
-
 // Returns true if this process can reach both sides of a copy without a fault that would end it.
-bool can_copy_plainly(AccessibleRanges& ranges, const void* host, const ArenaView& view,
+bool can_copy_plainly(HostAccess access, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
   return bytes >= kLeastPlainCopy && view.populated(offset, bytes) &&
-         ranges.admits(reinterpret_cast<std::uint64_t>(host), bytes);
+         AccessibleRanges::of_this_thread(access).admits(reinterpret_cast<std::uint64_t>(host),
+                                                         bytes);
 }
 
 // Calls copy(place, done, piece) for the pieces of a range of a view, each contiguous there.
@@ -77,7 +74,7 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
   const int file = view.file().get();
   const std::uint64_t offset = arena.file_offset(destination);
   const auto* from = static_cast<const std::byte*>(source);
-  if (can_copy_plainly(readable, source, view, offset, bytes)) {
+  if (can_copy_plainly(HostAccess::read, source, view, offset, bytes)) {
     for_each_span(view, offset, bytes, [&](std::byte* to, std::size_t done, std::size_t piece) {
       std::memcpy(to, from + done, piece);
     });
@@ -95,7 +92,7 @@ void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::si
 void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes) {
   const int file = memory.file().get();
   auto* to = static_cast<std::byte*>(destination);
-  if (can_copy_plainly(writable, destination, memory, offset, bytes)) {
+  if (can_copy_plainly(HostAccess::write, destination, memory, offset, bytes)) {
     for_each_span(memory, offset, bytes, [&](std::byte* from, std::size_t done, std::size_t piece) {
       std::memcpy(to + done, from, piece);
     });

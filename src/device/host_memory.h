@@ -12,10 +12,11 @@ void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* wh
 
 enum class HostAccess : std::uint8_t { read, write };
 
-// Tries every page of the range, before code of this process uses it, to which a bad address is a
-// signal and no error. Writing stores what is there already. Costs about 40 ns a page to read and
-// 80 to write. Throws Error: hcclInvalidArgument naming `what` and the first address that cannot be
-// accessed so, hcclSystemError if there is no descriptor left to ask with.
+// Checks a range before code of this process uses it, to which a bad address is a signal and no
+// error. Costs about 0.5 us for a range that this thread has found accessible before
+// (AccessibleRanges), else a look at every page. Throws Error: hcclInvalidArgument naming `what`
+// and the first address that cannot be accessed so, hcclSystemError if there is no descriptor left
+// to ask with.
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what);
 

@@ -57,10 +57,10 @@ std::string cpu_cgroup() {
 // Returns the autogroup of this process, such as "/autogroup-7", or nothing where there are none.
 // The kernel makes one for each session of processes, unless a cgroup says otherwise.
 std::string autogroup() {
-  std::ifstream switch_of_kernel("/proc/sys/kernel/sched_autogroup_enabled");
+  std::ifstream setting("/proc/sys/kernel/sched_autogroup_enabled");
   int enabled = 0;
   std::string name;
-  if (switch_of_kernel >> enabled && enabled != 0) std::ifstream("/proc/self/autogroup") >> name;
+  if (setting >> enabled && enabled != 0) std::ifstream("/proc/self/autogroup") >> name;
   return name;
 }
 
@@ -120,11 +120,6 @@ CoreCount count_cores(std::span<const CpuAllowance> ranks) {
 WaitLadder CoreCount::ladder() const {
   if (exclusive) return WaitLadder::spinning();
   return yields_to_ranks ? WaitLadder::yielding() : WaitLadder::sleeping();
-}
-
-const char* CoreCount::ladder_name() const {
-  if (exclusive) return "spinning";
-  return yields_to_ranks ? "yielding" : "sleeping";
 }
 
 }  // namespace hccl::node

@@ -31,8 +31,6 @@ struct CoreCount {
 
   // How ranks wait for each other.
   [[nodiscard]] WaitLadder ladder() const;
-  // The same in a word, for the log: "spinning", "yielding" or "sleeping".
-  [[nodiscard]] const char* ladder_name() const;
 };
 
 // Union of the masks, limited by the smallest quota; ranks pinned together on one core are not

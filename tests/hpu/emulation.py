@@ -80,7 +80,7 @@ def all_alone(*programs: tuple[str, ...]) -> list[dict]:
 
 
 def reports_of(output: str, count: int) -> list[dict]:
-    """Returns what ``common.report`` has printed, a line for each of so many programs."""
+    """Returns what ``common.report`` has printed: one line for each of ``count`` programs."""
     lines = [line for line in output.splitlines() if "REPORT {" in line]
     assert len(lines) == count, output
     return [json.loads(line.split("REPORT ", 1)[1]) for line in lines]

@@ -21,7 +21,7 @@ enum class Data {
 [[nodiscard]] std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed,
                                          int source, std::size_t index);
 
-// Words of so many elements from `first` on.
+// Fills `words` with those of consecutive elements, the first of which has the index `first`.
 void element_words(hcclDataType_t type, Data data, std::uint64_t seed, int source,
                    std::size_t first, std::span<std::uint64_t> words);
 

@@ -36,7 +36,8 @@ Region make_region(std::size_t offset, std::size_t payload) {
   return region;
 }
 
-// Stores so many elements, whose words `words_of` gives from an index on.
+// Stores `elements` elements at `where`. words_of(first, words) fills `words` with those of the
+// elements from index `first` on.
 template <class WordsOf>
 void store(std::size_t elements, const WordsOf& words_of, hcclDataType_t type, std::byte* where) {
   std::array<std::uint64_t, 512> block{};

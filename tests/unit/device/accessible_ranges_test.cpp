@@ -71,7 +71,7 @@ TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// Of a known range only the mapping is checked, which shows in a protection that changes.
+// A known range stays admitted after its protection changes: only its mapping is checked.
 TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);

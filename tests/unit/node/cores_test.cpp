@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may spin or yield: affinity masks, quotas and scheduling groups.
+// How ranks wait follows from affinity masks, quotas and scheduling groups.
 #include "node/cores.h"
 
 #include <fstream>
@@ -52,16 +52,16 @@ TEST(Cores, ThisThreadMayRunSomewhere) {
 TEST(Cores, RanksOfOneSchedulingGroupYieldToEachOther) {
   std::vector<CpuAllowance> ranks(3, on(0b11));
   EXPECT_TRUE(count_cores(ranks).yields_to_ranks);
-  EXPECT_EQ(count_cores(ranks).ladder_name(), std::string("yielding"));
+  EXPECT_EQ(count_cores(ranks).ladder().name, std::string("yielding"));
   ranks[2].scheduling_group = ranks[0].scheduling_group + 1;
   EXPECT_FALSE(count_cores(ranks).yields_to_ranks);
-  EXPECT_EQ(count_cores(ranks).ladder_name(), std::string("sleeping"));
+  EXPECT_EQ(count_cores(ranks).ladder().name, std::string("sleeping"));
 }
 
 TEST(Cores, RanksWithCoresOfTheirOwnSpinWhateverTheirGroups) {
   std::vector<CpuAllowance> ranks(2, on(0b11));
   ranks[1].scheduling_group = ranks[0].scheduling_group + 1;
-  EXPECT_EQ(count_cores(ranks).ladder_name(), std::string("spinning"));
+  EXPECT_EQ(count_cores(ranks).ladder().name, std::string("spinning"));
 }
 
 // A process in a session of its own has an autogroup of its own where the kernel makes them.

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings pages into this process's page tables by one system call.
+#pragma once
+
+#include <cstdint>
+
+namespace hccl::device {
+
+// Populates the pages of a range that begins at a page's start, allocating them if `write`. Returns
+// false with errno if a page is not mapped or does not admit the access (EFAULT, ENOMEM), or if the
+// kernel has no such call (EINVAL).
+[[nodiscard]] bool populate_pages(void* begin, std::uint64_t bytes, bool write) noexcept;
+
+}  // namespace hccl::device
