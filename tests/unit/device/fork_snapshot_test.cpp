@@ -170,6 +170,9 @@ bool all_pages_may_be_huge() {
 
 TEST(SparseFork, CopiesPagesAndNotHugeOnesOfSparseMemory) {
   if (all_pages_may_be_huge()) GTEST_SKIP() << "the system makes huge pages of all memory";
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "TSan's own thread in the child may map its stack where the memory was";
+#endif
   constexpr std::uint64_t kBytes = 64 * kMiB;
   Arena arena(base_address(1), kBytes);
   const DeviceAddress sparse = arena.allocate(kBytes);
