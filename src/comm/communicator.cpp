@@ -212,7 +212,8 @@ void Communicator::throw_behind_failure(const device::Upcoming& upcoming, const 
 void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call,
                                  const device::Upcoming& stream, bool more_behind) {
   const Buffer sent{call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0};
-  const Buffer received{call.recv, node::receives(call, rank_) ? node::recv_bytes(call, size_) : 0};
+  const bool receives = node::receives(call, rank_) && !node::keeps_own_data(call, rank_);
+  const Buffer received{call.recv, receives ? node::recv_bytes(call, size_) : 0};
   require_writable(received);
   if (!sent.is_within(received)) require_readable(sent);
   fabric_->learn(sent.address, sent.bytes);

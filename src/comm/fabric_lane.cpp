@@ -165,7 +165,7 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
   CutUnlessDone guard(*this);
   run_guarded(call, plan, header, input, target, stream, !staged && !is_barrier);
   if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
-  if (staged) copy(aside, recv, output);
+  if (staged && !node::keeps_own_data(call, rank)) copy(aside, recv, output);
   guard.done();
   count_traffic(plan);
   fabric_.inquiries().note_done({ordinal_, calls_, plan.name()}, call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory is copied by the kernel, so that a bad address is an error and no crash.
+// Copies host memory to the staging buffer and back. A bad address is an error, not a crash.
 #include "comm/host_staging.h"
 
 #include "device/copy.h"
@@ -14,7 +14,7 @@ bool sends_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
 
 bool receives_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
   return !device::is_device_address(call.recv) && node::receives(call, rank) &&
-         node::recv_bytes(call, ranks) != 0;
+         !node::keeps_own_data(call, rank) && node::recv_bytes(call, ranks) != 0;
 }
 
 }  // namespace
@@ -38,16 +38,17 @@ HostStaging::HostStaging(device::Arena& arena, const Stage& stage, const node::C
       staged_(call) {
   if (stages_send_) staged_.send = stage.for_send();
   // In place stays in place.
-  if (stages_recv_)
-    staged_.recv = stages_send_ && call.send == call.recv ? stage.for_send() : stage.for_recv();
+  const bool in_place = stages_send_ && call.send == call.recv;
+  if (in_place || stages_recv_) staged_.recv = in_place ? stage.for_send() : stage.for_recv();
 }
 
 void HostStaging::fill(const node::Slice& slice) {
   if (!stages_send_) return;
   for (int chunk = 0; chunk < node::send_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t from = call_.send + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
-    device::copy_to_device(arena_, staged_.send + slicing_.buffer_bytes(true, chunk),
-                           reinterpret_cast<const void*>(from), slice.bytes);
+    const device::DeviceAddress to = staged_.send + slicing_.buffer_bytes(true, chunk);
+    device::populate_for_copies(arena_, to, slice.bytes);
+    device::copy_to_device(arena_, to, reinterpret_cast<const void*>(from), slice.bytes);
   }
 }
 
@@ -55,8 +56,9 @@ void HostStaging::drain(const node::Slice& slice) {
   if (!stages_recv_) return;
   for (int chunk = 0; chunk < node::recv_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
-    device::copy_to_host(arena_, reinterpret_cast<void*>(to),
-                         staged_.recv + slicing_.buffer_bytes(true, chunk), slice.bytes);
+    const device::DeviceAddress from = staged_.recv + slicing_.buffer_bytes(true, chunk);
+    device::populate_for_copies(arena_, from, slice.bytes);
+    device::copy_to_host(arena_, reinterpret_cast<void*>(to), from, slice.bytes);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory through which the host memory of a stream's calls goes, because peers map only
-// device memory. Costs nothing until it is used.
+// device memory. Its pages are allocated when they are first used.
 #pragma once
 
 #include "device/arena.h"
@@ -10,12 +10,10 @@ namespace hccl::comm {
 
 class Stage {
  public:
-  // The arena outlives it. Allocates all its pages, so that copies need not go through the kernel.
-  // Throws Error(hcclOutOfMemory).
+  // The arena outlives it. Throws Error(hcclOutOfMemory).
   explicit Stage(device::Arena& arena)
-      : Stage(arena, arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {
-    arena.view()->populate(arena.file_offset(address_), node::kExchangeStageBytes, true);
-  }
+      : arena_(arena),
+        address_(arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {}
   ~Stage() {
     arena_.release(address_, [] { return true; });
   }
@@ -27,9 +25,6 @@ class Stage {
   [[nodiscard]] device::DeviceAddress for_recv() const { return address_ + node::kStageBytes; }
 
  private:
-  // Owns the allocation, also if populating it throws.
-  Stage(device::Arena& arena, device::DeviceAddress address) : arena_(arena), address_(address) {}
-
   device::Arena& arena_;
   const device::DeviceAddress address_;
 };

@@ -68,6 +68,13 @@ void move_all(std::size_t bytes, const char* what, const void* host, Transfer tr
 
 }  // namespace
 
+void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes) {
+  if (bytes < kLeastPlainCopy) return;
+  ArenaView& view = *arena.view();
+  const std::uint64_t offset = arena.file_offset(address);
+  if (!view.populated(offset, bytes)) view.populate(offset, bytes, true);
+}
+
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
                     std::size_t bytes) {
   ArenaView& view = *arena.view();

@@ -19,6 +19,10 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes);
 // From any device's memory file, at `offset` there.
 void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes);
+// Populates device memory that is used over and over, such as a staging buffer, so that copies to
+// and from it need not go through the kernel. Does nothing for pieces too short to gain by it.
+// Throws Error(hcclOutOfMemory).
+void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
                     std::size_t bytes);
 // Repeats the lowest `width` (1, 2, 4) bytes of `pattern` over `bytes` bytes.

@@ -79,12 +79,17 @@ class CallsAhead {
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);
 
-// Whether `rank` does: all but the root only receive a broadcast, and only send to a reduce.
+// Return whether `rank` does: all but the root only receive a broadcast, and only send to a reduce.
 [[nodiscard]] inline bool sends(const CollectiveCall& call, int rank) {
   return call.collective != Collective::broadcast || call.root == rank;
 }
 [[nodiscard]] inline bool receives(const CollectiveCall& call, int rank) {
   return call.collective != Collective::reduce || call.root == rank;
+}
+// Returns true if the call leaves the receive buffer of `rank` as it is, because the root of an
+// in-place broadcast has its data already. The buffer may be read-only then.
+[[nodiscard]] inline bool keeps_own_data(const CollectiveCall& call, int rank) {
+  return call.collective == Collective::broadcast && call.root == rank && call.send == call.recv;
 }
 [[nodiscard]] inline int senders(const CollectiveCall& call, int ranks) {
   return call.collective == Collective::broadcast ? 1 : ranks;

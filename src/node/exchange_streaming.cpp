@@ -64,8 +64,9 @@ void Engine::Exchange::fill(Item& item) {
     message.serial = place.serial;
   }
   const std::uint64_t piece = std::min(kStageBytes, item.bytes - item.moved);
-  device::copy_to_device(engine_.arena_, stage_ + half_of_stage(item.moved),
-                         host_source(call, item.moved), piece);
+  const device::DeviceAddress half = stage_ + half_of_stage(item.moved);
+  device::populate_for_copies(engine_.arena_, half, piece);
+  device::copy_to_device(engine_.arena_, half, host_source(call, item.moved), piece);
   item.moved += piece;
   message.stream().filled.store(item.moved, std::memory_order_seq_cst);
   record(call.peer).mail.ring();

@@ -141,6 +141,25 @@ TEST_P(HostAccess, ReadOnlyInputsAreRead) {
   });
 }
 
+// The root of an in-place broadcast has its data, so nothing writes to it.
+TEST_P(HostAccess, ReadOnlyRootsBroadcastInPlace) {
+  run([](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    synStreamHandle stream = session.make_stream();
+    const FlawedMemory flawed(Flaw::read_only);
+    for (const std::size_t bytes : {std::size_t{64}, std::size_t{8192}, kProbedBytes}) {
+      std::vector<std::byte> received(bytes, std::byte{1});
+      void* const sent = bytes < kProbedBytes ? flawed.flawed_page() : flawed.get();
+      void* const buffer = group.rank == 0 ? sent : received.data();
+      succeed(hcclBroadcast(buffer, buffer, bytes, hcclInt8, 0, group.handle, stream));
+      succeed(synStreamSynchronize(stream));
+      require(group.rank == 0 || received == std::vector<std::byte>(bytes), "the data");
+    }
+    session.finish();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, HostAccess, testing::ValuesIn(every_arrangement()),
                          arrangement_name);
 

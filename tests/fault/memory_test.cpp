@@ -2,6 +2,7 @@
 // Memory that nobody wrote costs nothing, and everything works in a limited address space.
 #include "faults.h"
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -128,6 +129,34 @@ void sparse(World& world) {
   succeed(synStreamSynchronize(stream));
   require(result == expected, "islands of data are reduced where they are");
   session.finish();
+}
+
+// Short calls on host memory, on many streams: each gets a staging buffer of 1 MiB, of which only
+// the pages in use are allocated.
+void short_host_calls(World& world) {
+  constexpr int kStreams = 32;
+  Session session(world);
+  const Group group = session.join_all();
+  const std::size_t before = shared_memory_in_use();
+  for (int number = 0; number < kStreams; ++number) {
+    synStreamHandle stream = session.make_stream();
+    std::array<float, 8> values{};
+    values.fill(1.0F);
+    succeed(hcclAllReduce(values.data(), values.data(), values.size(), hcclFloat32, hcclSum,
+                          group.handle, stream));
+    succeed(world.rank == 0 ? hcclSend(values.data(), 8, hcclFloat32, 1, group.handle, stream)
+                            : hcclRecv(values.data(), 8, hcclFloat32, 0, group.handle, stream));
+    succeed(synStreamSynchronize(stream));
+    require(values.front() == 2.0F, "the sum");
+  }
+  world.board->barrier(0, world.size);
+  const std::size_t grown = shared_memory_in_use() - before;
+  require(grown <= kStreams * kMiB / 4, join("shared memory grew by ", grown >> 10, " KiB"));
+  session.finish();
+}
+
+TEST(StagingBuffers, AreAllocatedWhenUsed) {
+  EXPECT_EQ(failures(run_ranks(2, short_host_calls)), "");
 }
 
 TEST(Holes, BetweenIslandsOfData) { EXPECT_EQ(failures(run_ranks(4, sparse)), ""); }
