@@ -15,9 +15,13 @@ namespace {
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// MS_ASYNC fails with ENOMEM if a page is not mapped, and has no other effect.
-bool is_mapped(std::uint64_t begin, std::uint64_t bytes) {
-  return msync(pointer(begin), bytes, MS_ASYNC) == 0;
+// Returns true if all pages are mapped and the outermost two admit the access. MS_ASYNC fails with
+// ENOMEM if a page is not mapped, and has no other effect.
+bool still_admits(std::uint64_t begin, std::uint64_t end, bool write) {
+  const std::uint64_t page = system_page_bytes();
+  return msync(pointer(begin), end - begin, MS_ASYNC) == 0 &&
+         populate_pages(pointer(begin), page, write) &&
+         (end - begin == page || populate_pages(pointer(end - page), page, write));
 }
 
 }  // namespace
@@ -29,15 +33,16 @@ AccessibleRanges& AccessibleRanges::of_this_thread(HostAccess access) {
 }
 
 bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
-  const std::uint64_t begin = address / kPageBytes * kPageBytes;
-  const std::uint64_t end = round_up(address + bytes, kPageBytes);
+  const bool write = access_ == HostAccess::write;
+  const std::uint64_t begin = address / system_page_bytes() * system_page_bytes();
+  const std::uint64_t end = round_up(address + bytes, system_page_bytes());
   const std::size_t at = first_not_before(begin);
   if (at < count_ && ranges_[at].begin <= begin && end <= ranges_[at].end) {
-    if (is_mapped(begin, end - begin)) return true;
+    if (still_admits(begin, end, write)) return true;
     erase(at, at + 1);
     return false;
   }
-  if (!populate_pages(pointer(begin), end - begin, access_ == HostAccess::write)) return false;
+  if (!populate_pages(pointer(begin), end - begin, write)) return false;
   insert({begin, end});
   return true;
 }

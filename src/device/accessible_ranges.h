@@ -11,21 +11,22 @@
 
 namespace hccl::device {
 
-// The ranges that admit one kind of access. Remembers at most kMostRanges; neighbours are joined,
-// so a buffer that is taken slice by slice is one range.
+// Remembers which host ranges allow one kind of access, at most kMostRanges of them. Neighbours are
+// joined, so a buffer that is taken slice by slice is one range.
 class AccessibleRanges {
  public:
   static constexpr std::size_t kMostRanges = 64;
 
   explicit AccessibleRanges(HostAccess access) : access_(access) {}
 
-  // Returns those that the calling thread has found, so that looking one up takes no lock.
+  // Returns the calling thread's own instance, so that looking up a range takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Returns true if every page of the range is mapped and admits the access. A range seen for the
-  // first time is populated; of a known one only the mapping is checked, which costs a system call
-  // that does not grow with the range. So a known range that has since been protected, or whose
-  // file has been truncated, is taken for accessible. Returns false where the kernel cannot tell.
+  // Returns true if every page of the range is mapped and admits the access. Populates a range that
+  // is seen for the first time. For a known one it checks that all pages are mapped and that the
+  // first and the last admit the access, at a cost that does not grow with the range. So a known
+  // range whose middle alone has since been protected is taken for accessible. Returns false where
+  // the kernel cannot tell.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:

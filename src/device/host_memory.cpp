@@ -22,13 +22,8 @@
 namespace hccl::device {
 namespace {
 
-std::uint64_t page_bytes() {
-  static const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
 bool is_mapped(std::uint64_t address) {
-  const std::uint64_t page = page_bytes();
+  const std::uint64_t page = system_page_bytes();
   unsigned char resident = 0;
   return mincore(reinterpret_cast<void*>(address / page * page), page, &resident) == 0 ||
          errno != ENOMEM;
@@ -99,6 +94,11 @@ bool can_access(Bytes bytes, HostAccess access) {
 
 }  // namespace
 
+std::uint64_t system_page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what) {
   if (address == 0)
     throw Error(hcclInvalidArgument, text(what, " is null; pass device or host memory"));
@@ -117,7 +117,8 @@ void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess 
   const std::uint64_t end = address + bytes;
   for (std::uint64_t at = address; at < end;) {
     std::size_t count = 0;
-    for (; at < end && count < pages.size(); at = (at / page_bytes() + 1) * page_bytes())
+    for (; at < end && count < pages.size();
+         at = (at / system_page_bytes() + 1) * system_page_bytes())
       pages[count++] = {reinterpret_cast<void*>(at), 1};
     const Bytes tried(pages.data(), count);
     if (can_access(tried, access)) continue;

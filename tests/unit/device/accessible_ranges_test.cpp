@@ -9,11 +9,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace hccl::device {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+const std::uint64_t kPage = system_page_bytes();
 
 // Anonymous pages between two that nobody may access.
 class Pages {
@@ -71,15 +72,54 @@ TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// A known range stays admitted after its protection changes: only its mapping is checked.
+// A known range stays admitted where pages in its middle change: only its ends are tried again.
 TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
   for (const std::uint64_t first : {8u, 0u, 12u, 4u})
     ASSERT_TRUE(ranges.admits(pages.address(first), 4 * kPage));
-  mprotect(pages.page(0), 16 * kPage, PROT_READ);
+  mprotect(pages.page(1), 14 * kPage, PROT_READ);
   EXPECT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
   EXPECT_FALSE(AccessibleRanges(HostAccess::write).admits(pages.address(0), 16 * kPage));
+}
+
+TEST(AccessibleRanges, FindAKnownRangeProtected) {
+  for (const std::uint64_t count : {1u, 2u, 16u}) {
+    const Pages pages(count);
+    AccessibleRanges ranges(HostAccess::write);
+    ASSERT_TRUE(ranges.admits(pages.address(0), count * kPage));
+    mprotect(pages.page(0), count * kPage, PROT_READ);
+    EXPECT_FALSE(ranges.admits(pages.address(0), count * kPage));
+    mprotect(pages.page(0), count * kPage, PROT_READ | PROT_WRITE);
+    EXPECT_TRUE(ranges.admits(pages.address(0), count * kPage));
+  }
+}
+
+// As after munmap() of a buffer, when another mapping takes its place.
+TEST(AccessibleRanges, FindAKnownRangeMappedAnew) {
+  const Pages pages(16);
+  AccessibleRanges ranges(HostAccess::write);
+  ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
+  ASSERT_NE(
+      mmap(pages.page(0), 16 * kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+      MAP_FAILED);
+  EXPECT_FALSE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_TRUE(AccessibleRanges(HostAccess::read).admits(pages.address(0), 16 * kPage));
+}
+
+TEST(AccessibleRanges, FindAKnownFileTruncated) {
+  const int file = memfd_create("truncated", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(16 * kPage)), 0);
+  void* const shown = mmap(nullptr, 16 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(shown, MAP_FAILED);
+  const auto address = reinterpret_cast<std::uint64_t>(shown);
+  AccessibleRanges ranges(HostAccess::read);
+  ASSERT_TRUE(ranges.admits(address, 16 * kPage));
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(8 * kPage)), 0);
+  EXPECT_FALSE(ranges.admits(address, 16 * kPage));
+  EXPECT_TRUE(ranges.admits(address, 8 * kPage));
+  munmap(shown, 16 * kPage);
+  close(file);
 }
 
 // More ranges than it has room for, at random places and of random lengths.
