@@ -15,6 +15,8 @@
 namespace hccl {
 namespace {
 
+std::atomic<bool> other_groups_share_cores{false};
+
 void relax() noexcept {
 #if defined(__x86_64__)
   _mm_pause();
@@ -24,6 +26,14 @@ void relax() noexcept {
 }
 
 }  // namespace
+
+WaitLadder WaitLadder::within_process() noexcept {
+  return other_groups_share_cores.load(std::memory_order_relaxed) ? sleeping() : yielding();
+}
+
+void WaitLadder::share_cores_with_other_groups() noexcept {
+  other_groups_share_cores.store(true, std::memory_order_relaxed);
+}
 
 bool Waiter::poll_again(Patience patience) noexcept {
   if (step_ < ladder_.pauses) {

@@ -15,8 +15,8 @@ struct WaitLadder {
   std::uint32_t yields = 0;
   const char* name = "sleeping";  // for the log
 
-  // Every waiter has a core of its own: pause for a microsecond first. More gained nothing, and
-  // took two thirds more time where another program had one of the cores.
+  // Every waiter has a core of its own: pause for a microsecond first. Longer pauses gained
+  // nothing, and cost two thirds more time where another program held one of the cores.
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
   // Waiters share cores: give the core away at once, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
@@ -24,6 +24,11 @@ struct WaitLadder {
   // gives each rank a session and so a scheduling group of its own. A thread that yields there
   // keeps its core for the rest of its time slice, about 3 ms; one that sleeps gives it away.
   static constexpr WaitLadder sleeping() { return {0, 0, "sleeping"}; }
+  // How the threads of this process wait for each other: by yielding, which reaches them all, or by
+  // sleeping once a communicator has found that ranks of other scheduling groups share the cores.
+  [[nodiscard]] static WaitLadder within_process() noexcept;
+  // Makes within_process() sleeping() from now on.
+  static void share_cores_with_other_groups() noexcept;
 };
 
 // How far to climb for something that can also be left and come back to: to the end, not to sleep,

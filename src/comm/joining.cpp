@@ -189,6 +189,8 @@ void Communicator::make_engine(const bootstrap::Roster& roster, const Config& se
                      member.shares_pids, member.host});
   }
   options.cores = node::count_cores(allowances);
+  if (!options.cores.exclusive && !options.cores.yields_to_ranks)
+    WaitLadder::share_cores_with_other_groups();
   options.cache_bytes = node::last_level_cache_bytes(allowances);
   options.operation_timeout = settings.operation_timeout;
   options.hang_report = settings.hang_report;

@@ -49,7 +49,7 @@ class Progress {
   // called.
   template <class Ready>
   void wait(std::uint64_t ticket, Ready ready) noexcept {
-    Waiter waiter(WaitLadder::yielding());
+    Waiter waiter(WaitLadder::within_process());
     while (!ready()) {
       if (!waiter.poll_again()) sleep_until(ticket, std::chrono::seconds(1), ready);
     }

@@ -205,7 +205,7 @@ void Stream::run_in_passing(std::uint64_t ticket) {
   }
   const std::uint64_t before = progress_->completed();
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  Waiter waiter(WaitLadder::yielding());
+  Waiter waiter(WaitLadder::within_process());
   bool owner = try_own();
   while (!owner && !progress_->reached(ticket) && waiter.poll_again()) owner = try_own();
   if (owner) {

@@ -3,6 +3,7 @@
 #include "node/cores.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <fstream>
 #include <functional>
@@ -38,18 +39,37 @@ std::uint32_t cgroup_quota() {
   return smallest;
 }
 
-// Returns the path of this process's cgroup of the cpu controller, or "/" if it is in the root.
+// Returns the cgroup at `path` or above it that the cpu controller of the unified hierarchy
+// manages. Only groups below the root have cpu.weight. Returns nothing if there is none.
+std::string managed_cgroup(std::string path) {
+  while (path.starts_with('/')) {
+    if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return path;
+    if (path.size() == 1) break;
+    path.resize(std::max<std::size_t>(1, path.rfind('/')));
+  }
+  return {};
+}
+
+// Returns the cgroup namespace of this process, in which paths of cgroups have their meaning.
+std::string cgroup_namespace() {
+  std::array<char, 64> name{};
+  const ssize_t length = readlink("/proc/self/ns/cgroup", name.data(), name.size());
+  return {name.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
+}
+
+// Returns the cgroup that decides this process's share of the processors. Returns nothing if that
+// is the root, in which autogroups decide.
 std::string cpu_cgroup() {
   std::ifstream groups("/proc/self/cgroup");
-  std::string found = "/";
+  std::string found;
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     const std::string path = line.substr(second + 1);
-    if (controllers.find(",cpu,") != std::string::npos) return path;
-    if (controllers == ",,") found = path;
+    if (controllers.find(",cpu,") != std::string::npos) return path == "/" ? "" : path;
+    if (controllers == ",,") found = managed_cgroup(path);
   }
   return found;
 }
@@ -66,7 +86,7 @@ std::string autogroup() {
 
 std::uint64_t own_scheduling_group() {
   const std::string cgroup = cpu_cgroup();
-  return std::hash<std::string>{}(cgroup == "/" ? cgroup + autogroup() : cgroup);
+  return std::hash<std::string>{}(cgroup.empty() ? autogroup() : cgroup_namespace() + cgroup);
 }
 
 }  // namespace

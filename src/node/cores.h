@@ -16,9 +16,9 @@ struct CpuAllowance {
   static constexpr std::size_t kWords = 16;  // 1,024 processors
   std::array<std::uint64_t, kWords> mask{};
   std::uint32_t quota_cores = 0;  // cpu.max rounded up; 0: unlimited
-  // Names the cgroup or autogroup of the process; equal for processes of one host that are in the
-  // same. Linux shares processors out between such groups first, so sched_yield() gives way to
-  // threads of the caller's group alone.
+  // Identifies the cgroup or autogroup of the process. Processes on one host have equal values if
+  // they share a group. Linux shares processors out between such groups first, so sched_yield()
+  // gives way to threads of the caller's group alone.
   std::uint64_t scheduling_group = 0;
 
   [[nodiscard]] static CpuAllowance of_this_thread();
