@@ -114,9 +114,15 @@ def section_text(entries, missing):
         names = ", ".join(entry.names())
         yield "\n#### " + (names if len(names) < 100 else entry.names()[0] + " and others")
         yield "\n```c\n" + "\n".join(entry.declarations) + "\n```"
-        yield escaped(entry.comment)
+        yield escaped(with_list(entry.comment))
         if missing.issuperset(entry.names()):
             yield "\nNot available in this version: exported, and fails with a last error that says so."
+
+
+def with_list(comment):
+    """The docstring with the lines that begin with a label as a list."""
+    first, *rest = re.split(r"^(?=(?:Blocks|In place|Errors): )", comment, flags=re.M)
+    return first + "".join(("\n- " if number == 0 else "- ") + part for number, part in enumerate(rest))
 
 
 def escaped(comment):
