@@ -95,6 +95,7 @@ class Issue {
   // c10::DistBackendError.
   template <class Call>
   void call(const char* function, Call call) {
+    has_called_ = true;
     if (is_coalesced_) {
       queue_.coalesced_calls_.push_back([function, call] { check(call(), function); });
     } else {
@@ -134,13 +135,19 @@ class Issue {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
+  enum class Access { reads, overwrites, changes };
+
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
   // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, those
   // of other streams, too.
-  void order_behind_others(const at::Tensor& tensor, bool copies, bool is_written);
-  // Lets go of the queue's lock if it has to wait, for what it waits for may need that.
+  void order_behind_others(const at::Tensor& tensor, bool copies, Access access);
+  void await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
+  [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
+  // Ends these operations. Lets go of the queue's lock while it waits, for what it waits for may
+  // need that.
+  void await(const std::vector<c10::intrusive_ptr<Work>>& works);
   // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
@@ -155,10 +162,12 @@ class Issue {
   const char* const name_;
   const Stream& stream_;
   const bool is_coalesced_;
+  const bool is_message_;
+  bool has_called_ = false;
   bool bounces_ = true;  // large tensors of ordinary memory go through a bounce buffer
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // of the other coalesced calls
-  const std::uint64_t after_;           // where the stream stood before
+  std::uint64_t after_;                 // where the stream stood before the first call
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool is_zero_copy_ = true;
   bool has_ended_ = false;

@@ -79,15 +79,14 @@ void UnfinishedWorks::reap() {
   }
 }
 
-void UnfinishedWorks::complete_writers_of(const at::Tensor& tensor, bool copies) {
+std::vector<c10::intrusive_ptr<Work>> UnfinishedWorks::find_writers_of(const MemoryRange& range,
+                                                                       bool also_without_step) {
   std::vector<c10::intrusive_ptr<Work>> writers;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const c10::intrusive_ptr<Work>& work : works_) {
-      if (work->writes_to(tensor, copies)) writers.push_back(work);
-    }
+  const std::lock_guard lock(mutex_);
+  for (const c10::intrusive_ptr<Work>& work : works_) {
+    if (work->writes_to(range, also_without_step)) writers.push_back(work);
   }
-  for (const c10::intrusive_ptr<Work>& work : writers) work->complete();
+  return writers;
 }
 
 void UnfinishedWorks::find_users_of(const MemoryRange& range,

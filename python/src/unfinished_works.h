@@ -37,9 +37,10 @@ class UnfinishedWorks {
   void end_those_before(const Work& work);
   // Ends the works that have run, in order, and lets go of them. Does not block for any other.
   void reap();
-  // Ends the works that write to the memory of `tensor` in a step of their own; with `copies`, all
-  // that write to it. Blocks until they have run. For a tensor whose elements are about to be used.
-  void complete_writers_of(const at::Tensor& tensor, bool copies);
+  // Returns the works that write to these bytes in a step of their own, or at all if
+  // `also_without_step`.
+  [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> find_writers_of(const MemoryRange& range,
+                                                                      bool also_without_step);
   // Appends the works that use these bytes of HPU tensors to `users`.
   void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
   // Appends the works that an operation on `stream` has to come after, because they use the same

@@ -88,11 +88,15 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
 
 // The steps go once they have been run, which another thread may do just now: then the elements
 // are there, or complete() waits for them.
-bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
-  if (!has_begun_ || (!also_without_step && !has_steps_) || !tensor.has_storage()) return false;
-  const MemoryRange range = memory_of(tensor);
-  return std::ranges::any_of(operation_.outputs, [&](const at::Tensor& output) {
-    return output.has_storage() && memory_of(output).overlaps(range);
+bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
+  if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
+  return std::ranges::any_of(operation_.written,
+                             [&](const MemoryRange& own) { return own.overlaps(range); });
+}
+
+bool Work::reads(const MemoryRange& range) const {
+  return std::ranges::any_of(operation_.device_memory, [&](const DeviceUse& own) {
+    return !own.is_written && own.range.overlaps(range);
   });
 }
 

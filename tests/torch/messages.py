@@ -2,6 +2,8 @@
 """Which receive gets which message: receives from any rank, by tags, and from the rank itself. Run on every rank."""
 import datetime
 import random
+import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -146,6 +148,79 @@ def parts_of_one_tensor() -> None:
     else:
         dist.recv(number(), 0)
         dist.send(torch.full((50_000,), float(rank)), 0)
+
+
+def halo_exchange() -> None:
+    """Parts of one tensor are received while other parts of it are sent, whatever lies between their elements."""
+    every = slice(None)
+    parts = [  # shape, and each time what is received and what is sent
+        ((64, 64), [((every, 0), (every, 1)), ((every, -1), (every, -2))]),
+        ((200, 100), [((every, slice(40)), (every, slice(40, 80))), ((every, 80), (every, 99))]),
+        ((4, 50_000), [((0,), (1,)), ((3,), (2,))]),
+        ((9, 9, 9), [((every, 0, slice(8)), (every, slice(1, 9), 0))]),
+    ]
+    mine, peer = float(dist.get_rank()), 1 - dist.get_rank()
+    for shape, pairs in parts:
+        whole = torch.full(shape, mine)
+        works = [dist.irecv(whole[received], peer) for received, _ in pairs]
+        works += [dist.isend(whole[sent], peer) for _, sent in pairs]
+        for work in works:
+            work.wait(LONG)
+        for received, sent in pairs:
+            assert bool((whole[received] == peer).all()) and bool((whole[sent] == mine).all()), (shape, received)
+
+
+def received_twice() -> None:
+    """Of two messages into the same memory the second stays, and neither receive waits for the other's message."""
+    for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
+                          (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
+        whole = torch.zeros(100_000)
+        if dist.get_rank() == 0:
+            works = [dist.irecv(whole[first], 1), dist.irecv(whole[second], 1), dist.isend(whole[90_000:].clone(), 1)]
+            works[1].wait(LONG)
+            assert bool((whole[second] == 2).all()), (first, second)
+            for work in works:
+                work.wait(LONG)
+            expected = torch.zeros(100_000)
+            expected[first], expected[second] = 1, 2
+            assert torch.equal(whole, expected), (first, second)
+        elif dist.get_rank() == 1:
+            dist.recv(torch.zeros(10_000), 0)
+            dist.send(torch.ones_like(whole[first]), 0)
+            dist.send(torch.full_like(whole[second], 2), 0)
+        dist.barrier()
+
+
+def sent_while_it_is_broadcast() -> None:
+    """A tensor that a collective only reads can be sent meanwhile."""
+    tensor = torch.full((100_000,), float(dist.get_rank()))
+    if dist.get_rank() == 0:
+        works = [dist.broadcast(tensor, 0, async_op=True), dist.isend(tensor, 1)]
+        for work in works:
+            work.wait(LONG)
+    else:
+        if dist.get_rank() == 1:
+            dist.recv(tensor, 0)
+            assert bool((tensor == 0).all())
+        dist.broadcast(tensor, 0)
+
+
+def others_pass_a_call_that_waits() -> None:
+    """While a call waits for an earlier operation on its tensor, another thread sends what the other rank needs first."""
+    tensor = torch.ones(1000, 2)[:, 0]
+    if dist.get_rank() == 0:
+        first = dist.all_reduce(tensor, async_op=True)
+        thread = threading.Thread(target=lambda: dist.all_reduce(tensor))
+        thread.start()
+        time.sleep(0.2)
+        dist.isend(torch.ones(1), 1).wait(LONG)
+        thread.join()
+        first.wait(LONG)
+    else:
+        dist.recv(number(), 0)
+        for _ in range(2):
+            dist.all_reduce(tensor)
+    assert bool((tensor == 4).all())
 
 
 def mixtures() -> None:

@@ -6,6 +6,7 @@ from launcher import run_ranks
 
 ORDER = ["directed_behind_any", "any_behind_directed", "other_messages_stay", "tags_beside_any", "tagged_beside_pending",
          "mixtures"]
+PASSING = ["halo_exchange", "received_twice", "sent_while_it_is_broadcast", "others_pass_a_call_that_waits"]
 SELF = ["to_itself", "to_itself_in_batches", "nothing_from_itself"]
 
 
@@ -18,6 +19,11 @@ def test_order(function: str, ranks: int) -> None:
 @pytest.mark.parametrize("function", ["directed_waits_for_its_own_source", "parts_of_one_tensor"])
 def test_order_of_three(function: str) -> None:
     run_ranks(3, f"messages:{function}")
+
+
+@pytest.mark.parametrize("function", PASSING)
+def test_nothing_waits_for_a_message(function: str) -> None:
+    run_ranks(2, f"messages:{function}", TEST_TIMEOUT="20")
 
 
 @pytest.mark.parametrize("function", SELF)
