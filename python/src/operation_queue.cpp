@@ -89,13 +89,14 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, coalesces(), "hccl_torch: no calls are being coalesced");
   c10::intrusive_ptr<Work> work = std::exchange(coalesced_, nullptr);
-  const auto calls = std::exchange(coalesced_calls_, {});
+  auto calls = std::exchange(coalesced_calls_, {});
+  order_by_tag(calls);
   const Stream& stream = communicator_->stream();
   const std::uint64_t after = stream.queued();
   std::exception_ptr error;
   try {
     CallGroup group;
-    for (const auto& call : calls) call();
+    for (const CoalescedCall& call : calls) call.make();
     group.end();
   } catch (const c10::Error&) {
     error = std::current_exception();
@@ -105,6 +106,20 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   begin(work);
   if (error) std::rethrow_exception(error);
   return work;
+}
+
+// The library matches the messages between two ranks in the order of the calls. Both ranks have the
+// same tags, so both put them into the same order. Collectives keep their places.
+void OperationQueue::order_by_tag(std::vector<CoalescedCall>& calls) {
+  std::vector<CoalescedCall> messages;
+  for (const CoalescedCall& call : calls) {
+    if (call.tag) messages.push_back(call);
+  }
+  std::ranges::stable_sort(messages, {}, &CoalescedCall::tag);
+  auto next = messages.begin();
+  for (CoalescedCall& call : calls) {
+    if (call.tag) call = std::move(*next++);
+  }
 }
 
 bool OperationQueue::is_coalescing() const {
@@ -293,16 +308,18 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   return copy;
 }
 
-void Issue::send(const at::Tensor& from, int peer) {
+void Issue::send(const at::Tensor& from, int peer, int tag) {
   call("hcclSend", [from, peer, comm = queue_.communicator_->get(), stream = stream()] {
     return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
   });
+  if (is_coalesced_) queue_.coalesced_calls_.back().tag = tag;
 }
 
-void Issue::receive(const at::Tensor& to, int peer) {
+void Issue::receive(const at::Tensor& to, int peer, int tag) {
   call("hcclRecv", [to, peer, comm = queue_.communicator_->get(), stream = stream()] {
     return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
   });
+  if (is_coalesced_) queue_.coalesced_calls_.back().tag = tag;
 }
 
 at::Tensor Issue::scratch(std::int64_t bytes) {

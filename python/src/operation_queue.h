@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -55,6 +56,14 @@ class OperationQueue {
  private:
   friend class Issue;
 
+  // A call of the library.
+  struct CoalescedCall {
+    std::function<void()> make;
+    std::optional<int> tag;  // of a message
+  };
+
+  // Puts the messages among the calls into the order of their tags.
+  static void order_by_tag(std::vector<CoalescedCall>& calls);
   [[nodiscard]] c10::intrusive_ptr<Work> make_work(c10d::OpType type, const char* name);
   // With the lock held.
   [[nodiscard]] bool coalesces() const {
@@ -70,7 +79,7 @@ class OperationQueue {
   std::uint64_t sequence_ = 0;
   c10::intrusive_ptr<Work> coalesced_;  // while a thread coalesces calls
   std::thread::id coalescing_thread_;
-  std::vector<std::function<void()>> coalesced_calls_;  // of the library, to be made at the end
+  std::vector<CoalescedCall> coalesced_calls_;  // to be made at the end
 };
 
 // One operation while it is queued. Holds the queue's lock, but for waits that say so. If it ends
@@ -97,7 +106,7 @@ class Issue {
   void call(const char* function, Call call) {
     has_called_ = true;
     if (is_coalesced_) {
-      queue_.coalesced_calls_.push_back([function, call] { check(call(), function); });
+      queue_.coalesced_calls_.push_back({[function, call] { check(call(), function); }, {}});
     } else {
       check(call(), function);
     }
@@ -105,8 +114,11 @@ class Issue {
   // Says that the operation consists of messages. Call before input() and output().
   void consists_of_messages() { bounces_ = true; }
   // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
-  void send(const at::Tensor& from, int peer);
-  void receive(const at::Tensor& to, int peer);
+  void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
+  void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
+  // The same for coalesced calls, where the messages of two ranks match in the order of their tags.
+  void send(const at::Tensor& from, int peer, int tag);
+  void receive(const at::Tensor& to, int peer, int tag);
   // Returns a CPU tensor with the elements of `tensor` in one piece, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense, or neither in CPU memory nor
   // on the device; so does output().

@@ -297,6 +297,19 @@ def to_itself_in_batches() -> None:
     dist.all_reduce(number())
 
 
+def tags_in_batches() -> None:
+    """A batch matches messages by their tags, and in the order of the calls where the tags are equal."""
+    rank, peer = dist.get_rank(), 1 - dist.get_rank()
+    for count in (1, 50_000):
+        sent = [torch.full((count,), 10.0 * rank + value) for value in range(5)]
+        received = [number(count) for _ in sent]
+        sends = [dist.P2POp(dist.isend, tensor, peer, tag=tag) for tensor, tag in zip(sent, (1, 2, 0, 9, 2))]
+        receives = [dist.P2POp(dist.irecv, tensor, peer, tag=tag) for tensor, tag in zip(received, (9, 2, 1, 2, 0))]
+        for work in dist.batch_isend_irecv(receives + sends if rank == 0 else sends + receives):
+            work.wait()
+        assert [tensor[-1].item() - 10 * peer for tensor in received] == [3, 1, 0, 4, 2], received
+
+
 def nothing_from_itself() -> None:
     """A receive from the rank itself that nobody answers ends with the group's time-out."""
     rank = dist.get_rank()

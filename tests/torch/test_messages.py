@@ -31,5 +31,9 @@ def test_messages_to_itself(function: str) -> None:
     run_ranks(2, f"messages:{function}")
 
 
+def test_tags_in_batches() -> None:
+    run_ranks(2, "messages:tags_in_batches")
+
+
 def test_a_rank_alone() -> None:
     run_ranks(1, "messages:to_itself,nothing_from_itself")
