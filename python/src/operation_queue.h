@@ -29,8 +29,8 @@ class OperationQueue {
   OperationQueue& operator=(const OperationQueue&) = delete;
 
   // Between these two all operations that the thread queues are parts of one, whose work the second
-  // returns. The calls of the library are made then, as one group. What the thread has begun to
-  // coalesce and not ended is forgotten by the first. Throw c10::DistBackendError.
+  // returns. The calls of the library are made then, as one group. The first discards whatever this
+  // thread began to coalesce and never ended. Throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread coalesces calls.
@@ -48,6 +48,9 @@ class OperationQueue {
   bool drain(std::chrono::milliseconds patience = Completer::kPatience) {
     return completer_->drain(patience);
   }
+  // Blocks until the operations have ended, for receives that wait for their message at most
+  // `patience`. Returns whether they have.
+  bool await_end(std::chrono::milliseconds patience) { return unfinished_->await_end(patience); }
   // Runs no further callbacks.
   void abandon_callbacks() { completer_->abandon(); }
   // Returns the number of the last operation.

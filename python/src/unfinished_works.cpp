@@ -111,6 +111,24 @@ void UnfinishedWorks::find_others_before(const DeviceUse& use, const void* strea
   }
 }
 
+bool UnfinishedWorks::await_end(std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  std::deque<c10::intrusive_ptr<Work>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    works = works_;
+  }
+  std::erase_if(works, [](const c10::intrusive_ptr<Work>& work) { return work->is_part(); });
+  for (const c10::intrusive_ptr<Work>& work : works) {
+    if (!work->is_receive()) work->complete();
+  }
+  const auto deadline = Clock::now() + patience;
+  return std::ranges::all_of(works, [&](const c10::intrusive_ptr<Work>& work) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    return work->ends_within(std::max(left, std::chrono::milliseconds(0)));
+  });
+}
+
 void UnfinishedWorks::close(Communicator& communicator) {
   reap();
   std::deque<c10::intrusive_ptr<Work>> works;

@@ -6,6 +6,7 @@
 #include "device_works.h"
 #include "memory_range.h"
 
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -32,8 +33,8 @@ class UnfinishedWorks {
   void expect(c10::intrusive_ptr<Work> work);
   // Lets go of a work that was expected and will not begin.
   void forget(const Work& work);
-  // Ends the works before this one that have run: what they write to tensors comes before what it
-  // writes.
+  // Ends the works before this one that have run, so that they write to their tensors before it
+  // does.
   void end_those_before(const Work& work);
   // Ends the works that have run, in order, and lets go of them. Does not block for any other.
   void reap();
@@ -47,6 +48,9 @@ class UnfinishedWorks {
   // memory, and not one after the other by themselves.
   void find_others_before(const DeviceUse& use, const void* stream,
                           std::vector<c10::intrusive_ptr<Work>>& users);
+  // Blocks until the works have ended, for receives that wait for their message at most `patience`,
+  // and not at all for parts of other operations. Returns whether they have.
+  [[nodiscard]] bool await_end(std::chrono::milliseconds patience);
   // Lets go of all works. Aborts the communicator if some have not run, and keeps for ever what
   // may still be written to. Blocks for at most some seconds.
   void close(Communicator& communicator);

@@ -29,7 +29,8 @@ struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
-  unsigned parts = kCollective;                    // a set of Part
+  bool is_part = false;          // of another operation, which waits for it itself
+  unsigned parts = kCollective;  // a set of Part
   std::chrono::milliseconds timeout = kNoTimeout;  // of wait() without one; kNoTimeout: the group's
   int source = -1;                                 // the rank that a receive got its message from
   std::vector<at::Tensor> outputs;                 // the future's value
@@ -73,6 +74,7 @@ class Work final : public c10d::Work {
   // Returns whether the operation has messages, or nothing but receives.
   [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
   [[nodiscard]] bool is_receive() const { return operation_.parts == kReceive; }
+  [[nodiscard]] bool is_part() const { return operation_.is_part; }
   // Returns whether the operation has begun and writes to these bytes, in a step if not
   // `also_without_step`.
   [[nodiscard]] bool writes_to(const MemoryRange& range, bool also_without_step) const;
