@@ -140,6 +140,7 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   }
   const std::lock_guard lock(mutex_);
   c10::intrusive_ptr<Work> work = make_work(type, name);
+  if (part_of(type) == kReceive) work->operation().outputs = {tensor};
   if (tensor.is_hpu()) {
     work->operation().device_memory.push_back({memory_of(tensor), true});
     unfinished_->expect(work);
@@ -151,6 +152,7 @@ c10::intrusive_ptr<Work> OperationQueue::make_part(Work* whole, const char* name
   Operation operation;
   operation.type = c10d::OpType::RECV;
   operation.parts = kReceive;
+  operation.is_part = true;
   operation.name = name;
   operation.sequence = whole != nullptr ? whole->operation().sequence : sequence();
   return c10::make_intrusive<Work>(communicator_, completer_, unfinished_, std::move(operation),
@@ -294,7 +296,7 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
-  operation().outputs.push_back(tensor);
+  if (!is_deferred_) operation().outputs.push_back(tensor);
   bool copies = needs_copy(tensor);
   order_behind_others(tensor, copies, keeps ? Access::changes : Access::overwrites);
   const MemoryRange range = memory_of(tensor);
@@ -345,11 +347,6 @@ void Issue::hand_over() {
   const std::uint64_t last = stream_.queued();
   if (last != after_) work_->add({&stream_, after_, last});
   queue_.begin(work_);
-}
-
-void Issue::fill(const at::Tensor& tensor) {
-  operation().outputs.push_back(tensor);
-  count(tensor, bytes_out_);
 }
 
 void Issue::end_part() {

@@ -140,8 +140,8 @@ class Issue {
   // Adds a step that the first to notice the operation's end runs.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Makes a tensor that has been filled part of the result.
-  void fill(const at::Tensor& tensor);
+  // Says that this tensor, which is the result of a deferred operation, has been filled.
+  void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
   // Ends a part of an operation, which is not counted.
   void end_part();
   // Ends the operation: all its calls have been made. Counts it in the statistics: the bytes of

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "work.h"
 
+#include "call.h"
 #include "completer.h"
 #include "unfinished_works.h"
 
@@ -17,15 +18,6 @@
 namespace hccl_torch {
 
 namespace {
-
-// The library's text, which names its own way of setting a deadline, in the words of PyTorch.
-std::string reason_of_failure() {
-  constexpr std::string_view kTheirs = "raise the limit that hcclEmulationSetTimeout has set";
-  std::string reason = hcclGetLastErrorMessage();
-  if (const auto found = reason.find(kTheirs); found != std::string::npos)
-    reason.replace(found, kTheirs.size(), "give the group a longer timeout");
-  return reason;
-}
 
 // A future has to know the devices of its tensors other than the host.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
@@ -67,9 +59,16 @@ void Work::begin() {
   cv_.notify_all();
 }
 
+// The reason may be the text of an error of this backend, or of a part of this operation.
 void Work::fail(const std::string& reason) {
+  const std::string own = describe() + " failed: ";
+  const std::string_view name = "hccl_torch: ";
+  std::string_view rest = reason;
+  for (const std::string_view prefix : {std::string_view(own), name}) {
+    if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
+  }
   try {
-    C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason));
+    C10_THROW_ERROR(DistBackendError, c10::str(own, rest));
   } catch (const c10::Error&) {
     finish(std::current_exception());
   }
@@ -180,7 +179,7 @@ std::string Work::describe() const {
 std::exception_ptr Work::end(hcclResult_t result) noexcept {
   try {
     if (result != hcclSuccess) {
-      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason_of_failure()));
+      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", last_reason()));
     }
     for (const auto& step : operation_.steps) step();
     return nullptr;
