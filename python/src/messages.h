@@ -33,7 +33,7 @@ class Messages {
     return matcher_.post(tensor, ReceiveMatcher::kAnySource, tag);
   }
 
-  // Returns whether receives wait for their message, other than those that the library has.
+  // Returns whether the matcher holds receives that the library has not been given yet.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
   // Fails the receives that have found no message. Later ones fail.
   void stop() { matcher_.stop(); }

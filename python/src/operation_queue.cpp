@@ -212,7 +212,7 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
 }
 
 // The library moves a collective's ordinary memory slice by slice through the cache. It moves the
-// messages of a group one after the other, so those are copied into shared memory first.
+// messages of a group one at a time, so we copy them into shared memory first.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
