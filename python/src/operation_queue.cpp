@@ -2,6 +2,7 @@
 // Queueing operations, and the tensors that they use.
 #include "operation_queue.h"
 
+#include "access.h"
 #include "allocator.h"
 #include "call.h"
 #include "host_alias.h"
@@ -37,8 +38,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Whoever receives waits for none of the earlier receives, which may find no message before this
-// one does.
+// A receive waits for no earlier one, because that may find its message only after this one has
+// found its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -133,6 +134,11 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
                    " on ", communicator_->describe(),
                    " in a forked process, which has no part in it; make a group there");
+  if (part_of(type) == kReceive) {
+    require_writable(tensor, name);
+  } else {
+    require_readable(tensor, name);
+  }
   if (tensor.is_hpu()) {
     auto users = DeviceWorks::instance().users_of(memory_of(tensor), nullptr);
     if (part_of(type) == kReceive) leave_receives_out(users, memory_of(tensor));
@@ -256,8 +262,8 @@ void Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
 }
 
 // A message may be what the other rank needs before it sends the one that a receive waits for, so
-// no message waits for a receive, unless an HPU tensor is to be sent on. What overwrites a tensor
-// comes after what its own stream has for it, without a wait: see output().
+// no message waits for a receive, unless an HPU tensor is to be sent on. An operation that
+// overwrites a tensor follows those of its own stream without a wait: see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -273,6 +279,7 @@ void Issue::await(const std::vector<c10::intrusive_ptr<Work>>& works) {
 }
 
 void Issue::await_writers(const at::Tensor& tensor) {
+  require_readable(tensor, name_);
   if (tensor.is_hpu()) await_users_of({memory_of(tensor), false});
   await_writers_of(tensor, true, Access::reads);
 }
@@ -286,6 +293,7 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
+  if (copies) require_readable(tensor, name_);
   order_behind_others(tensor, copies, Access::reads);
   if (copies) return copy_of(tensor, true);
   return hold(tensor);
@@ -305,6 +313,7 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
                          [](const c10::intrusive_ptr<Work>& work) { return !work->has_ended(); });
   operation().written.push_back(range);
   if (!copies) return hold(tensor);
+  require_writable(tensor, name_);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
   return copy;
@@ -334,7 +343,10 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   for (const at::Tensor& tensor : tensors) {
     require_dense(tensor, name_);
     operation().outputs.push_back(tensor);
-    if (are_written) operation().written.push_back(memory_of(tensor));
+    if (are_written) {
+      require_writable(tensor, name_);
+      operation().written.push_back(memory_of(tensor));
+    }
     if (tensor.is_hpu())
       order_behind_others(tensor, true, are_written ? Access::overwrites : Access::reads);
   }

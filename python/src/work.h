@@ -21,7 +21,7 @@ namespace hccl_torch {
 class Completer;
 class UnfinishedWorks;
 
-// What an operation consists of; coalesced calls may be of several kinds.
+// The kinds of calls in an operation; coalesced calls may be of several.
 enum Part : unsigned { kCollective = 1, kSend = 2, kReceive = 4 };
 
 // An operation: its name for texts, the memory that it uses, and the steps that end it.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which receive gets which message: receives from any rank, by tags, and from the rank itself. Run on every rank."""
+import ctypes
 import datetime
+import mmap
 import random
 import threading
 import time
@@ -171,7 +173,7 @@ def halo_exchange() -> None:
 
 
 def received_twice() -> None:
-    """Of two messages into the same memory the second stays, and neither receive waits for the other's message."""
+    """The second of two messages into the same memory stays, and neither receive waits for the other's message."""
     for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
                           (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
         whole = torch.zeros(100_000)
@@ -297,6 +299,20 @@ def to_itself_in_batches() -> None:
     dist.all_reduce(number())
 
 
+def results_at_once() -> None:
+    """A receive that has found no message knows its tensor, and so does its future."""
+    peer = 1 - dist.get_rank()
+    for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
+        tensor = number()
+        work = dist.irecv(tensor, source, tag=tag)
+        assert [one.data_ptr() for one in work.result()] == [tensor.data_ptr()], (source, tag)
+        future = work.get_future()
+        dist.barrier()
+        dist.isend(torch.tensor([float(tag)]), peer, tag=tag)
+        assert future.wait()[0].data_ptr() == tensor.data_ptr() and tensor.item() == tag
+        dist.barrier()
+
+
 def tags_in_batches() -> None:
     """A batch matches messages by their tags, and in the order of the calls where the tags are equal."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
@@ -317,3 +333,32 @@ def nothing_from_itself() -> None:
     raises(dist.DistBackendError, "has sent itself no message", lambda: dist.irecv(number(), rank, group=group).wait())
     raises(dist.DistBackendError, "no rank has sent a message", lambda: dist.irecv(number(), group=group).wait())
     dist.barrier()
+
+
+def page_without_access(access: int) -> torch.Tensor:
+    """The elements of 16 pages, of which the ninth has no access, or only access to read."""
+    memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
+    tensor = torch.frombuffer(memory, dtype=torch.float32)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(tensor.data_ptr() + 8 * mmap.PAGESIZE), mmap.PAGESIZE, access) == 0
+    return tensor
+
+
+def memory_that_cannot_be_used() -> None:
+    """Memory that cannot be copied from or to is an error of the call; the group goes on."""
+    rank, peer = dist.get_rank(), 1 - dist.get_rank()
+    closed, locked = page_without_access(0), page_without_access(mmap.PROT_READ)
+    fine = torch.ones_like(locked)
+    for tensor in (closed, locked):
+        for call in (lambda: dist.recv(tensor, peer), lambda: dist.irecv(tensor), lambda: dist.irecv(tensor, peer, tag=3),
+                     lambda: dist.all_gather([fine, tensor], fine), lambda: dist.all_reduce(tensor[::2]),
+                     lambda: dist.gather(fine, [fine, tensor] if rank == 0 else None) if rank == 0 else dist.recv(tensor, 0)):
+            raises(ValueError, "cannot write to", call)
+    for call in (lambda: dist.send(closed, peer), lambda: dist.isend(closed, rank), lambda: dist.isend(closed, peer, tag=3),
+                 lambda: dist.all_gather([fine, fine.clone()], closed[::2]),
+                 lambda: dist.reduce_scatter(fine, [closed, fine])):
+        raises(ValueError, "cannot read", call)
+    dist.isend(locked, peer)
+    dist.recv(fine, peer)
+    assert torch.equal(fine, locked)
+    dist.all_reduce(fine)

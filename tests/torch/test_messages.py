@@ -31,8 +31,9 @@ def test_messages_to_itself(function: str) -> None:
     run_ranks(2, f"messages:{function}")
 
 
-def test_tags_in_batches() -> None:
-    run_ranks(2, "messages:tags_in_batches")
+@pytest.mark.parametrize("function", ["tags_in_batches", "results_at_once", "memory_that_cannot_be_used"])
+def test_of_two(function: str) -> None:
+    run_ranks(2, f"messages:{function}")
 
 
 def test_a_rank_alone() -> None:
