@@ -5,7 +5,12 @@
 #include <hccl.h>
 #include <synapse_api.h>
 
+#include <string>
+
 namespace hccl_torch {
+
+// Returns the text of the library's last error on this thread, in the words of PyTorch.
+[[nodiscard]] std::string last_reason();
 
 // Throw c10::DistBackendError with the library's text if the call failed.
 void check(hcclResult_t result, const char* function);

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 #include <unistd.h>
 
@@ -67,6 +68,12 @@ Communicator::~Communicator() {
   }
 }
 
+hcclComm_t Communicator::get() const {
+  TORCH_CHECK_WITH(DistBackendError, !aborted_, "hccl_torch: ", describe(),
+                   " was aborted; make another group");
+  return handle_;
+}
+
 std::string Communicator::describe() const {
   std::string text =
       c10::str("group ", identity_.name, " (rank ", identity_.rank, " of ", identity_.size);
@@ -99,7 +106,7 @@ std::string Communicator::fault() const {
 }
 
 void Communicator::set_timeout(std::chrono::milliseconds timeout) {
-  check(hcclEmulationSetTimeout(handle_, static_cast<std::uint64_t>(timeout.count())),
+  check(hcclEmulationSetTimeout(get(), static_cast<std::uint64_t>(timeout.count())),
         "hcclEmulationSetTimeout");
   timeout_ = timeout;
 }
@@ -108,10 +115,6 @@ bool Communicator::is_in_forked_child() const noexcept { return ::getpid() != pr
 
 void Communicator::abort() noexcept {
   if (!aborted_.exchange(true)) hcclCommAbort(handle_);
-}
-
-void Communicator::finalize() noexcept {
-  if (!aborted_) hcclCommFinalize(handle_);
 }
 
 }  // namespace hccl_torch

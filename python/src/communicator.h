@@ -38,7 +38,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  [[nodiscard]] hcclComm_t get() const noexcept { return handle_; }
+  // Throws c10::DistBackendError after abort().
+  [[nodiscard]] hcclComm_t get() const;
   [[nodiscard]] int rank() const noexcept { return identity_.rank; }
   [[nodiscard]] const GroupIdentity& identity() const noexcept { return identity_; }
   // Returns the group, this rank and its host, for texts.
@@ -58,14 +59,13 @@ class Communicator {
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   // Limits how long calls wait for other ranks from now on. Throws c10::DistBackendError.
   void set_timeout(std::chrono::milliseconds timeout);
-  // Fails all work on every rank. Does not block.
+  // Fails all work on every rank, and later calls. Does not block.
   void abort() noexcept;
-  // Blocks until all queued work has run, or the communicator has failed.
-  void finalize() noexcept;
+  // Returns whether all queued work has run.
+  [[nodiscard]] bool is_idle();
 
  private:
   [[nodiscard]] const Stream& message_stream(std::pair<int, bool> way);
-  [[nodiscard]] bool is_idle();
 
   const GroupIdentity identity_;
   Stream stream_;

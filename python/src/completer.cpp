@@ -69,7 +69,7 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-// Letting go of the work may end much else, Python's objects among it.
+// Dropping the last reference may destroy much more, including Python objects.
 void Completer::settle(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {

@@ -30,8 +30,8 @@ class Completer {
   // How long a callback that waits for something else can keep the end of a group waiting.
   static constexpr std::chrono::seconds kPatience{5};
 
-  // Blocks until no callback runs and no work is left, at most `patience`. Not counting one that
-  // calls this. Returns whether that is so.
+  // Blocks until no callback runs and no work is left, at most `patience`. Ignores
+  // the calling callback itself. Returns false if `patience` ran out first.
   bool drain(std::chrono::milliseconds patience = kPatience);
   // The same, and ends the threads.
   bool stop();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of all process groups that use tensors of the emulated device. Whatever computes
-// with such tensors comes after them, as on a device whose work is ordered by streams.
+// The operations of all process groups that use tensors of the emulated device. Computations
+// on such tensors run after them, as on a device whose work is ordered by streams.
 #pragma once
 
 #include "memory_range.h"

@@ -19,7 +19,7 @@ class LiveGroups {
   static LiveGroups& instance();
 
   void add(ProcessGroupHccl& group);
-  // To be called before the group ends. Blocks while for_each() visits it.
+  // Call this before the group is destroyed. Blocks while for_each() visits it.
   void remove(ProcessGroupHccl& group);
   // Calls `visit` for each group, the newest first. In a forked child there is none.
   void for_each(const std::function<void(ProcessGroupHccl&)>& visit);

@@ -30,7 +30,7 @@ Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
     std::memcpy(header.data_ptr(), &fields, sizeof fields);
     issue.send(header, peer);
   }
-  issue.send(from, peer);
+  issue.send(from, peer, tag);
   return issue.end();
 }
 
@@ -58,7 +58,7 @@ Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
     return matcher_.post(tensor, peer, tag);
   Issue issue(queue_, c10d::OpType::RECV, "recv", communicator_->stream_from(peer));
   issue.operation().source = peer;
-  issue.receive(issue.output(tensor, false), peer);
+  issue.receive(issue.output(tensor, false), peer, tag);
   return issue.end();
 }
 

@@ -14,8 +14,9 @@ namespace hccl_torch {
 
 // Receives match messages in the order of the calls, whether they name their source or not; those
 // with tags other than 0 by their tags, in the order of the calls where these are equal. A rank may
-// send to itself. Inside coalesced calls tags are ignored, and a receive does not wait behind those
-// before the block.
+// send to itself. Inside coalesced calls the messages of two ranks match in the order of their
+// tags, and of the calls where these are equal; a receive does not wait behind those before the
+// block.
 class Messages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -32,7 +33,7 @@ class Messages {
     return matcher_.post(tensor, ReceiveMatcher::kAnySource, tag);
   }
 
-  // Returns whether receives wait for their message, other than those that the library has.
+  // Returns whether the matcher holds receives that the library has not been given yet.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
   // Fails the receives that have found no message. Later ones fail.
   void stop() { matcher_.stop(); }

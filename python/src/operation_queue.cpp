@@ -2,12 +2,14 @@
 // Queueing operations, and the tensors that they use.
 #include "operation_queue.h"
 
+#include "access.h"
 #include "allocator.h"
 #include "call.h"
 #include "host_alias.h"
 #include "memory_pool.h"
 #include "statistics.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -30,6 +32,20 @@ void require_dense(const at::Tensor& tensor, const char* call) {
                    tensor.toString());
 }
 
+Part part_of(c10d::OpType type) {
+  if (type == c10d::OpType::SEND) return kSend;
+  const bool receives = type == c10d::OpType::RECV || type == c10d::OpType::RECVANYSOURCE;
+  return receives ? kReceive : kCollective;
+}
+
+// A receive waits for no earlier one, because that may find its message only after this one has
+// found its own.
+void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
+  std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
+    return work->has_messages() && !work->reads(range);
+  });
+}
+
 }  // namespace
 
 OperationQueue::OperationQueue(std::shared_ptr<Communicator> communicator)
@@ -46,6 +62,7 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
   operation.type = type;
   operation.name = name;
   operation.sequence = ++sequence_;
+  operation.parts = part_of(type);
   const std::string title = at::hasCallbacks() ? std::string("hccl:") + name : std::string();
   return c10::make_intrusive<Work>(communicator_, completer_, unfinished_, std::move(operation),
                                    title.empty() ? nullptr : title.c_str());
@@ -65,6 +82,7 @@ void OperationQueue::start_coalescing() {
                    "; let it end that first");
   coalesced_calls_.clear();
   coalesced_ = make_work(c10d::OpType::COALESCED, "coalesced calls");
+  coalesced_->operation().parts = 0;
   coalescing_thread_ = std::this_thread::get_id();
 }
 
@@ -72,13 +90,14 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, coalesces(), "hccl_torch: no calls are being coalesced");
   c10::intrusive_ptr<Work> work = std::exchange(coalesced_, nullptr);
-  const auto calls = std::exchange(coalesced_calls_, {});
+  auto calls = std::exchange(coalesced_calls_, {});
+  order_by_tag(calls);
   const Stream& stream = communicator_->stream();
   const std::uint64_t after = stream.queued();
   std::exception_ptr error;
   try {
     CallGroup group;
-    for (const auto& call : calls) call();
+    for (const CoalescedCall& call : calls) call.make();
     group.end();
   } catch (const c10::Error&) {
     error = std::current_exception();
@@ -88,6 +107,20 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   begin(work);
   if (error) std::rethrow_exception(error);
   return work;
+}
+
+// The library matches the messages between two ranks in the order of the calls. Both ranks have the
+// same tags, so both put them into the same order. Collectives keep their places.
+void OperationQueue::order_by_tag(std::vector<CoalescedCall>& calls) {
+  std::vector<CoalescedCall> messages;
+  for (const CoalescedCall& call : calls) {
+    if (call.tag) messages.push_back(call);
+  }
+  std::ranges::stable_sort(messages, {}, &CoalescedCall::tag);
+  auto next = messages.begin();
+  for (CoalescedCall& call : calls) {
+    if (call.tag) call = std::move(*next++);
+  }
 }
 
 bool OperationQueue::is_coalescing() const {
@@ -101,9 +134,19 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
                    " on ", communicator_->describe(),
                    " in a forked process, which has no part in it; make a group there");
-  if (tensor.is_hpu()) DeviceWorks::instance().complete_users_of(memory_of(tensor));
+  if (part_of(type) == kReceive) {
+    require_writable(tensor, name);
+  } else {
+    require_readable(tensor, name);
+  }
+  if (tensor.is_hpu()) {
+    auto users = DeviceWorks::instance().users_of(memory_of(tensor), nullptr);
+    if (part_of(type) == kReceive) leave_receives_out(users, memory_of(tensor));
+    for (const c10::intrusive_ptr<Work>& work : users) work->complete();
+  }
   const std::lock_guard lock(mutex_);
   c10::intrusive_ptr<Work> work = make_work(type, name);
+  if (part_of(type) == kReceive) work->operation().outputs = {tensor};
   if (tensor.is_hpu()) {
     work->operation().device_memory.push_back({memory_of(tensor), true});
     unfinished_->expect(work);
@@ -114,6 +157,8 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
 c10::intrusive_ptr<Work> OperationQueue::make_part(Work* whole, const char* name) {
   Operation operation;
   operation.type = c10d::OpType::RECV;
+  operation.parts = kReceive;
+  operation.is_part = true;
   operation.name = name;
   operation.sequence = whole != nullptr ? whole->operation().sequence : sequence();
   return c10::make_intrusive<Work>(communicator_, completer_, unfinished_, std::move(operation),
@@ -137,8 +182,11 @@ Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name, const S
       name_(name),
       stream_(queue.coalesces() ? queue.communicator_->stream() : stream),
       is_coalesced_(queue.coalesces()),
+      is_message_(part_of(type) != kCollective),
       steps_before_(operation().steps.size()),
-      after_(stream_.queued()) {}
+      after_(stream_.queued()) {
+  operation().parts |= part_of(type);
+}
 
 Issue::Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream)
     : queue_(queue),
@@ -147,6 +195,7 @@ Issue::Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream&
       name_(work_->operation().name),
       stream_(stream),
       is_coalesced_(false),
+      is_message_(true),
       is_deferred_(true),
       after_(stream_.queued()) {}
 
@@ -169,7 +218,7 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
 }
 
 // The library moves a collective's ordinary memory slice by slice through the cache. It moves the
-// messages of a group one after the other, so those are copied into shared memory first.
+// messages of a group one at a time, so we copy them into shared memory first.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
@@ -185,13 +234,13 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
 
 // Operations on the device's tensors follow one another in the order of the program. A deferred one
 // has been put in its place by defer().
-void Issue::order_behind_others(const at::Tensor& tensor, bool copies, bool is_written) {
+void Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
-    const DeviceUse use{memory_of(tensor), is_written};
+    const DeviceUse use{memory_of(tensor), access != Access::reads};
     await_users_of(use);
     operation().device_memory.push_back(use);
   }
-  queue_.unfinished_->complete_writers_of(tensor, copies);
+  await_writers_of(tensor, copies, access);
 }
 
 void Issue::await_users_of(const DeviceUse& use) {
@@ -199,15 +248,40 @@ void Issue::await_users_of(const DeviceUse& use) {
   std::vector<c10::intrusive_ptr<Work>> users =
       DeviceWorks::instance().users_of(use.range, queue_.unfinished_.get());
   queue_.unfinished_->find_others_before(use, &stream_, users);
-  if (users.empty()) return;
+  if (is_message_ && use.is_written) leave_receives_out(users, use.range);
+  await(users);
+}
+
+void Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access) {
+  if (!tensor.has_storage()) return;
+  auto writers = queue_.unfinished_->find_writers_of(memory_of(tensor), also_without_step);
+  std::erase_if(writers, [&](const c10::intrusive_ptr<Work>& writer) {
+    return !must_end_first(*writer, tensor.is_hpu(), access);
+  });
+  await(writers);
+}
+
+// A message may be what the other rank needs before it sends the one that a receive waits for, so
+// no message waits for a receive, unless an HPU tensor is to be sent on. An operation that
+// overwrites a tensor follows those of its own stream without a wait: see output().
+bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
+  if (writer.has_run()) return true;
+  if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
+  return access != Access::overwrites || writer.lane() != &stream_;
+}
+
+void Issue::await(const std::vector<c10::intrusive_ptr<Work>>& works) {
+  if (works.empty()) return;
   lock_.unlock();
-  for (const c10::intrusive_ptr<Work>& work : users) work->complete();
+  for (const c10::intrusive_ptr<Work>& work : works) work->complete();
   lock_.lock();
+  if (!has_called_) after_ = stream_.queued();
 }
 
 void Issue::await_writers(const at::Tensor& tensor) {
+  require_readable(tensor, name_);
   if (tensor.is_hpu()) await_users_of({memory_of(tensor), false});
-  queue_.unfinished_->complete_writers_of(tensor, true);
+  await_writers_of(tensor, true, Access::reads);
 }
 
 at::Tensor Issue::hold(const at::Tensor& tensor) {
@@ -219,33 +293,44 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies, false);
+  if (copies) require_readable(tensor, name_);
+  order_behind_others(tensor, copies, Access::reads);
   if (copies) return copy_of(tensor, true);
   return hold(tensor);
 }
 
+// Steps run in the order of the stream. So an operation whose memory an earlier one fills in a step
+// needs one as well.
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
-  operation().outputs.push_back(tensor);
-  const bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies, true);
+  if (!is_deferred_) operation().outputs.push_back(tensor);
+  bool copies = needs_copy(tensor);
+  order_behind_others(tensor, copies, keeps ? Access::changes : Access::overwrites);
+  const MemoryRange range = memory_of(tensor);
+  copies = copies || std::ranges::any_of(
+                         queue_.unfinished_->find_writers_of(range, false),
+                         [](const c10::intrusive_ptr<Work>& work) { return !work->has_ended(); });
+  operation().written.push_back(range);
   if (!copies) return hold(tensor);
+  require_writable(tensor, name_);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy]() mutable { copy_into(tensor, copy); });
   return copy;
 }
 
-void Issue::send(const at::Tensor& from, int peer) {
+void Issue::send(const at::Tensor& from, int peer, int tag) {
   call("hcclSend", [from, peer, comm = queue_.communicator_->get(), stream = stream()] {
     return hcclSend(from.data_ptr(), from.nbytes(), hcclUint8, peer, comm, stream);
   });
+  if (is_coalesced_) queue_.coalesced_calls_.back().tag = tag;
 }
 
-void Issue::receive(const at::Tensor& to, int peer) {
+void Issue::receive(const at::Tensor& to, int peer, int tag) {
   call("hcclRecv", [to, peer, comm = queue_.communicator_->get(), stream = stream()] {
     return hcclRecv(to.data_ptr(), to.nbytes(), hcclUint8, peer, comm, stream);
   });
+  if (is_coalesced_) queue_.coalesced_calls_.back().tag = tag;
 }
 
 at::Tensor Issue::scratch(std::int64_t bytes) {
@@ -258,7 +343,12 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   for (const at::Tensor& tensor : tensors) {
     require_dense(tensor, name_);
     operation().outputs.push_back(tensor);
-    if (tensor.is_hpu()) order_behind_others(tensor, true, are_written);
+    if (are_written) {
+      require_writable(tensor, name_);
+      operation().written.push_back(memory_of(tensor));
+    }
+    if (tensor.is_hpu())
+      order_behind_others(tensor, true, are_written ? Access::overwrites : Access::reads);
   }
 }
 
@@ -269,11 +359,6 @@ void Issue::hand_over() {
   const std::uint64_t last = stream_.queued();
   if (last != after_) work_->add({&stream_, after_, last});
   queue_.begin(work_);
-}
-
-void Issue::fill(const at::Tensor& tensor) {
-  operation().outputs.push_back(tensor);
-  count(tensor, bytes_out_);
 }
 
 void Issue::end_part() {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,8 +29,8 @@ class OperationQueue {
   OperationQueue& operator=(const OperationQueue&) = delete;
 
   // Between these two all operations that the thread queues are parts of one, whose work the second
-  // returns. The calls of the library are made then, as one group. What the thread has begun to
-  // coalesce and not ended is forgotten by the first. Throw c10::DistBackendError.
+  // returns. The calls of the library are made then, as one group. The first discards whatever this
+  // thread began to coalesce and never ended. Throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread coalesces calls.
@@ -47,6 +48,9 @@ class OperationQueue {
   bool drain(std::chrono::milliseconds patience = Completer::kPatience) {
     return completer_->drain(patience);
   }
+  // Blocks until the operations have ended, for receives that wait for their message at most
+  // `patience`. Returns whether they have.
+  bool await_end(std::chrono::milliseconds patience) { return unfinished_->await_end(patience); }
   // Runs no further callbacks.
   void abandon_callbacks() { completer_->abandon(); }
   // Returns the number of the last operation.
@@ -55,6 +59,14 @@ class OperationQueue {
  private:
   friend class Issue;
 
+  // A call of the library.
+  struct CoalescedCall {
+    std::function<void()> make;
+    std::optional<int> tag;  // of a message
+  };
+
+  // Puts the messages among the calls into the order of their tags.
+  static void order_by_tag(std::vector<CoalescedCall>& calls);
   [[nodiscard]] c10::intrusive_ptr<Work> make_work(c10d::OpType type, const char* name);
   // With the lock held.
   [[nodiscard]] bool coalesces() const {
@@ -70,7 +82,7 @@ class OperationQueue {
   std::uint64_t sequence_ = 0;
   c10::intrusive_ptr<Work> coalesced_;  // while a thread coalesces calls
   std::thread::id coalescing_thread_;
-  std::vector<std::function<void()>> coalesced_calls_;  // of the library, to be made at the end
+  std::vector<CoalescedCall> coalesced_calls_;  // to be made at the end
 };
 
 // One operation while it is queued. Holds the queue's lock, but for waits that say so. If it ends
@@ -95,8 +107,9 @@ class Issue {
   // c10::DistBackendError.
   template <class Call>
   void call(const char* function, Call call) {
+    has_called_ = true;
     if (is_coalesced_) {
-      queue_.coalesced_calls_.push_back([function, call] { check(call(), function); });
+      queue_.coalesced_calls_.push_back({[function, call] { check(call(), function); }, {}});
     } else {
       check(call(), function);
     }
@@ -104,8 +117,11 @@ class Issue {
   // Says that the operation consists of messages. Call before input() and output().
   void consists_of_messages() { bounces_ = true; }
   // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
-  void send(const at::Tensor& from, int peer);
-  void receive(const at::Tensor& to, int peer);
+  void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
+  void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
+  // The same for coalesced calls, where the messages of two ranks match in the order of their tags.
+  void send(const at::Tensor& from, int peer, int tag);
+  void receive(const at::Tensor& to, int peer, int tag);
   // Returns a CPU tensor with the elements of `tensor` in one piece, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense, or neither in CPU memory nor
   // on the device; so does output().
@@ -124,8 +140,8 @@ class Issue {
   // Adds a step that the first to notice the operation's end runs.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Makes a tensor that has been filled part of the result.
-  void fill(const at::Tensor& tensor);
+  // Says that this tensor, which is the result of a deferred operation, has been filled.
+  void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
   // Ends a part of an operation, which is not counted.
   void end_part();
   // Ends the operation: all its calls have been made. Counts it in the statistics: the bytes of
@@ -134,13 +150,19 @@ class Issue {
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
+  enum class Access { reads, overwrites, changes };
+
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
   // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, those
   // of other streams, too.
-  void order_behind_others(const at::Tensor& tensor, bool copies, bool is_written);
-  // Lets go of the queue's lock if it has to wait, for what it waits for may need that.
+  void order_behind_others(const at::Tensor& tensor, bool copies, Access access);
+  void await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
+  [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
+  // Ends these operations. Lets go of the queue's lock while it waits, for what it waits for may
+  // need that.
+  void await(const std::vector<c10::intrusive_ptr<Work>>& works);
   // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
@@ -155,10 +177,12 @@ class Issue {
   const char* const name_;
   const Stream& stream_;
   const bool is_coalesced_;
+  const bool is_message_;
+  bool has_called_ = false;
   bool bounces_ = true;  // large tensors of ordinary memory go through a bounce buffer
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // of the other coalesced calls
-  const std::uint64_t after_;           // where the stream stood before
+  std::uint64_t after_;                 // where the stream stood before the first call
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool is_zero_copy_ = true;
   bool has_ended_ = false;

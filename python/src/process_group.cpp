@@ -58,11 +58,6 @@ void ProcessGroupHccl::setTimeout(std::chrono::milliseconds timeout) {
 
 void ProcessGroupHccl::abort() { communicator_->abort(); }
 
-void ProcessGroupHccl::shutdown() {
-  communicator_->finalize();
-  queue_.drain();
-}
-
 c10d::ErrorType ProcessGroupHccl::getError() {
   return communicator_->fault().empty() ? c10d::ErrorType::SUCCESS : c10d::ErrorType::COMM_ERROR;
 }

@@ -12,13 +12,26 @@ namespace {
 
 // How long the end of the program waits for operations whose futures are awaited.
 constexpr std::chrono::seconds kExitPatience{2};
+// How long the end of a group waits for receives that may find no message.
+constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace
 
-// A forked child has none of the threads that what receives messages would wait for.
+// A forked child has no matcher threads, so destroying the matcher would wait for them forever.
 ProcessGroupHccl::~ProcessGroupHccl() {
   LiveGroups::instance().remove(*this);
   if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
+}
+
+// Sends and collectives end, at the latest with the group's timeout. Receives that the matcher has
+// posted fail when it stops, and what it leaves to the library ends with the communicator.
+void ProcessGroupHccl::shutdown() {
+  if (communicator_->is_in_forked_child()) return;
+  const bool have_ended = queue_.await_end(kReceivePatience);
+  messages_->stop();
+  if (!have_ended || !queue_.await_end(kReceivePatience) || !communicator_->is_idle())
+    communicator_->abort();
+  queue_.drain();
 }
 
 void ProcessGroupHccl::quiesce_all() {
@@ -26,7 +39,7 @@ void ProcessGroupHccl::quiesce_all() {
   LiveGroups::instance().for_each([&](ProcessGroupHccl& group) { group.quiesce(deadline); });
 }
 
-// Receives that wait for a message would go on on threads of their own.
+// Pending receives run on their own threads, so stop those too.
 void ProcessGroupHccl::quiesce(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
   if (communicator_->is_in_forked_child()) return;

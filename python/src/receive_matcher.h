@@ -36,9 +36,9 @@ struct TagHeader {
   static constexpr std::int64_t kWireBytes = 27;
 };
 
-// A receive gets the first message that fits among those that no earlier receive has got. Messages
-// with a tag that nobody asks for yet are kept; those without stay offered by their sender.
-// Thread-safe. Threads start when they are needed.
+// A receive gets the first message that fits among those that no earlier receive has taken.
+// Messages with a tag that nobody asks for yet are kept; those without stay offered by their
+// sender. Thread-safe. Threads start when they are needed.
 class ReceiveMatcher {
  public:
   static constexpr int kAnySource = -1;
@@ -55,9 +55,9 @@ class ReceiveMatcher {
   // Returns whether a receive without a tag from `source` has to be posted here because it would
   // overtake an earlier one if it were queued now.
   [[nodiscard]] bool must_post(int source);
-  // Returns whether receives have found no message.
+  // Returns whether any posted receive is still waiting for its message.
   [[nodiscard]] bool has_posted();
-  // Takes a message of this rank to itself. Nobody writes to `bytes` any more.
+  // Takes a message of this rank to itself. The caller must not write to `bytes` afterwards.
   void send_to_self(const at::Tensor& bytes, int tag);
   // Fails the receives that have found no message, and ends the threads. Later posts fail.
   void stop();
@@ -72,7 +72,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // is being queued: it goes when it has its place in the stream
+    bool is_matched = false;  // being queued; removed from the list once it is on the stream
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };
@@ -93,7 +93,8 @@ class ReceiveMatcher {
   void read(int source);
   void probe();
 
-  // All below with the lock held, which those that take it by reference release for a while.
+  // Call everything below with the lock held. Functions that take it by reference release it
+  // temporarily.
   [[nodiscard]] bool is_own(int source) const { return source == communicator_->rank(); }
   void start_thread(int source);
   [[nodiscard]] bool is_probed(const Receive& receive) const;
@@ -107,7 +108,7 @@ class ReceiveMatcher {
   // Lets the first receive that fits have a message that `source` offers, unless one has been taken
   // from there since taken_ was `before`. Returns whether it has.
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
-  // A message has been taken.
+  // Records that a message was taken and frees the source.
   void release(int source);
   // Queues a receive without a tag behind those from the same rank.
   void queue_plain(Lock& lock, Receives::iterator receive, int source);

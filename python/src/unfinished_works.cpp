@@ -79,15 +79,14 @@ void UnfinishedWorks::reap() {
   }
 }
 
-void UnfinishedWorks::complete_writers_of(const at::Tensor& tensor, bool copies) {
+std::vector<c10::intrusive_ptr<Work>> UnfinishedWorks::find_writers_of(const MemoryRange& range,
+                                                                       bool also_without_step) {
   std::vector<c10::intrusive_ptr<Work>> writers;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const c10::intrusive_ptr<Work>& work : works_) {
-      if (work->writes_to(tensor, copies)) writers.push_back(work);
-    }
+  const std::lock_guard lock(mutex_);
+  for (const c10::intrusive_ptr<Work>& work : works_) {
+    if (work->writes_to(range, also_without_step)) writers.push_back(work);
   }
-  for (const c10::intrusive_ptr<Work>& work : writers) work->complete();
+  return writers;
 }
 
 void UnfinishedWorks::find_users_of(const MemoryRange& range,
@@ -110,6 +109,24 @@ void UnfinishedWorks::find_others_before(const DeviceUse& use, const void* strea
   for (const c10::intrusive_ptr<Work>& work : expected_) {
     if (work->conflicts_with(use)) users.push_back(work);
   }
+}
+
+bool UnfinishedWorks::await_end(std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  std::deque<c10::intrusive_ptr<Work>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    works = works_;
+  }
+  std::erase_if(works, [](const c10::intrusive_ptr<Work>& work) { return work->is_part(); });
+  for (const c10::intrusive_ptr<Work>& work : works) {
+    if (!work->is_receive()) work->complete();
+  }
+  const auto deadline = Clock::now() + patience;
+  return std::ranges::all_of(works, [&](const c10::intrusive_ptr<Work>& work) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    return work->ends_within(std::max(left, std::chrono::milliseconds(0)));
+  });
 }
 
 void UnfinishedWorks::close(Communicator& communicator) {

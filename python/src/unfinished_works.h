@@ -6,6 +6,7 @@
 #include "device_works.h"
 #include "memory_range.h"
 
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -32,20 +33,24 @@ class UnfinishedWorks {
   void expect(c10::intrusive_ptr<Work> work);
   // Lets go of a work that was expected and will not begin.
   void forget(const Work& work);
-  // Ends the works before this one that have run: what they write to tensors comes before what it
-  // writes.
+  // Ends the works before this one that have run, so that they write to their tensors before it
+  // does.
   void end_those_before(const Work& work);
   // Ends the works that have run, in order, and lets go of them. Does not block for any other.
   void reap();
-  // Ends the works that write to the memory of `tensor` in a step of their own; with `copies`, all
-  // that write to it. Blocks until they have run. For a tensor whose elements are about to be used.
-  void complete_writers_of(const at::Tensor& tensor, bool copies);
+  // Returns the works that write to these bytes in a step of their own, or at all if
+  // `also_without_step`.
+  [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> find_writers_of(const MemoryRange& range,
+                                                                      bool also_without_step);
   // Appends the works that use these bytes of HPU tensors to `users`.
   void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
   // Appends the works that an operation on `stream` has to come after, because they use the same
   // memory, and not one after the other by themselves.
   void find_others_before(const DeviceUse& use, const void* stream,
                           std::vector<c10::intrusive_ptr<Work>>& users);
+  // Blocks until the works have ended, for receives that wait for their message at most `patience`,
+  // and not at all for parts of other operations. Returns whether they have.
+  [[nodiscard]] bool await_end(std::chrono::milliseconds patience);
   // Lets go of all works. Aborts the communicator if some have not run, and keeps for ever what
   // may still be written to. Blocks for at most some seconds.
   void close(Communicator& communicator);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "work.h"
 
+#include "call.h"
 #include "completer.h"
 #include "unfinished_works.h"
 
@@ -17,15 +18,6 @@
 namespace hccl_torch {
 
 namespace {
-
-// The library's text, which names its own way of setting a deadline, in the words of PyTorch.
-std::string reason_of_failure() {
-  constexpr std::string_view kTheirs = "raise the limit that hcclEmulationSetTimeout has set";
-  std::string reason = hcclGetLastErrorMessage();
-  if (const auto found = reason.find(kTheirs); found != std::string::npos)
-    reason.replace(found, kTheirs.size(), "give the group a longer timeout");
-  return reason;
-}
 
 // A future has to know the devices of its tensors other than the host.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
@@ -67,9 +59,16 @@ void Work::begin() {
   cv_.notify_all();
 }
 
+// The reason may be the text of an error of this backend, or of a part of this operation.
 void Work::fail(const std::string& reason) {
+  const std::string own = describe() + " failed: ";
+  const std::string_view name = "hccl_torch: ";
+  std::string_view rest = reason;
+  for (const std::string_view prefix : {std::string_view(own), name}) {
+    if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
+  }
   try {
-    C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason));
+    C10_THROW_ERROR(DistBackendError, c10::str(own, rest));
   } catch (const c10::Error&) {
     finish(std::current_exception());
   }
@@ -88,11 +87,15 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
 
 // The steps go once they have been run, which another thread may do just now: then the elements
 // are there, or complete() waits for them.
-bool Work::writes_to(const at::Tensor& tensor, bool also_without_step) const {
-  if (!has_begun_ || (!also_without_step && !has_steps_) || !tensor.has_storage()) return false;
-  const MemoryRange range = memory_of(tensor);
-  return std::ranges::any_of(operation_.outputs, [&](const at::Tensor& output) {
-    return output.has_storage() && memory_of(output).overlaps(range);
+bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
+  if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
+  return std::ranges::any_of(operation_.written,
+                             [&](const MemoryRange& own) { return own.overlaps(range); });
+}
+
+bool Work::reads(const MemoryRange& range) const {
+  return std::ranges::any_of(operation_.device_memory, [&](const DeviceUse& own) {
+    return !own.is_written && own.range.overlaps(range);
   });
 }
 
@@ -176,7 +179,7 @@ std::string Work::describe() const {
 std::exception_ptr Work::end(hcclResult_t result) noexcept {
   try {
     if (result != hcclSuccess) {
-      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", reason_of_failure()));
+      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", last_reason()));
     }
     for (const auto& step : operation_.steps) step();
     return nullptr;

@@ -21,14 +21,20 @@ namespace hccl_torch {
 class Completer;
 class UnfinishedWorks;
 
+// The kinds of calls in an operation; coalesced calls may be of several.
+enum Part : unsigned { kCollective = 1, kSend = 2, kReceive = 4 };
+
 // An operation: its name for texts, the memory that it uses, and the steps that end it.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
+  bool is_part = false;          // of another operation, which waits for it itself
+  unsigned parts = kCollective;  // a set of Part
   std::chrono::milliseconds timeout = kNoTimeout;  // of wait() without one; kNoTimeout: the group's
   int source = -1;                                 // the rank that a receive got its message from
   std::vector<at::Tensor> outputs;                 // the future's value
+  std::vector<MemoryRange> written;                // memory of the outputs that it writes to
   std::vector<at::Tensor> buffers;                 // live until the operation has ended
   std::vector<DeviceUse> device_memory;            // of HPU tensors; fixed once others see it
   std::vector<std::function<void()>> steps;        // to be done then, by the first to notice
@@ -65,12 +71,18 @@ class Work final : public c10d::Work {
   // Returns what operations have in common that end in order: their stream. One that waits to be
   // queued has nothing in common with others.
   [[nodiscard]] const void* lane() const;
-  // Returns whether the operation has begun and writes to the memory of `tensor`, in a step if not
+  // Returns whether the operation has messages, or nothing but receives.
+  [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
+  [[nodiscard]] bool is_receive() const { return operation_.parts == kReceive; }
+  [[nodiscard]] bool is_part() const { return operation_.is_part; }
+  // Returns whether the operation has begun and writes to these bytes, in a step if not
   // `also_without_step`.
-  [[nodiscard]] bool writes_to(const at::Tensor& tensor, bool also_without_step) const;
+  [[nodiscard]] bool writes_to(const MemoryRange& range, bool also_without_step) const;
   // Returns whether the operation uses HPU tensors, or these bytes of one.
   [[nodiscard]] bool uses_device() const { return !operation_.device_memory.empty(); }
   [[nodiscard]] bool uses(const MemoryRange& range) const;
+  // Returns whether the operation reads these bytes of an HPU tensor.
+  [[nodiscard]] bool reads(const MemoryRange& range) const;
   // Returns whether the operation and one that uses memory in this way must not run at the same
   // time.
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;

@@ -136,3 +136,38 @@ def exit_after_an_exit_handler_of_the_program() -> None:
     atexit.register(reduce_again)
     dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
     raise SystemExit(3)
+
+
+def killed_sender() -> None:
+    """Rank 1 dies while rank 0 waits for its message with a tag."""
+    if dist.get_rank() == 1:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    report(lambda: dist.recv(torch.ones(1), 1, tag=5))
+
+
+def late_messages() -> None:
+    """Rank 1 sends nothing; what is called after the time-out fails for the same reason."""
+    if dist.get_rank() == 1:
+        time.sleep(30)
+        os._exit(7)
+    for call in (lambda: dist.recv(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.send(torch.ones(1), 1)):
+        try:
+            call()
+        except dist.DistBackendError as error:
+            print(f"late: {error}", flush=True)
+    report(lambda: dist.all_reduce(torch.ones(1)))
+
+
+def used_after_abort() -> None:
+    """Calls of a group that was aborted say so."""
+    if dist.get_rank() == 1:
+        time.sleep(3)
+        os._exit(7)
+    dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+    for call in (lambda: dist.send(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1, tag=3)):
+        try:
+            call()
+        except dist.DistBackendError as error:
+            print(f"aborted: {error}", flush=True)
+    report(lambda: dist.all_reduce(torch.ones(1000)))

@@ -2,11 +2,13 @@
 """Subgroups, groups that come and go, and forks."""
 import os
 import threading
+import time
 
 import torch
 import torch.distributed as dist
 
 import hccl_torch
+from operations import raises
 from training import compare
 
 
@@ -252,3 +254,29 @@ def allocator_and_its_friends(folder: str) -> None:
     dist.all_reduce(total)
     compare()
     assert hccl_torch.memory_stats()["reused"] > 0
+
+
+def destroyed_while_receives_wait() -> None:
+    """A group ends although its receives find no message: they fail, and their futures have heard of it."""
+    peer = 1 - dist.get_rank()
+    for arguments in ({"src": peer}, {"src": None}, {"src": peer, "tag": 5}):
+        group, ended = dist.new_group(), []
+        work = dist.irecv(torch.zeros(1), group=group, **arguments)
+        work.get_future().add_done_callback(ended.append)
+        dist.barrier()
+        dist.destroy_process_group(group)
+        raises(dist.DistBackendError, "failed", work.wait)
+        assert ended, arguments
+
+
+def destroyed_while_a_message_waits() -> None:
+    """A message arrives although its sender destroys the group long before it is received."""
+    group = dist.new_group()
+    tensor = torch.full((100_000,), float(dist.get_rank()))
+    if dist.get_rank() == 0:
+        dist.isend(tensor, 1, group=group)
+    else:
+        time.sleep(6)
+        dist.recv(tensor, 0, group=group)
+        assert bool((tensor == 0).all())
+    dist.destroy_process_group(group)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which receive gets which message: receives from any rank, by tags, and from the rank itself. Run on every rank."""
+import ctypes
 import datetime
+import mmap
 import random
+import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -148,6 +152,79 @@ def parts_of_one_tensor() -> None:
         dist.send(torch.full((50_000,), float(rank)), 0)
 
 
+def halo_exchange() -> None:
+    """Parts of one tensor are received while other parts of it are sent, whatever lies between their elements."""
+    every = slice(None)
+    parts = [  # shape, and each time what is received and what is sent
+        ((64, 64), [((every, 0), (every, 1)), ((every, -1), (every, -2))]),
+        ((200, 100), [((every, slice(40)), (every, slice(40, 80))), ((every, 80), (every, 99))]),
+        ((4, 50_000), [((0,), (1,)), ((3,), (2,))]),
+        ((9, 9, 9), [((every, 0, slice(8)), (every, slice(1, 9), 0))]),
+    ]
+    mine, peer = float(dist.get_rank()), 1 - dist.get_rank()
+    for shape, pairs in parts:
+        whole = torch.full(shape, mine)
+        works = [dist.irecv(whole[received], peer) for received, _ in pairs]
+        works += [dist.isend(whole[sent], peer) for _, sent in pairs]
+        for work in works:
+            work.wait(LONG)
+        for received, sent in pairs:
+            assert bool((whole[received] == peer).all()) and bool((whole[sent] == mine).all()), (shape, received)
+
+
+def received_twice() -> None:
+    """The second of two messages into the same memory stays, and neither receive waits for the other's message."""
+    for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
+                          (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
+        whole = torch.zeros(100_000)
+        if dist.get_rank() == 0:
+            works = [dist.irecv(whole[first], 1), dist.irecv(whole[second], 1), dist.isend(whole[90_000:].clone(), 1)]
+            works[1].wait(LONG)
+            assert bool((whole[second] == 2).all()), (first, second)
+            for work in works:
+                work.wait(LONG)
+            expected = torch.zeros(100_000)
+            expected[first], expected[second] = 1, 2
+            assert torch.equal(whole, expected), (first, second)
+        elif dist.get_rank() == 1:
+            dist.recv(torch.zeros(10_000), 0)
+            dist.send(torch.ones_like(whole[first]), 0)
+            dist.send(torch.full_like(whole[second], 2), 0)
+        dist.barrier()
+
+
+def sent_while_it_is_broadcast() -> None:
+    """A tensor that a collective only reads can be sent meanwhile."""
+    tensor = torch.full((100_000,), float(dist.get_rank()))
+    if dist.get_rank() == 0:
+        works = [dist.broadcast(tensor, 0, async_op=True), dist.isend(tensor, 1)]
+        for work in works:
+            work.wait(LONG)
+    else:
+        if dist.get_rank() == 1:
+            dist.recv(tensor, 0)
+            assert bool((tensor == 0).all())
+        dist.broadcast(tensor, 0)
+
+
+def others_pass_a_call_that_waits() -> None:
+    """While a call waits for an earlier operation on its tensor, another thread sends what the other rank needs first."""
+    tensor = torch.ones(1000, 2)[:, 0]
+    if dist.get_rank() == 0:
+        first = dist.all_reduce(tensor, async_op=True)
+        thread = threading.Thread(target=lambda: dist.all_reduce(tensor))
+        thread.start()
+        time.sleep(0.2)
+        dist.isend(torch.ones(1), 1).wait(LONG)
+        thread.join()
+        first.wait(LONG)
+    else:
+        dist.recv(number(), 0)
+        for _ in range(2):
+            dist.all_reduce(tensor)
+    assert bool((tensor == 4).all())
+
+
 def mixtures() -> None:
     """Random receives, by source or from any: those that got messages of one rank by one tag got them in order."""
     size, rank, rounds = dist.get_world_size(), dist.get_rank(), 60
@@ -222,6 +299,33 @@ def to_itself_in_batches() -> None:
     dist.all_reduce(number())
 
 
+def results_at_once() -> None:
+    """A receive that has found no message knows its tensor, and so does its future."""
+    peer = 1 - dist.get_rank()
+    for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
+        tensor = number()
+        work = dist.irecv(tensor, source, tag=tag)
+        assert [one.data_ptr() for one in work.result()] == [tensor.data_ptr()], (source, tag)
+        future = work.get_future()
+        dist.barrier()
+        dist.isend(torch.tensor([float(tag)]), peer, tag=tag)
+        assert future.wait()[0].data_ptr() == tensor.data_ptr() and tensor.item() == tag
+        dist.barrier()
+
+
+def tags_in_batches() -> None:
+    """A batch matches messages by their tags, and in the order of the calls where the tags are equal."""
+    rank, peer = dist.get_rank(), 1 - dist.get_rank()
+    for count in (1, 50_000):
+        sent = [torch.full((count,), 10.0 * rank + value) for value in range(5)]
+        received = [number(count) for _ in sent]
+        sends = [dist.P2POp(dist.isend, tensor, peer, tag=tag) for tensor, tag in zip(sent, (1, 2, 0, 9, 2))]
+        receives = [dist.P2POp(dist.irecv, tensor, peer, tag=tag) for tensor, tag in zip(received, (9, 2, 1, 2, 0))]
+        for work in dist.batch_isend_irecv(receives + sends if rank == 0 else sends + receives):
+            work.wait()
+        assert [tensor[-1].item() - 10 * peer for tensor in received] == [3, 1, 0, 4, 2], received
+
+
 def nothing_from_itself() -> None:
     """A receive from the rank itself that nobody answers ends with the group's time-out."""
     rank = dist.get_rank()
@@ -229,3 +333,32 @@ def nothing_from_itself() -> None:
     raises(dist.DistBackendError, "has sent itself no message", lambda: dist.irecv(number(), rank, group=group).wait())
     raises(dist.DistBackendError, "no rank has sent a message", lambda: dist.irecv(number(), group=group).wait())
     dist.barrier()
+
+
+def page_without_access(access: int) -> torch.Tensor:
+    """The elements of 16 pages, of which the ninth has no access, or only access to read."""
+    memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
+    tensor = torch.frombuffer(memory, dtype=torch.float32)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(tensor.data_ptr() + 8 * mmap.PAGESIZE), mmap.PAGESIZE, access) == 0
+    return tensor
+
+
+def memory_that_cannot_be_used() -> None:
+    """Memory that cannot be copied from or to is an error of the call; the group goes on."""
+    rank, peer = dist.get_rank(), 1 - dist.get_rank()
+    closed, locked = page_without_access(0), page_without_access(mmap.PROT_READ)
+    fine = torch.ones_like(locked)
+    for tensor in (closed, locked):
+        for call in (lambda: dist.recv(tensor, peer), lambda: dist.irecv(tensor), lambda: dist.irecv(tensor, peer, tag=3),
+                     lambda: dist.all_gather([fine, tensor], fine), lambda: dist.all_reduce(tensor[::2]),
+                     lambda: dist.gather(fine, [fine, tensor] if rank == 0 else None) if rank == 0 else dist.recv(tensor, 0)):
+            raises(ValueError, "cannot write to", call)
+    for call in (lambda: dist.send(closed, peer), lambda: dist.isend(closed, rank), lambda: dist.isend(closed, peer, tag=3),
+                 lambda: dist.all_gather([fine, fine.clone()], closed[::2]),
+                 lambda: dist.reduce_scatter(fine, [closed, fine])):
+        raises(ValueError, "cannot read", call)
+    dist.isend(locked, peer)
+    dist.recv(fine, peer)
+    assert torch.equal(fine, locked)
+    dist.all_reduce(fine)

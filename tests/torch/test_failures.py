@@ -89,6 +89,34 @@ def test_abort() -> None:
     assert re.search(r"all_reduce #\d+ on group .* failed: rank 0 .*called hcclCommAbort", results[0][1]), results[0][1]
 
 
+def test_killed_sender() -> None:
+    code, output = outputs(ranks_alone(2, "killed_sender"))[0]
+    assert code == 7, output
+    require_complete(output, 0, "recv", "rank 1")
+    text = next(line for line in output.splitlines() if line.startswith("rank 0 after"))
+    assert text.count("hccl_torch: ") == 1, text
+
+
+def test_late_messages() -> None:
+    programs = ranks_alone(2, "late_messages", TEST_TIMEOUT="2")
+    code, output = programs[0].finish(60)
+    programs[1].kill()
+    assert code == 7, output
+    texts = [line for line in output.splitlines() if line.startswith(("late: ", "rank 0 after"))]
+    assert len(texts) == 4, output
+    for text in texts:
+        assert "hcclEmulationSetTimeout" not in text and "give the group a longer timeout" in text, text
+
+
+def test_used_after_abort() -> None:
+    code, output = outputs(ranks_alone(2, "used_after_abort"))[0]
+    assert code == 7, output
+    texts = [line for line in output.splitlines() if line.startswith(("aborted: ", "rank 0 after"))]
+    assert len(texts) == 4, output
+    for text in texts:
+        assert "was aborted; make another group" in text and "unknown communicator" not in text, text
+
+
 def test_exit_without_destroy() -> None:
     run_ranks(2, "failures:exit_without_destroy", seconds=60)
 

@@ -13,7 +13,8 @@ def test_subgroups() -> None:
 
 @pytest.mark.parametrize("function", ["two_groups_at_once", "groups_leave_nothing", "initialised_again",
                                       "forks_with_shared_memory", "forks_beside_allocations",
-                                      "child_leaves_behind_receives"])
+                                      "child_leaves_behind_receives", "destroyed_while_receives_wait",
+                                      "destroyed_while_a_message_waits"])
 def test_two_ranks(function: str) -> None:
     run_ranks(2, f"groups:{function}")
 

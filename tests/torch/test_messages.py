@@ -6,6 +6,7 @@ from launcher import run_ranks
 
 ORDER = ["directed_behind_any", "any_behind_directed", "other_messages_stay", "tags_beside_any", "tagged_beside_pending",
          "mixtures"]
+PASSING = ["halo_exchange", "received_twice", "sent_while_it_is_broadcast", "others_pass_a_call_that_waits"]
 SELF = ["to_itself", "to_itself_in_batches", "nothing_from_itself"]
 
 
@@ -20,8 +21,18 @@ def test_order_of_three(function: str) -> None:
     run_ranks(3, f"messages:{function}")
 
 
+@pytest.mark.parametrize("function", PASSING)
+def test_nothing_waits_for_a_message(function: str) -> None:
+    run_ranks(2, f"messages:{function}", TEST_TIMEOUT="20")
+
+
 @pytest.mark.parametrize("function", SELF)
 def test_messages_to_itself(function: str) -> None:
+    run_ranks(2, f"messages:{function}")
+
+
+@pytest.mark.parametrize("function", ["tags_in_batches", "results_at_once", "memory_that_cannot_be_used"])
+def test_of_two(function: str) -> None:
     run_ranks(2, f"messages:{function}")
 
 
