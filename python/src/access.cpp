@@ -20,23 +20,38 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns whether the pages of this memory can be used in this way.
-bool can_be_used(const std::byte* begin, const std::byte* end, int advice) {
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<std::uintptr_t>(begin) / page * page;
-  const std::size_t bytes = reinterpret_cast<std::uintptr_t>(end) - first;
+std::uintptr_t page_bytes() {
+  static const auto bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// Returns whether a page can be used in this way.
+bool can_use_page(std::uintptr_t page, int advice) {
   int result = 0;
   do {
-    result = ::madvise(reinterpret_cast<void*>(first), bytes, advice);
+    result = ::madvise(reinterpret_cast<void*>(page), page_bytes(), advice);
   } while (result != 0 && errno == EINTR);
   return result == 0;
+}
+
+// Returns whether all pages of this memory are mapped, and the first and the last can be used in
+// this way. To try each of them would take as long as the copy.
+bool can_use(const std::byte* begin, const std::byte* end, int advice) {
+  const auto page_of = [](const std::byte* place) {
+    return reinterpret_cast<std::uintptr_t>(place) / page_bytes() * page_bytes();
+  };
+  const std::uintptr_t first = page_of(begin);
+  const std::uintptr_t last = page_of(end - 1);
+  // MS_ASYNC fails if a page is not mapped, and has no other effect.
+  return ::msync(reinterpret_cast<void*>(first), last + page_bytes() - first, MS_ASYNC) == 0 &&
+         can_use_page(first, advice) && (last == first || can_use_page(last, advice));
 }
 
 // Returns whether the kernel can tell at all, by asking for a variable.
 bool can_tell() {
   static const bool can = [] {
     const std::byte one{};
-    return can_be_used(&one, &one + 1, MADV_POPULATE_READ);
+    return can_use(&one, &one + 1, MADV_POPULATE_READ);
   }();
   return can;
 }
@@ -45,7 +60,7 @@ bool is_usable(const at::Tensor& tensor, int advice) {
   if (!tensor.is_cpu() || !tensor.has_storage() || tensor.numel() == 0) return true;
   if (MemoryPool::instance().contains(tensor.const_data_ptr()) || !can_tell()) return true;
   const MemoryRange range = memory_of(tensor);
-  return can_be_used(range.begin, range.end, advice);
+  return can_use(range.begin, range.end, advice);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 namespace hccl_torch {
 
-// Throw c10::ValueError unless the memory of a tensor can be read, or written to. Kernels before
-// Linux 5.14 cannot tell: then they do nothing. `call` is for the text.
+// Throw c10::ValueError unless the memory of a tensor is mapped and its ends can be read, or
+// written to. They do nothing on kernels before Linux 5.14, which cannot tell. `call` is for the
+// text.
 void require_readable(const at::Tensor& tensor, const char* call);
 void require_writable(const at::Tensor& tensor, const char* call);
 

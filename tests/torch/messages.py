@@ -336,11 +336,11 @@ def nothing_from_itself() -> None:
 
 
 def page_without_access(access: int) -> torch.Tensor:
-    """The elements of 16 pages, of which the ninth has no access, or only access to read."""
+    """The elements of 16 pages, of which the second half has no access, or only access to read."""
     memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
     tensor = torch.frombuffer(memory, dtype=torch.float32)
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mprotect(ctypes.c_void_p(tensor.data_ptr() + 8 * mmap.PAGESIZE), mmap.PAGESIZE, access) == 0
+    assert libc.mprotect(ctypes.c_void_p(tensor.data_ptr() + 8 * mmap.PAGESIZE), 8 * mmap.PAGESIZE, access) == 0
     return tensor
 
 
