@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an emulated device says of itself.
+// The facts that an emulated device reports of itself.
 #pragma once
 
 #include "base/config.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was wrong in a thread's last call: one slot for the hccl functions and one for the syn
+// The error text of a thread's last call: one slot for the hccl functions and one for the syn
 // functions, so that the clean-up a program does with one API leaves the other's message alone.
 // Plain storage without constructor or destructor: it works in static destructors and at exit, and
 // clearing it is one store.

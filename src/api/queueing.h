@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls that queue work on a communicator share: the checks, and the way to the stream.
+// The common part of the calls that queue work on a communicator: their checks, and the way to the
+// stream.
 #pragma once
 
 #include "api/guard.h"
@@ -81,7 +82,7 @@ inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
   comm::wait_for_streams({&stream.shared(), 1}, {&kept, 1});
 }
 
-// What comes before and after the checks of one call: `make` checks its arguments against the
+// Does everything before and after the checks of one call. `make` checks its arguments against the
 // communicator and returns the call.
 template <class Make>
 hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const void* stream,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program tells of itself, and the report with which it ends itself.
+// Statements of a program about itself, and the report with which it ends itself.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/log.h"
@@ -46,7 +46,7 @@ synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t) {
   });
 }
 
-// Of interest to Gaudi's monitoring alone.
+// Only Gaudi's monitoring uses these figures.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
   return syn_guard(__func__, [] { runtime().require_initialized(); });
 }

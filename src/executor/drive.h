@@ -10,7 +10,7 @@
 
 namespace hccl::executor {
 
-// What a caller looks after while it waits.
+// Lets a caller see to its own affairs, such as deadlines, while it waits.
 class Watch {
  public:
   Watch() = default;
@@ -26,7 +26,7 @@ class Watch {
 };
 inline constexpr std::chrono::milliseconds kLook{100};
 
-// What a thread does between its tries.
+// The back-off of a thread between its tries.
 class Rest {
  public:
   Rest(WaitLadder ladder, Watch& watch) : ladder_(ladder), waiter_(ladder), watch_(watch) {}

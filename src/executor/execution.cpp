@@ -153,7 +153,7 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
       entry_of(flow).readable = true;
   }
   for (const Flow& flow : sends_) {
-    // What has moved may still be read where it was.
+    // Bytes that have moved may still be read where they were.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
     } else if (!flow.link->endpoint->flushed()) {

@@ -58,7 +58,7 @@ class Execution {
   [[nodiscard]] bool move_flows();
   [[nodiscard]] bool take_header(Link& link);
   void hold_receive_behind(Flow& flow, const Flow& earlier) const;
-  // Whether they are of the same memory.
+  // Returns whether both spans have data and begin at the same address.
   [[nodiscard]] bool touch(const schedule::Span& a, const schedule::Span& b) const;
   [[nodiscard]] static bool wants_header(const Flow& flow) {
     return flow.link != nullptr && !flow.link->header_received;

@@ -74,7 +74,7 @@ class Layout {
                                                   std::uint64_t position, std::uint64_t most) const;
   [[nodiscard]] std::span<std::byte> destination(const schedule::Span& span, std::uint64_t position,
                                                  std::uint64_t most) const;
-  // Of the span's first byte.
+  // Returns the address of the span's first byte.
   [[nodiscard]] std::uint64_t address(const schedule::Span& span) const;
   [[nodiscard]] std::size_t element_bytes() const { return element_bytes_; }
   [[nodiscard]] const Operands& operands() const { return operands_; }
@@ -103,7 +103,7 @@ struct Link {
 
 struct Flow;
 
-// What a flow may not overtake: byte by byte, or not begin before it is complete.
+// A flow that another may not overtake byte by byte, or not begin before it is complete.
 struct Gate {
   const Flow* flow = nullptr;
   bool whole = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank brings to an operation: its descriptor and, if that is little, its data. A rank that
-// has to wait brings its part of the next operations meanwhile: then ranks that share a core take
-// turns once in many operations.
+// Publishes a rank's part of an operation: its descriptor and, if it is short, its data. A rank
+// that has to wait brings its part of the next operations meanwhile: then ranks that share a core
+// take turns once in many operations.
 #include "node/address_range.h"
 #include "node/operation.h"
 
@@ -67,8 +67,8 @@ bool Engine::all_arrived(const Lane& lane, std::uint32_t number) const {
   return true;
 }
 
-// Whether bringing the part could need pages, which may fail; that would be the other operation's
-// error.
+// Returns whether bringing the part could need pages. That may fail, and would be the other
+// operation's error.
 bool Engine::in_page_tables(const Operation& op) {
   device::ArenaView& memory = *arena_.view();
   const auto populated = [&](std::uint64_t address, std::uint64_t bytes) {

@@ -42,9 +42,9 @@ class Staging {
 
   [[nodiscard]] virtual bool stages_send() const = 0;
   [[nodiscard]] virtual bool stages_recv() const = 0;
-  // What this rank sends of a slice comes into the stage; what it has received there leaves. In the
-  // stage, the slice's parts of all chunks lie one after the other, as Slicing::offset_in has it.
-  // Throw Error.
+  // fill() copies the data that this rank sends of a slice into the stage; drain() copies the data
+  // it has received there to the program. In the stage, the slice's parts of all chunks lie one
+  // after the other, at Slicing::offset_in(). Throw Error.
   virtual void fill(const Slice& slice) = 0;
   virtual void drain(const Slice& slice) = 0;
 };
@@ -59,7 +59,7 @@ class CallsAhead {
 
   // The calls behind it, in order; null where they end for now or something else stands in between.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
-  // Whether a thread of the program waits for the stream, and so calls nothing else.
+  // Returns whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const { return false; }
   // With which the call waits for its peers; unless it is endless, the call may be left.
   [[nodiscard]] virtual Patience patience() const { return Patience::endless; }

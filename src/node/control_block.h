@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a communicator share besides their device memory: a fault record, a record per
-// rank, and lanes. It lies in one anonymous memory file; nothing in it is a pointer.
+// The memory that the ranks of a communicator share besides that of their devices: a fault record,
+// a record per rank, and lanes. It lies in one anonymous memory file; nothing in it is a pointer.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -38,7 +38,7 @@ struct alignas(64) RankRecord {
   Doorbell mail;  // rung when a message to it is offered, or one from it is taken
 };
 
-// What a rank brings to an operation. One cache line with the flag and 16 bytes of payload; larger
+// A rank's part of an operation. One cache line with the flag and 16 bytes of payload; larger
 // eager payloads go on behind it. The stride is no power of two, or all slots would fight for the
 // same places of a cache.
 struct alignas(64) Slot {
@@ -58,8 +58,8 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
-// What a slot tells of the rank's memory: what the source holds (device::Content), and which of the
-// buffers are stages.
+// Facts about the rank's memory in a slot: what the source holds (device::Content), and which of
+// the buffers are stages.
 [[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_stage,
                                                  bool recv_is_stage) {
   return static_cast<std::uint8_t>(content | (send_is_stage ? 0x10 : 0) |
@@ -136,7 +136,7 @@ class ControlBlock {
   [[nodiscard]] std::byte* slots(std::uint32_t index) const {
     return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(InsideRecord);
   }
-  // What `rank` brings to the lane's operation `number`.
+  // Returns the slot of `rank` for the lane's operation `number`.
   [[nodiscard]] Slot& slot(std::uint32_t index, std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(

@@ -54,7 +54,7 @@ bool Engine::run_slice(Operation& op) {
     const auto can_begin = [&] {
       return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
     };
-    // What is left begins anew, so a later slice is waited for.
+    // An operation that is left begins anew, so it is left only before its second slice.
     const Patience patience = op.slice_number == 0 ? op.patience() : Patience::endless;
     if (!wait(op, can_begin, patience)) return false;
   }

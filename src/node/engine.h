@@ -163,7 +163,7 @@ class Engine {
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
   // As far as this process can see.
   [[nodiscard]] bool is_stopped(int rank) const;
-  // Who holds the operation up, and how.
+  // Returns which ranks hold the operation up, and how.
   [[nodiscard]] std::string delay_text(const Operation& op) const;
 
   [[nodiscard]] Mailbox& mailbox_to(int peer) const { return mailboxes_[rank_ * size_ + peer]; }

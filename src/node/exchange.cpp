@@ -85,7 +85,7 @@ bool Engine::Exchange::run() {
       }
     }
     if (left_ != 0) tell_awaited(window_.current());
-    // What lies behind is begun before the peers are rung: once for all.
+    // Begin the groups behind before ringing the peers, so that each is rung once.
     if (left_ != 0) moved = advance_ahead() || moved;
     ring_told();
     if (left_ == 0) break;
@@ -118,7 +118,7 @@ bool Engine::Exchange::is_streamed(const Item& item) {
   return item.message->content == Message::kStreamed && item.bytes > Message::kPayloadBytes;
 }
 
-// Whether an item's peer has done what comes before its next step.
+// Returns whether an item's peer has done what comes before its next step.
 bool Engine::Exchange::ready(const Item& item) const {
   const std::uint64_t number = item.call->number;
   // Sequentially consistent: a sleeper looks here after it has announced itself.

@@ -98,7 +98,7 @@ class Engine::Exchange {
   Deadline certain_ = Deadline::never();
 };
 
-// What a rank tells of the send or receive it waits in, in one word.
+// Packs the send or receive that a rank waits in into one word, for others to report.
 [[nodiscard]] std::uint64_t pack(const PointToPoint& call);
 [[nodiscard]] PointToPoint unpack(std::uint64_t packed);
 

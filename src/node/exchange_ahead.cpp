@@ -18,8 +18,8 @@ bool Engine::Exchange::advance_ahead() {
   return moved;
 }
 
-// Whether nothing that happens elsewhere can come before its end any more. A send stands in its
-// stream until the peer takes part, and what is behind it could depend on that.
+// Returns whether nothing that happens elsewhere can come before its end any more. A send stands in
+// its stream until the peer takes part, and what is behind it could depend on that.
 bool Engine::Exchange::is_sure(const Item& item) {
   if (item.stage == Stage::done) return true;
   if (item.stage != Stage::offered) return false;

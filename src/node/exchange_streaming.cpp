@@ -41,7 +41,7 @@ void Engine::Exchange::load_from_host(const PointToPoint& call, Message& message
   stream.drained.store(0, std::memory_order_relaxed);
 }
 
-// Of a send that was offered: whether its next piece can go to the stage.
+// Returns whether the next piece of a send that was offered can go to the stage.
 bool Engine::Exchange::can_fill(const Item& item) const {
   // First what is known here: once the message is taken, its entry may be that of another.
   const std::uint64_t bytes = item.bytes;

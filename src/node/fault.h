@@ -34,7 +34,7 @@ class Fault {
     }
   }
 
-  // Of a raised fault.
+  // Return the code and the text of a raised fault.
   [[nodiscard]] hcclResult_t code() const;
   [[nodiscard]] std::string text() const;
   [[noreturn]] void throw_error() const;

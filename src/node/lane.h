@@ -26,8 +26,8 @@ class Lane {
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
-  // What `rank` brings to operation `number`, from kMostAhead before the current one to kMostAhead
-  // behind it.
+  // Returns the slot of `rank` for operation `number`, from kMostAhead before the current one to
+  // kMostAhead behind it.
   [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *
@@ -41,26 +41,27 @@ class Lane {
   }
   [[nodiscard]] bool arrived(int rank) const { return arrived(number_, rank); }
 
-  // Whether this rank has brought its part of `number`, which may be ahead of the current one.
+  // Returns whether this rank has brought its part of `number`, which may be ahead of the current
+  // one.
   [[nodiscard]] bool brought(std::uint32_t number) const {
     return static_cast<std::int32_t>(brought_end_ - number) > 0;
   }
   void set_brought(std::uint32_t number) { brought_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // Of the next or current operation; `cooperative_number` counts what went through the
-  // lane's state word: slices of operations.
+  // The number of the next or current operation. `cooperative_number` counts the slices of
+  // operations that went through the lane's state word.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
     return LaneBlock::state_of(cooperative_number_, phase);
   }
-  // Whether the current cooperative operation is complete; others may be further on by now.
+  // Returns whether the current cooperative operation is complete. Other ranks may be further on.
   [[nodiscard]] bool complete() const {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Whether this lane has used the buffer at `offset` before; from now on it has.
+  // Returns whether this lane has used the buffer at `offset` before, and notes that it has now.
   [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
     const std::uint64_t buffer = offset << 16 ^ serial;
     std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];

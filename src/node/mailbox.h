@@ -43,7 +43,7 @@ static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) 
   return number << 32 | lane;
 }
 
-// What one of the two ranks has queued; written by it alone, and on cache lines of its own.
+// The calls that one of the two ranks has queued. It alone writes them, on cache lines of its own.
 struct alignas(64) QueuedCalls {
   static constexpr std::size_t kPlaces = 16;
 
@@ -55,8 +55,8 @@ struct alignas(64) QueuedCalls {
   }
 };
 
-// What the receiver tells of the messages that have a place one after the other; written by it
-// alone.
+// The receiver's progress through the messages that have a place one after the other. It alone
+// writes it.
 struct Receipt {
   std::atomic<std::uint64_t> taken;    // the number of the last one that was, plus one
   std::atomic<std::uint64_t> awaited;  // awaiting() the next one, or what was here before

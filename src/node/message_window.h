@@ -78,7 +78,7 @@ class MessageWindow {
   [[nodiscard]] std::span<const MessageItem> current() const {
     return std::span(items_).subspan(first_, current_end_ - first_);
   }
-  // Of the group that was put there last.
+  // Returns the calls of the group that was added last.
   [[nodiscard]] std::span<const MessageItem> last(std::size_t calls) const {
     return std::span(items_).last(calls);
   }
@@ -86,7 +86,8 @@ class MessageWindow {
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
-  // Whether the predicate holds for all items; for those it has held for it is not asked again.
+  // Returns whether the predicate holds for all items. Does not ask again for those it has held
+  // for.
   template <class Predicate>
   [[nodiscard]] bool all_are(Predicate sure) {
     sure_end_ = std::max(sure_end_, first_);
@@ -94,8 +95,8 @@ class MessageWindow {
     return sure_end_ == items_.size();
   }
 
-  // Whether a call would read what an earlier receive stores, or store over what an earlier send
-  // reads.
+  // Returns whether a call would read memory that an earlier receive writes, or write memory that
+  // an earlier send reads.
   [[nodiscard]] bool conflicts(const PointToPoint& call) const;
 
  private:

@@ -85,8 +85,8 @@ class Turn {
   bool is_left_ = false;
 };
 
-// Whether all ranks have brought their part of a slice of a lane's current operation; looks at each
-// only until it has.
+// Looks whether all ranks have brought their part of a slice of a lane's current operation. Does
+// not look again at those that have.
 class Everybody {
  public:
   Everybody(const Lane& lane, int ranks, std::uint32_t slice = 0)

@@ -37,15 +37,15 @@ class GroupsAhead {
   GroupsAhead(const GroupsAhead&) = delete;
   GroupsAhead& operator=(const GroupsAhead&) = delete;
 
-  // Whether they may begin whatever the groups before them wait for. Once those are sure to end
-  // they may in any case.
+  // Returns whether they may begin whatever the groups before them wait for. Once those are sure to
+  // end they may in any case.
   [[nodiscard]] virtual bool may_begin() = 0;
   // The groups behind it, in order; empty where they end for now or something else stands in
   // between.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
   // Leaves the next ones out, which have been told before.
   virtual void skip(std::size_t groups) = 0;
-  // Whether a thread of the program waits for the stream, and so calls nothing else.
+  // Returns whether a thread of the program waits for the stream, and so calls nothing else.
   [[nodiscard]] virtual bool attended() const = 0;
   // With which the group waits for its peers; unless it is endless, the group may be left.
   [[nodiscard]] virtual Patience patience() const { return Patience::endless; }

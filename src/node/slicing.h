@@ -10,10 +10,10 @@
 
 namespace hccl::node {
 
-// Of what a rank sends and of what it receives, each. Small enough that a slice stays in the cache
-// between the copies and the tiles.
+// The room for the data a rank sends, and again for the data it receives. Small enough that a slice
+// stays in the cache between the copies and the tiles.
 inline constexpr std::uint64_t kStageBytes = 512 << 10;
-// A stage: that twice, and a page for short messages.
+// A stage is two such halves, and a page for short messages.
 inline constexpr std::uint64_t kShortMessages = 2 * kStageBytes;
 inline constexpr std::uint64_t kExchangeStageBytes = kShortMessages + 4096;
 
@@ -27,7 +27,7 @@ class Slicing {
     slice_bytes_ = std::min(chunk_bytes_, kStageBytes / chunks / 64 * 64);
   }
 
-  // At least one, also of nothing.
+  // Returns at least 1, also for a call without elements.
   [[nodiscard]] std::uint32_t slices() const {
     if (chunk_bytes_ == slice_bytes_) return 1;
     return static_cast<std::uint32_t>((chunk_bytes_ + slice_bytes_ - 1) / slice_bytes_);
@@ -36,11 +36,11 @@ class Slicing {
     const std::uint64_t first = number * slice_bytes_;
     return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
   }
-  // Of a buffer of so many chunks: a stage holds one slice of each.
+  // Returns the length of a buffer of `chunks` chunks. A stage holds one slice of each.
   [[nodiscard]] std::uint64_t buffer_bytes(bool stage, int chunks) const {
     return (stage ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
   }
-  // Where a slice's part of a chunk begins in such a buffer.
+  // Returns where a slice's part of a chunk begins in such a buffer.
   [[nodiscard]] std::uint64_t offset_in(bool stage, int chunk, std::uint32_t number) const {
     return buffer_bytes(stage, chunk) + (stage ? 0 : slice(number).first_byte);
   }

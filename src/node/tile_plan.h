@@ -30,14 +30,14 @@ class TilePlan {
   static constexpr std::uint64_t kLongestPairTile = 64 << 10;
   static constexpr std::uint64_t kShortestTile = 4 << 10;
 
-  // Of a slice of `chunk_bytes` of every chunk of the call, which may be all. The same on all ranks
-  // for the same call and number of cores.
+  // Plans a slice of `chunk_bytes` of every chunk of the call, which may be the whole chunk. All
+  // ranks get the same plan for the same call and number of cores.
   TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes);
 
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }
   [[nodiscard]] Tile tile(std::uint32_t number) const;
 
-  // Whether the tile's result goes to `rank`'s memory.
+  // Returns whether the tile's result goes to `rank`'s memory.
   [[nodiscard]] bool stores_to(std::uint32_t number, int rank) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace hccl::node {
 namespace {
 
-// What tiles read where nobody ever wrote: one page of zeros for all, so holes stay holes.
+// Tiles read these zeros in place of memory that nobody ever wrote, so holes stay holes.
 alignas(4096) const std::byte kZeros[TilePlan::kLongestTile]{};
 
 }  // namespace

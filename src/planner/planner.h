@@ -25,7 +25,7 @@ struct Plan {
   const algorithms::Algorithm* algorithm = nullptr;
   // On each node first and last; the algorithm is that across nodes.
   bool by_nodes = false;
-  // Of the rank in the first of the shape's channels.
+  // The shape of the rank's part in the first channel.
   schedule::Shape shape;
 
   [[nodiscard]] std::string_view name() const { return by_nodes ? kByNodes : algorithm->name; }

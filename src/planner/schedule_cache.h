@@ -12,12 +12,12 @@
 
 namespace hccl::planner {
 
-// Of one lane; one thread at a time. The planner outlives it.
+// The schedules of one lane, used by one thread at a time. The planner outlives it.
 class ScheduleCache {
  public:
   explicit ScheduleCache(const Planner& planner) : planner_(planner) {}
 
-  // Of a shape of the plan. Good until the cache goes.
+  // Returns the schedule for a shape of the plan. Valid until the cache is destroyed.
   [[nodiscard]] const schedule::Schedule& get(const Plan& plan, const schedule::Shape& shape);
 
  private:

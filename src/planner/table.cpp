@@ -17,7 +17,7 @@ using algorithms::Algorithm;
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyRanks = std::numeric_limits<int>::max();
 
-// What every rank sends to all others at once.
+// The longest message that every rank sends to all others at once.
 constexpr std::uint64_t kOneShotBytes = 16 << 10;
 constexpr int kOneShotRanks = 8;
 

@@ -17,8 +17,8 @@ namespace hccl::planner {
 // The bounds of the row that algorithm_for() finds: "the table has it up to 16384 B and 8 ranks".
 [[nodiscard]] std::string row_text(Collective collective, std::uint64_t bytes, int ranks);
 
-// Whether an all-reduce between even nodes of several ranks goes by phases, on the nodes and across
-// them.
+// Returns whether an all-reduce between even nodes of several ranks goes by phases, on the nodes
+// and across them.
 [[nodiscard]] bool goes_by_nodes(std::uint64_t bytes, int ranks);
 
 }  // namespace hccl::planner

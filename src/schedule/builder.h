@@ -24,7 +24,7 @@ class ScheduleBuilder {
   ScheduleBuilder(const Shape& shape, std::uint32_t block_chunks);
 
   void send(std::int32_t peer, const Span& span);
-  // Of what the receives of this step write there.
+  // Sends on the data that the receives of this step write there.
   void forward(std::int32_t peer, const Span& span);
   void receive(std::int32_t peer, const Span& into);
   // into = what arrives (op) operand
@@ -32,7 +32,7 @@ class ScheduleBuilder {
   void copy(const Span& into, const Span& from);
   // into = into (op) operand
   void fold(const Span& into, const Span& operand);
-  // What was added since the last one is a step; if that is nothing, there is none.
+  // Makes a step of everything added since the last one; makes none if there is nothing.
   void end_step();
 
   [[nodiscard]] Schedule finish() &&;

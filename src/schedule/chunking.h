@@ -36,8 +36,8 @@ class Cut {
   std::uint64_t one_more_;  // parts, the first, that have one unit more
 };
 
-// Of one channel. Elements are numbered as the user's buffers have them (in scratch: from the
-// beginning of this channel's scratch).
+// The chunks of one channel. Elements are numbered as the user's buffers have them (in scratch:
+// from the beginning of this channel's scratch).
 class Chunking {
  public:
   // count: elements of the message, or of one block. alignment: elements, as many as begin on a
@@ -64,8 +64,8 @@ class Chunking {
   Cut chunks_;
 };
 
-// What one side sends and the other receives as one message: piece `number` of a transfer of
-// `count` elements, at most `longest` of them.
+// The part of a transfer that one side sends and the other receives as one message: piece `number`
+// of a transfer of `count` elements, at most `longest` of them.
 [[nodiscard]] std::uint64_t slices(std::uint64_t count, std::uint64_t longest);
 [[nodiscard]] Elements slice(std::uint64_t count, std::uint64_t longest, std::uint64_t number);
 

@@ -7,8 +7,9 @@
 
 namespace hccl::schedule {
 
-// Of one rank; shape and schedule must outlive it. Transfers of a step may touch the same memory
-// only as the same span, because then they do so slice by slice in the order listed.
+// The hazards of one rank's schedule. Shape and schedule must outlive it. Transfers of a step may
+// touch the same memory only as the same span, because then they do so slice by slice in the order
+// listed.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);

@@ -168,7 +168,8 @@ void Rendezvous::fail(Claim claim, const Member& member, const std::string& reas
       Refutation{claim, text("rank ", member.shape->rank, ", step ", member.step, ": ", reason)};
 }
 
-// Of those that cannot go on, one whose receive is not there, or else one whose send is not taken.
+// Names one rank that cannot go on: one whose receive is not there, or else one whose send is not
+// taken.
 Refutation Rendezvous::stuck() const {
   for (const Member& member : members_) {
     if (member.finished()) continue;

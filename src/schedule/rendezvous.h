@@ -66,7 +66,7 @@ class Rendezvous {
   void wake_those_waiting_for(Member& member);
   [[nodiscard]] std::optional<Refutation> enter_step(Member& member);
   [[nodiscard]] std::optional<Refutation> advance(Member& member);
-  // Whether the next receive of the step has taken place.
+  // Returns whether the next receive of the step has taken place.
   [[nodiscard]] bool receive(Member& member);
   [[nodiscard]] static Send* next_send(Member& from, std::int32_t to);
   // When a send that takes place now has arrived.

@@ -15,8 +15,8 @@ namespace hccl::schedule {
 
 enum class Role : std::uint8_t { input, output, scratch };
 
-// What becomes of what arrives. store: it is the span. reduce: the span is it (op) the operand,
-// rounded to the data type; the operation is commutative.
+// The fate of arriving data. store: it becomes the span. reduce: the span becomes it (op) the
+// operand, rounded to the data type; the operation is commutative.
 enum class Action : std::uint8_t { store, reduce };
 
 // Chunks one after the other. The numbers say which elements; the role, where they are. In

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shape has, and its hash.
+// The properties of a shape, and its hash.
 #include "schedule/shape.h"
 
 namespace hccl::schedule {

@@ -30,11 +30,11 @@ struct Shape {
   [[nodiscard]] std::uint32_t blocks_in_output() const {
     return has_blocks_in_output(collective) ? ranks() : 1;
   }
-  // Whether the rank's buffers mean anything: only a broadcast's root has input, only a reduce's
-  // root has output.
+  // Return whether the rank's buffers mean anything: only a broadcast's root has input, only a
+  // reduce's root has output.
   [[nodiscard]] bool has_input() const;
   [[nodiscard]] bool has_output() const;
-  // Whether the rank's input and output really are the same memory.
+  // Returns whether the rank's input and output really are the same memory.
   [[nodiscard]] bool aliased() const { return in_place && has_input() && has_output(); }
 
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(rank_count); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What schedules would cost on a cluster that is not there: latency, bandwidth and reduction, slice
-// by slice, where the transfers of a node take turns on its network card. No congestion inside the
-// network, no credits: a model to choose algorithms by, not to quote.
+// Predicts what schedules would cost on a cluster that is not there: latency, bandwidth and
+// reduction, slice by slice, where the transfers of a node take turns on its network card. No
+// congestion inside the network, no credits: a model to choose algorithms by, not to quote.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -32,10 +32,10 @@ struct Refutation {
   std::string text;
 };
 
-// What no rank of a schedule exceeds. Data in multiples of the channel's part of a block: of the
-// message, or of one rank's part where the buffers have such parts.
-// hops: transfers of which each waits for the one before, because it forwards what that brings or
-// stands in a later step of a rank; the number of latencies that the collective takes.
+// Bounds that no rank of a schedule exceeds. Data is in multiples of the channel's part of a block:
+// of the message, or of one rank's part where the buffers have such parts. hops: transfers of which
+// each waits for the one before, because it forwards what that brings or stands in a later step of
+// a rank; the number of latencies that the collective takes.
 struct Bound {
   double steps = 0;
   double hops = 0;

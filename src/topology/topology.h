@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sits on which node. Pure; the same on all ranks.
+// Which ranks share a node. Pure; the same on all ranks.
 #pragma once
 
 #include <string>

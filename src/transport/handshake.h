@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said on a new connection before the stream begins: which stream it is, and proof from
-// both sides that they know the communicator's secret, which is never said itself.
+// The handshake on a new connection before the stream begins: which stream it is, and proof from
+// both sides that they know the communicator's secret, which is never sent itself.
 //
 //   connector -> acceptor   hello: format, nonce, communicator, ranks, channel
 //   acceptor -> connector   challenge: nonce, HMAC(secret, "acceptor", hello, nonce)

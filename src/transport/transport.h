@@ -68,7 +68,7 @@ struct Reach {
   std::string why_not;  // a clause, where it is not possible
 };
 
-// What keeps a transport from working now, though it may come back.
+// A condition that keeps a transport from working now, though it may come back.
 struct Trouble {
   hcclResult_t code = hcclSuccess;  // there is none
   std::string text;
@@ -86,17 +86,18 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   [[nodiscard]] const char* name() const { return name_; }
-  // What the other ranks need to reach this one: at most kMostAddressBytes, opaque. They can
-  // connect as soon as it has been returned.
+  // Returns the opaque address with which other ranks reach this one, at most kMostAddressBytes.
+  // They can connect as soon as it has been returned.
   [[nodiscard]] virtual const Bytes& address() const = 0;
-  // Whether this rank and the one with that address can use it. Both come to the same answer.
+  // Returns whether this rank and the one with that address can use it. Both come to the same
+  // answer.
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
   // A new endpoint; returns at once. The rank with the smaller number connects, the other accepts;
   // both must open it. Each channel of a peer can be opened once. A peer that never connects is
   // waited for: that its process has gone is for bootstrap to notice. Throws Error.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, Channel channel,
                                                        std::span<const std::byte> peer_address) = 0;
-  // Whether it is of use to learn().
+  // Returns whether learn() does anything.
   [[nodiscard]] virtual bool learns() const { return false; }
   // The region is mapped at its address for good, though its pages may come and go: what is sent
   // from and received into it need not be copied.
