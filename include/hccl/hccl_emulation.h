@@ -74,7 +74,7 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 // ranks. The copy may or may not contain writes that are under way during the fork. The fork goes
 // on after 10 s plus 1 s for each GiB; the child then has none of the memory. It has none either if
 // the process has no two descriptors left, and it lacks a range for which it has no memory; in
-// these two cases a warning is written to stderr. What the child lacks is not mapped there.
+// these two cases a warning is written to stderr. Memory that the child lacks is not mapped there.
 //
 // vfork(), posix_spawn() and clone() are untouched. Handlers of pthread_atfork() may call the
 // library in the parent, unless they were registered before it was loaded: such handlers run while

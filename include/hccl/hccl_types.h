@@ -23,7 +23,7 @@
 // it or builds other types of it behaves as it always did.
 #define hcclComm_t void*
 
-// What identifies a communicator before it exists. One rank makes it, the program carries it to the
+// Identifies a communicator before it exists. One rank creates it, and the program passes it to the
 // others: all of it, or the first `length` bytes of `internal` and `length` itself. Plain data,
 // good in any process and on any host.
 typedef struct hcclUniqueId {
@@ -31,7 +31,7 @@ typedef struct hcclUniqueId {
   size_t length;
 } hcclUniqueId;
 
-// What every hccl function returns. Not NCCL's numbers: translate by name.
+// The result of every hccl function. Not NCCL's numbers: translate by name.
 typedef enum hcclResult_t {
   hcclUninitialized = -1,
   hcclSuccess = 0,

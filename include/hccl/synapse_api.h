@@ -179,8 +179,8 @@ synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 // failure is reported once by each stream that it concerns. Several threads may wait.
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
 
-// Whether the work queued so far has completed: synSuccess, synBusy if not, or as
-// synStreamSynchronize(). Does not block.
+// Returns synSuccess if the work queued so far has completed, synBusy if not, or an error as
+// synStreamSynchronize() does. Does not block.
 synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 
 // Makes work queued on the stream from now on wait for what the event captured at its last record.
@@ -213,8 +213,8 @@ synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle);
 // replaces the capture; waits queued before keep the old one.
 synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandle streamHandle);
 
-// Whether the captured work has completed: synSuccess (also if the event was never recorded),
-// synBusy if not, or as synEventSynchronize(). Does not block.
+// Returns synSuccess if the captured work has completed or the event was never recorded, synBusy if
+// not, or an error as synEventSynchronize() does. Does not block.
 synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 
 // Blocks until the captured work has completed. synFail: a copy or memset in it failed;

@@ -56,7 +56,7 @@ typedef enum synStreamPriority {
   synStreamPriorityNotSet = 2
 } synStreamPriority;
 
-// What a stream was for before streams became generic; the argument of synStreamCreate().
+// The purpose of a stream before streams became generic; the argument of synStreamCreate().
 typedef enum synStreamType {
   STREAM_TYPE_COPY_DEVICE_TO_HOST = 0,
   STREAM_TYPE_COPY_HOST_TO_DEVICE = 1,
@@ -85,7 +85,7 @@ typedef enum synDeviceAttribute {
   DEVICE_ATTRIBUTE_MAX_DIMS = 12
 } synDeviceAttribute;
 
-// What synDeviceGetInfo() tells of an acquired device; sizes in bytes.
+// The facts of an acquired device that synDeviceGetInfo() writes; sizes in bytes.
 typedef struct synDeviceInfo {
   uint64_t sramBaseAddress;
   uint64_t dramBaseAddress;
@@ -98,7 +98,7 @@ typedef struct synDeviceInfo {
   synDeviceType deviceType;
 } synDeviceInfo;
 
-// What synDeviceGetInfoV2() tells: the same, and two more fields.
+// The facts that synDeviceGetInfoV2() writes: the same, and two more fields.
 typedef struct synDeviceInfoV2 {
   uint64_t sramBaseAddress;
   uint64_t dramBaseAddress;
@@ -157,7 +157,7 @@ typedef struct synLaunchTensorInfoExt {
   uint64_t tensorId;
 } synLaunchTensorInfoExt;
 
-// What a recipe knows of a tensor it is launched with. Only the size (1536 bytes) is promised.
+// A recipe's facts about a tensor that it is launched with. Only the size (1536 bytes) is promised.
 typedef struct synRetrievedLaunchTensorInfo {
   char tensorName[ENQUEUE_TENSOR_NAME_MAX_SIZE];
   uint64_t tensorId;
@@ -188,7 +188,8 @@ typedef struct synRetrievedLaunchTensorInfoExt {
   uint8_t reserved[54];
 } synRetrievedLaunchTensorInfoExt;
 
-// What a recipe knows of a tensor it is asked for by name. Only the size (288 bytes) is promised.
+// A recipe's facts about a tensor that it is asked for by name. Only the size (288 bytes) is
+// promised.
 typedef struct TensorMetadataInfo {
   const char* tensorName;
   uint64_t tensorId;

@@ -37,7 +37,7 @@ typedef uint64_t TStride;
 typedef int64_t TOffset;
 typedef uint64_t tensor_size_t;
 
-// What every syn function returns. synGetErrorString() has a sentence for each.
+// The result of every syn function. synGetErrorString() has a sentence for each.
 typedef enum synStatus {
   synSuccess = 0,
   synInvalidArgument = 1,

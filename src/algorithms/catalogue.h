@@ -10,7 +10,7 @@
 
 namespace hccl::algorithms {
 
-// What a bound is a function of.
+// The arguments of a bound.
 struct Scale {
   double n = 1;      // ranks
   double log_n = 0;  // rounded up, to base 2

@@ -37,8 +37,8 @@ std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
 
 // In a step from `size` to `left` chunks, those from `left` on go to the rank that far on, for
 // which they are the first; and the same comes from the rank that far back. `held(chunk, place,
-// count)` is where partial results are. Of an odd number, one chunk has no part in the first step:
-// `keep_odd` has it copied, to be in one piece with the others.
+// count)` is where partial results are. If the number is odd, one chunk has no part in the first
+// step: `keep_odd` has it copied, to be in one piece with the others.
 template <class Held>
 void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
            bool keep_odd) {

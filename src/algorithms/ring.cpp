@@ -36,7 +36,7 @@ Schedule ring_all_reduce(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// The first half alone. What is on its way is in scratch, as the output has room for one block.
+// The first half alone. Data on its way is in scratch, as the output has room for one block.
 Schedule ring_reduce_scatter(const Shape& shape) {
   const auto block = [&](std::int32_t behind) { return chunk_of(rank_at(shape, -behind)); };
   const auto slot = [](std::int32_t step) { return static_cast<std::uint32_t>(step % 2); };

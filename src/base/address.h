@@ -18,7 +18,7 @@ struct Address {
 
   [[nodiscard]] bool is_loopback() const;
   [[nodiscard]] bool is_link_local() const;
-  // Whether the host is the same; the port may differ.
+  // Returns whether the host is the same. The port may differ.
   [[nodiscard]] bool same_host(const Address& other) const;
   [[nodiscard]] std::string host_text() const;
   [[nodiscard]] std::string to_text() const;  // "127.0.0.1:5000", "[::1]:5000"
@@ -26,7 +26,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-// What the socket calls take.
+// An address in the form that socket calls take.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = sizeof(sockaddr_storage);
@@ -39,7 +39,8 @@ struct SocketAddress {
 // An address of another family gives 0.0.0.0:0.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
-// Whether an interface of this machine has it; also if that cannot be found out now.
+// Returns whether an interface of this machine has the address, and true if that cannot be found
+// out now.
 [[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
 
 [[nodiscard]] Address local_address(int socket);

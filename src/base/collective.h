@@ -28,7 +28,7 @@ enum class Collective : std::uint8_t {
   return collective == Collective::all_reduce || collective == Collective::reduce ||
          collective == Collective::reduce_scatter;
 }
-// Whether the rank's input, or output, is a block for each rank.
+// Return whether the rank's input, or output, is a block for each rank.
 [[nodiscard]] constexpr bool has_blocks_in_input(Collective collective) {
   return collective == Collective::reduce_scatter || collective == Collective::all_to_all;
 }

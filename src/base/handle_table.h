@@ -16,7 +16,8 @@
 
 namespace hccl {
 
-// What a handle stands for; in its low four bits, so that no kind is taken for another.
+// The kind of object that a handle stands for, in its low four bits, so that no kind is taken for
+// another.
 enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
 
 template <class T>
@@ -121,7 +122,7 @@ class HandleTable {
     T* operator->() const noexcept { return slot_->object.get(); }
     T& operator*() const noexcept { return *slot_->object; }
     [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return slot_->object; }
-    // Whether this is what the handle still stands for.
+    // Returns whether the handle still stands for this object.
     [[nodiscard]] bool is(std::uint64_t handle) const noexcept {
       return table_ != nullptr && handle_ == handle &&
              is_alive(slot_->state.load(std::memory_order_acquire), handle);
@@ -193,7 +194,7 @@ class HandleTable {
   static bool is_alive(std::uint64_t state, std::uint64_t handle) noexcept {
     return (state & kAlive) != 0 && state >> 32 == handle >> 32;
   }
-  // Of an index that was handed out.
+  // Returns the slot of an index that was handed out.
   Slot& existing(std::size_t index) noexcept {
     return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
   }

@@ -26,7 +26,7 @@ struct Interface {
 // A bridge or tunnel of containers or virtual machines: other hosts cannot reach it.
 [[nodiscard]] bool is_virtual(const Interface& candidate);
 
-// Whether HCCL_SOCKET_IFNAME (prefixes, comma separated) names the interface.
+// Returns whether `prefixes`, the comma-separated list in HCCL_SOCKET_IFNAME, names the interface.
 [[nodiscard]] bool is_named(const Interface& candidate, const std::string& prefixes);
 
 // Throws the Error(hcclInvalidArgument) that HCCL_SOCKET_IFNAME matches no interface.

@@ -29,7 +29,7 @@ class MirroredMapping {
   ~MirroredMapping();
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  // Of the piece, which is there twice.
+  // Returns the size of the piece, which is mapped twice.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
   // Where the byte at a position of an endless stream lies; as many bytes follow as the piece has.
   [[nodiscard]] std::byte* at(std::uint64_t position) const noexcept {

@@ -24,7 +24,7 @@ namespace hccl {
 // kernel has SO_PEERPIDFD. Invalid if it is gone.
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
-// Who was at the other end when it was connected.
+// Returns the credentials of the process that was at the other end when the socket was connected.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 

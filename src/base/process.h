@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process is: whether it was forked from one that used the library, its host and its box.
+// Facts about this process: whether it was forked from one that used the library, its host and its
+// box.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ namespace hccl {
 // the file has the seals of create_memory_file() and exactly `bytes` bytes.
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 
-// What a descriptor refers to; equal for all descriptors of one memory file, in every process.
+// Identifies the file of a descriptor: equal for all descriptors of one memory file, in every
+// process.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

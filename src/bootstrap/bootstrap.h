@@ -22,9 +22,9 @@ namespace hccl::bootstrap {
 
 struct Roster;
 
-// What a rank gives to the others of its node: bytes, and one descriptor (its device memory). And
-// to all: what `announce` returns, given the communicator's secret, at most kMostAnnounced bytes;
-// called once, if there are several nodes or if it always is to be.
+// A rank's contribution. To the others of its node: bytes, and one descriptor (its device memory).
+// And to all: what `announce` returns, given the communicator's secret, at most kMostAnnounced
+// bytes; called once, if there are several nodes or if it always is to be.
 struct Contribution {
   std::vector<std::byte> blob;
   FileDescriptor memory;
@@ -36,7 +36,7 @@ struct Contribution {
 };
 inline constexpr std::size_t kMostAnnounced = 1024;
 
-// What a rank knows of another after the exchange (its own entry included).
+// A rank's knowledge of another after the exchange (its own entry included).
 struct Member {
   int rank = -1;
   int pid = 0;               // in its own pid namespace
@@ -44,7 +44,7 @@ struct Member {
   std::string host;
   std::string box;  // of the ranks of one node it is the same
   std::vector<std::byte> announced;
-  // Of ranks on other nodes, these are empty.
+  // These are empty for ranks on other nodes.
   std::vector<std::byte> blob;
   FileDescriptor memory;
   FileDescriptor process;  // pidfd; readable once the process has gone. Invalid for ranks of this
@@ -106,7 +106,7 @@ struct Waiting {
   [[nodiscard]] std::string doing() const { return place.empty() ? call : place + ", " + call; }
 };
 
-// What the ranks of several nodes hear of each other after initialisation: faults, departures, and
+// Tells the ranks of several nodes of each other after initialisation: of faults, departures, and
 // the loss of a rank or of its node, which ends the connection or leaves its keep-alives
 // unanswered.
 class ControlLink {
@@ -119,7 +119,7 @@ class ControlLink {
     std::function<void(int rank)> departed = nullptr;
     // A rank has waited for long: answer() is to tell what this one does, in each of its calls.
     std::function<void()> inquiry = nullptr;
-    // What this rank asked for: who holds it up in the end, as a clause.
+    // Answers this rank's question: names, as a clause, the ranks that hold it up in the end.
     std::function<void(const std::string& culprits)> verdict = nullptr;
   };
 

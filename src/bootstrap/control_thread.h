@@ -46,7 +46,7 @@ class ControlThread {
   // left. `reserved` is part of the owner and serves once.
   void post(ReservedPost& reserved, std::shared_ptr<void> owner,
             void (*task)(void* owner)) noexcept;
-  // Whether the caller is the control thread.
+  // Returns whether the caller is the control thread.
   [[nodiscard]] bool is_current() const noexcept;
   [[nodiscard]] asio::io_context& context() noexcept;
 

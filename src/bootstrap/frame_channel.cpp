@@ -80,7 +80,7 @@ bool FrameChannel::send_some(Unsent& unsent) {
   if (errno == EINTR) return true;
   stalled_ = errno == ETOOMANYREFS || is_memory_shortage(errno);
   if (errno == EAGAIN || stalled_) return false;
-  // What the other side said before it went may still be unread.
+  // Frames that the other side sent before it went may still be unread.
   unsent_.clear();
   return false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may join: judges new connections by their first bytes and hellos by the rules of Rendezvous,
-// and bounds what strangers can take.
+// Admission of ranks: judges new connections by their first bytes and hellos by the rules of
+// Rendezvous, and bounds what strangers can take.
 #include "base/log.h"
 #include "base/retry.h"
 #include "base/secret.h"

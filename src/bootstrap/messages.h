@@ -29,7 +29,7 @@ struct ProcessIdentity {
   std::string box;
 
   [[nodiscard]] static ProcessIdentity mine();
-  // Whether pid means the same process here.
+  // Returns whether pid means the same process here.
   [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
   [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
 

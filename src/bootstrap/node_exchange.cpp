@@ -180,7 +180,7 @@ bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // What the kernel says comes first; it cannot where it is old and the rank in another pid
+  // The kernel's word comes first. It has none where it is old and the rank in another pid
   // namespace.
   FileDescriptor process = peer_process(channel.fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());

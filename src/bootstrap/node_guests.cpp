@@ -45,7 +45,7 @@ void NodeGuests::serve(const std::function<bool(FrameChannel&, Frame&)>& take) {
   accept_some();
 }
 
-// What has arrived counts even if it is late: it may be this process that was stopped.
+// Data that has arrived counts even if it is late: it may be this process that was stopped.
 bool NodeGuests::is_done(Guest& guest, const std::function<bool(FrameChannel&, Frame&)>& take) {
   const int socket = guest.channel.fd();
   if (std::optional<Frame> frame = guest.channel.receive()) {

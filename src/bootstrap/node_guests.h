@@ -21,7 +21,7 @@ class NodeGuests {
   // `listener` outlives this. Each guest has `limit` to say its frame.
   NodeGuests(const FileDescriptor& listener, std::size_t ranks, Deadline::Duration limit);
 
-  // What to poll for, and for how long at most.
+  // Returns the descriptors to poll.
   [[nodiscard]] std::vector<pollfd> wanted() const;
   [[nodiscard]] Deadline::Duration patience() const;
 

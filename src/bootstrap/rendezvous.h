@@ -39,13 +39,13 @@ class Rendezvous {
   [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
   [[nodiscard]] bool has_joined(int rank) const;
   [[nodiscard]] const Table& table() const { return table_; }
-  // Whether the ranks of the table are on several nodes.
+  // Returns whether the ranks of the table are on several nodes.
   [[nodiscard]] bool several_nodes() const;
   // Returns whether every rank has announced how it is reached, as ranks that run schedules do.
   [[nodiscard]] bool all_announced() const;
-  // What the ranks said when they were ready, by rank.
+  // Returns what the ranks announced when they were ready, by rank.
   [[nodiscard]] std::vector<Bytes> announced() const;
-  // Who is waited for: "ranks 3,5 have not joined".
+  // Returns which ranks are missing: "ranks 3,5 have not joined".
   [[nodiscard]] std::string waited_for() const;
   // "rank 3 (pid 41, host a)", "ranks 4-7 (host b)"
   [[nodiscard]] std::string describe_ranks(const std::vector<int>& ranks) const;

@@ -33,8 +33,8 @@ class RendezvousClient {
   [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
   // Waits until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
-  // Tells the server that this rank has all it needs, and waits until everybody has. What each rank
-  // announces comes to all: by rank.
+  // Tells the server that this rank has all it needs, and waits until everybody has. Returns what
+  // each rank has announced, by rank.
   [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
   // After that: the connection, for a ControlLink.
   [[nodiscard]] LinkSocket release();

@@ -28,7 +28,7 @@ class ServerRegistry {
   [[nodiscard]] std::shared_ptr<IdServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
-  // What the id means, by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
+  // Returns what the id means, by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
   [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
   // The first communicator is there: from now on every id must be a real one.
   void note_joined(const UniqueId& id);

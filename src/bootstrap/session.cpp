@@ -160,8 +160,9 @@ void Session::queue(Bytes frame) {
   if (!io_->unsent.empty() && !io_->writing) write_rest();
 }
 
-// What the connection takes at once has left before this process can end because of what another
-// rank was told. Errors show in write_rest(), where no caller is in the middle of something.
+// Data that the connection takes at once has left before this process can end because of what
+// another rank was told. Errors show in write_rest(), where no caller is in the middle of
+// something.
 void Session::write_now() {
   Io& io = *io_;
   std::error_code error;

@@ -59,9 +59,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void finish();
   // Forgets the owner and closes.
   void close();
-  // Who owns the other end, if it is on this machine.
+  // Returns the owner of the other end, if it is on this machine.
   [[nodiscard]] SocketOwner peer_owner() const;
-  // Whether the other side is on this machine, by whichever of its addresses it comes.
+  // Returns whether the other side is on this machine, by whichever of its addresses it comes.
   [[nodiscard]] bool is_local() const;
   [[nodiscard]] const Address& peer() const { return peer_; }
   // Both ends, for texts: see connection_text(). Also after the connection has closed.

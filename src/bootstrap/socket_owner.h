@@ -21,8 +21,8 @@ struct SocketOwner {
 // addresses it comes.
 [[nodiscard]] bool peer_is_local(int socket) noexcept;
 
-// Of the other end of a TCP connection. Also `none` where this process lacks the means to ask,
-// which a stranger might have taken from it.
+// Returns the owner of the other end of a TCP connection. Also `none` where this process lacks the
+// means to ask, which a stranger might have taken from it.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
 
 }  // namespace hccl::bootstrap

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bytes of an hcclUniqueId mean: where its server listens, and the secret that lets a rank
+// The meaning of an hcclUniqueId's bytes: where its server listens, and the secret that lets a rank
 // in.
 #pragma once
 

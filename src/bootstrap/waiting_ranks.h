@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds the others up: judged from what each rank says it waits for. Pure.
+// Judges which rank holds the others up, from what each says it waits for. Pure.
 #pragma once
 
 #include "bootstrap/bootstrap.h"

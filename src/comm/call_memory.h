@@ -9,8 +9,8 @@
 
 namespace hccl::comm {
 
-// Of this rank's device. Holes are read without allocating them; pages are there before anything is
-// stored, so that a lack of memory is an error and no signal.
+// Memory of this rank's device. Holes are read without allocating them; pages are there before
+// anything is stored, so that a lack of memory is an error and no signal.
 class DeviceMemory final : public executor::Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)
@@ -41,7 +41,7 @@ struct Buffer {
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 
-// Of an address as a program passes it.
+// The memory at an address as a program passes it.
 class CallMemory {
  public:
   CallMemory(device::Arena& arena, std::uint64_t address);

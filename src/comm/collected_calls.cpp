@@ -37,7 +37,7 @@ void check_room(std::size_t calls) {
 }
 
 // Messages of two ranks match in the order of the calls, whatever their streams: so all are
-// numbered before any is queued. What a rank sends itself is paired first, for that may fail.
+// numbered before any is queued. Messages to oneself are paired first, for that may fail.
 void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;

@@ -19,7 +19,7 @@ class CollectiveTask {
   // Runs the call; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
 
-  // Whether it can be brought ahead on the lane.
+  // Returns whether it can be brought ahead on the lane.
   [[nodiscard]] bool can_follow_on(const node::Lane* lane) const {
     return lane_ == lane && stage_ == nullptr;
   }

@@ -51,7 +51,7 @@ void Communicator::cut_link() {
   if (link) link->cancel();
 }
 
-// Of the fault, those who do not see this node's memory.
+// Tells ranks that do not see this node's memory of the fault.
 void Communicator::tell_others() {
   if (!failed()) return;
   if (const auto others = link())

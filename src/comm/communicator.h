@@ -50,8 +50,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
-  // fault if it has one. Never wait: for room in the stream's queue, their caller has waited. What
-  // is queued does not keep the communicator: see leave().
+  // fault if it has one. Do not block: the caller has waited for room in the stream's queue. Queued
+  // work does not keep the communicator alive: see leave().
   void enqueue(device::Stream& stream, const node::CollectiveCall& call);
   void enqueue(device::Stream& stream, MessageList&& calls, std::vector<SelfCopy>&& copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
@@ -76,8 +76,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Waits for all work queued on this communicator, or until it fails.
   void finalize();
-  // This rank takes part in nothing more. Who holds the communicator may let go of it then: it
-  // lives until what is queued has run.
+  // Ends this rank's part in the communicator. Its holder may then release it: it lives until the
+  // queued work has run.
   void leave();
   // Fails all work on every rank, now and later; `call` is the program's call that asked for it.
   void fail(const char* call);
@@ -98,7 +98,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] device::Device& device() const { return *device_; }
   // Not in a communicator of one rank. Its ranks are those of this node.
   [[nodiscard]] node::Engine& engine() const { return *engine_; }
-  // Whether calls run as schedules over endpoints, and not in the engine.
+  // Returns whether calls run as schedules over endpoints, and not in the engine.
   [[nodiscard]] bool has_fabric() const { return fabric_ != nullptr; }
   // With one other rank, or with all. Throws Error for a rank that there is not.
   [[nodiscard]] TrafficReport traffic(std::optional<int> peer) const;

@@ -54,8 +54,8 @@ class Fabric {
 
   // Opens the transports; what the other ranks need to know of them. Throws Error.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
-  // What all have announced, by rank, and where they are. Throws Error naming a rank that no
-  // transport reaches, and why.
+  // Takes what all ranks have announced, by rank, and where they are. Throws Error naming a rank
+  // that no transport reaches, and why.
   void connect(const std::vector<std::vector<std::byte>>& announced, topology::Topology topology,
                std::vector<std::string> rank_texts);
   // Before anything runs: whom to ask for faults, how to wait, and where the device's memory is.
@@ -91,7 +91,7 @@ class Fabric {
   // The name of the transport to another rank, or to all, each once: "shm+tcp".
   [[nodiscard]] std::string transport_to(int rank) const;
   [[nodiscard]] std::string transports() const;
-  // What keeps a transport that leads to some rank from working now. Does not block.
+  // Returns what keeps a transport that leads to some rank from working now. Does not block.
   [[nodiscard]] transport::Trouble trouble() const;
   [[nodiscard]] Traffic& traffic() { return traffic_; }
   [[nodiscard]] Inquiries& inquiries() { return inquiries_; }

@@ -32,7 +32,7 @@ void Fabric::explain() const {
     say(text("reaches ", bootstrap::rank_list(ranks), " by ", way));
 }
 
-// Who expects the speed of RoCE and gets that of TCP should not have to guess.
+// A user who expects the speed of RoCE and gets that of TCP should not have to guess.
 void Fabric::tell_fallback() const {
   if (!log_enabled(LogLevel::info)) return;
   for (int peer = 0; peer < options_.size; ++peer) {

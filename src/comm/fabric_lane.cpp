@@ -68,7 +68,7 @@ void copy(executor::Memory& from, executor::Memory& to, std::uint64_t bytes) {
   }
 }
 
-// Of the message, or of one block.
+// Returns the elements of the message, or of one block.
 std::uint64_t block_elements(const node::CollectiveCall& call, int ranks) {
   return reduce::elements_in(call.data_type(), node::chunk_bytes(call, ranks));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the transports know of a device's memory, so that they need not copy it.
+// Tells the transports of a device's memory, so that they need not copy it.
 #pragma once
 
 #include "device/arena.h"

@@ -38,8 +38,8 @@ const FabricMessage* first_open(const Items& items) {
   return found == items.end() ? nullptr : &*found;
 }
 
-// Whether an item waits for a message of another stream; those before it here pass their turn to
-// it.
+// Returns whether an item waits for a message of another stream. Those before it here pass their
+// turn to it.
 bool waits_for_another_stream(const Items& items) {
   return std::ranges::any_of(items, [&](const FabricMessage& item) {
     const auto before = [&](const FabricMessage& other) {

@@ -79,7 +79,7 @@ class FabricMessages {
     const auto peer = static_cast<std::size_t>(call.peer);
     return call.direction == node::Direction::send ? sends_[peer] : receives_[peer];
   }
-  // Of a call whose turn it is. Throws Error.
+  // Opens a call whose turn it is. Throws Error.
   void open(Way& way, const node::PointToPoint& call);
   // A call whose turn it was is done.
   void finish(Way& way, const node::PointToPoint& call);

@@ -97,7 +97,7 @@ class FabricMessages::Probe {
     }
   }
 
-  // Whoever is lost offers nothing. That becomes a fault where it is one.
+  // A lost rank offers nothing. It becomes a fault in the calls that need the rank.
   [[nodiscard]] std::optional<node::Offer> look_at(int peer, Way& way) {
     try {
       PointToPoint call;

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kMatesPause{20};
-// Whoever judges asks all ranks first.
+// The rank that judges asks all others first.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
-// What a rank sent before it left may still be on its way.
+// Data that a rank sent before it left may still be on its way.
 constexpr std::chrono::seconds kLastData{1};
 
 [[noreturn]] void throw_departed(const Fabric& fabric, const std::string& doing, int gone) {

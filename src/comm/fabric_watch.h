@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank looks after while it waits in a call across endpoints: faults, questions of others,
-// the deadline, the hang report. And what it says when a peer is lost.
+// Looks after everything else while a rank waits in a call across endpoints: faults, questions of
+// others, the deadline, the hang report. Also words the error when a peer is lost.
 #pragma once
 
 #include "base/deadline.h"

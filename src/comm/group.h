@@ -29,8 +29,9 @@ void prepare(Communicator& communicator, device::Stream& stream, const node::Poi
 // here.
 class Group {
  public:
-  // Of the calling thread; groups nest. end() throws Error(hcclInvalidUsage) without a start; the
-  // outermost one queues what was kept, and throws the first error, having queued the rest.
+  // Open and close a group of the calling thread; groups nest. end() throws Error(hcclInvalidUsage)
+  // without a start; the outermost one queues what was kept, and throws the first error, having
+  // queued the rest.
   static void start();
   static void end();
   // Null if none is open.
@@ -92,7 +93,8 @@ class Group {
   void queue();
 
   int depth_ = 0;
-  // Of the last message. Held, for the program may destroy them before the group ends.
+  // The communicator of the last message. Held, for the program may destroy it before the group
+  // ends.
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;

@@ -9,11 +9,11 @@
 
 namespace hccl::comm {
 
-// Whether `rank` reads or writes host memory in the call.
+// Returns whether `rank` reads or writes host memory in the call.
 [[nodiscard]] bool uses_host_memory(const node::CollectiveCall& call, int rank, int ranks);
 [[nodiscard]] bool uses_host_memory(const node::PointToPoint& call);
 
-// Of one collective, while it runs.
+// Stages the host memory of one collective while it runs.
 class HostStaging final : public node::Staging {
  public:
   HostStaging(device::Arena& arena, const Stage& stage, const node::CollectiveCall& call, int rank,

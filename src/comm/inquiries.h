@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this rank tells and is told when a call of some rank waits for long: between its streams'
-// threads, which know what they wait for, and the control thread, which hears the questions.
+// Passes on questions and answers when a call of some rank waits for long: between this rank's
+// streams' threads, which know what they wait for, and the control thread, which hears the
+// questions.
 #pragma once
 
 #include "base/deadline.h"
@@ -20,8 +21,8 @@
 
 namespace hccl::comm {
 
-// Of a collective among those of all ranks: the number of its call in its stream's lane. And how it
-// runs, for that must be alike too.
+// The identity of a collective among those of all ranks: the number of its call in its stream's
+// lane. And how it runs, for that must be alike too.
 struct Place {
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
@@ -57,7 +58,7 @@ class Inquiries {
   // Whom a call waits for in the end: as it has been found since `then`, else `awaited`, and who
   // should have found it.
   [[nodiscard]] std::string culprits(const std::string& awaited, Time then) const;
-  // Of `ranks`, one that has left the communicator; -1 if none has.
+  // Returns one of `ranks` that has left the communicator, or -1 if none has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;
   [[nodiscard]] bool anybody_departed() const { return anybody_departed_; }
 

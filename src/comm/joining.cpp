@@ -16,7 +16,7 @@
 namespace hccl::comm {
 namespace {
 
-// What ranks tell each other of themselves, besides what bootstrap knows.
+// The facts that ranks tell each other of themselves, besides those that bootstrap knows.
 struct RankBlob {
   static constexpr std::uint32_t kLayout = 3;
   std::uint32_t layout = kLayout;
@@ -175,7 +175,7 @@ void Communicator::attach_link(bootstrap::LinkSocket socket) {
   link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
 
-// Of the ranks of this node, numbered as they come.
+// Makes the engine of this node's ranks, numbered in the order of the roster.
 void Communicator::make_engine(const bootstrap::Roster& roster, const Config& settings) {
   const std::string& box = roster.members[static_cast<std::size_t>(rank_)].box;
   std::vector<node::Peer> peers;

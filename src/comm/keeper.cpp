@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps a communicator that its program has destroyed or aborted until its queued calls have
-// run.
+// Keeps a communicator that its program has destroyed or aborted until its queued calls have run.
 #include "comm/communicator.h"
 #include "device/stream.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the completed calls of a communicator have moved over transports. Any thread.
+// Counts what the completed calls of a communicator have moved over transports. For any thread.
 #pragma once
 
 #include "transport/endpoint.h"

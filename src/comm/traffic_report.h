@@ -10,7 +10,7 @@ namespace hccl::comm {
 struct TrafficReport {
   std::string algorithm;  // of the last call
   std::string transport;  // by which ways, as "shm+tcp"
-  // Of all completed calls, over transports.
+  // Totals over all completed calls that used transports.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t sends = 0;

@@ -36,7 +36,7 @@ struct Placement {
   std::uint64_t version = 0;  // of the allocations when it was found
 };
 
-// Who has to know when pages go. Called with the arena's lock held, which it must not ask for.
+// Hears of pages that go. Called with the arena's lock held, which it must not ask for.
 class PageWatcher {
  public:
   PageWatcher() = default;
@@ -128,10 +128,10 @@ class Arena {
   [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
 
-  // What a queued operation needs before it runs, by the addresses it was queued with: finds also
-  // freed allocations whose memory it still owns.
+  // Resolves the addresses with which an operation was queued, before it runs: finds also freed
+  // allocations whose memory it still owns.
   [[nodiscard]] Placement place(DeviceAddress address);
-  // Whether it would be found again. False may be wrong.
+  // Returns whether it would be found again. False may be wrong.
   [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
     return placement.version == version_.load(std::memory_order_acquire);
   }

@@ -43,7 +43,8 @@ class ArenaView {
     return base + offset % kWindowBytes;
   }
 
-  // Whether every page of the range is known to be allocated and in this process's page tables.
+  // Returns whether every page of the range is known to be allocated and in this process's page
+  // tables.
   [[nodiscard]] bool populated(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     const std::uint64_t page = offset / kPageBytes;
     if (bytes == 0 || (offset + bytes - 1) / kPageBytes != page)
@@ -62,12 +63,12 @@ class ArenaView {
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
-  // What the file holds in the range. Asks the kernel, which looks at every page of the data that
-  // begins there, however much of it lies in the range: not for a range that is taken piece by
-  // piece. Allocates nothing.
+  // Returns what the file holds in the range. Asks the kernel, which looks at every page of the
+  // data that begins there, however much of it lies in the range: not for a range that is taken
+  // piece by piece. Allocates nothing.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
-  // Whether it holds nothing there: one look.
+  // Returns whether it holds nothing there, at the cost of one look.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Returns where the first data at or behind `offset` begins, or the end of the file if there is
@@ -92,7 +93,7 @@ class ArenaView {
   }
 
   [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
-  // Of the file.
+  // Returns the size of the file.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:

@@ -161,9 +161,9 @@ class Upcoming {
   // it does what can be done without more patience, and if that is not all returns Outcome::left.
   [[nodiscard]] Patience patience() const noexcept;
 
-  // Whether commands behind may begin whatever those before them wait for: nothing touches the
-  // device's memory before their turn, for the program waits for this stream and no other has work.
-  // Looks once.
+  // Returns whether commands behind may begin whatever those before them wait for: nothing touches
+  // the device's memory before their turn, for the program waits for this stream and no other has
+  // work. Looks once.
   [[nodiscard]] bool may_begin() noexcept;
 
   // The next command's callable if it is a `Work`; null if it is another, or there is none (yet).

@@ -25,7 +25,7 @@ class Device {
   // Drains the stream and forgets it.
   void destroy_stream(const std::shared_ptr<Stream>& stream);
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
-  // Whether no stream but this has work that is not complete.
+  // Returns whether no other stream has work that is not complete.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
   // Waits for all streams.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers around fork(). What runs in the child is async-signal-safe: threads that it does not
-// have may have held any lock but those taken here.
+// The handlers around fork(). The code that runs in the child is async-signal-safe:
+// threads that it does not have may have held any lock but those taken here.
 #include "device/fork_snapshot.h"
 
 #include "base/file_descriptor.h"

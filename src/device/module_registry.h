@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which module of this box: a bound abstract socket per module, so there is no file to go
+// The holders of this box's modules: a bound abstract socket per module, so there is no file to go
 // stale and a dead holder's claim is gone with it. Where another user has bound the name first, a
 // lock in a folder of this user's own takes its place.
 #pragma once

@@ -42,7 +42,7 @@ class Notifier {
   // A stream may have come to a position. Its news must have been stored with seq_cst order.
   void ring() noexcept { bell_.ring(); }
   // Gives what is due, and ends the thread; waits for the callbacks. Called by one of them it does
-  // nothing. What is not due stays, and is given after the next add().
+  // nothing. Notifications that are not due stay, and are given after the next add().
   void stop();
 
  private:

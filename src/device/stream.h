@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream: work in order. Whoever waits, works: a thread that synchronises runs the stream's queue
-// itself; a worker thread runs it when nobody waits.
+// A stream: work in order. A thread that waits also works: when it synchronises, it runs the
+// stream's queue itself. A worker thread runs it when nobody waits.
 #pragma once
 
 #include "base/deadline.h"
@@ -76,7 +76,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Waits for the work up to `ticket` until the deadline, running at most what does not wait.
   // Returns whether it has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
-  // Whether a thread of the program waits for this stream: then it calls nothing else meanwhile.
+  // Returns whether a thread of the program waits for this stream, and so calls nothing else
+  // meanwhile.
   [[nodiscard]] bool attended() const noexcept {
     return attended_.load(std::memory_order_relaxed) != 0;
   }

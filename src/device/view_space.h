@@ -37,8 +37,8 @@ class ViewSpace {
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;
-  // Read by any thread that passes host memory to a call. Who passes a view has it from a call that
-  // came after the store.
+  // Read by any thread that passes host memory to a call. A thread that passes a view has
+  // it from a call that came after the store.
   std::atomic<std::uint64_t> base_{kNowhere};
   bool refused_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps in order; the flows of a step side by side. What a receive stores is folded in the order of
-// the schedule: a flow never overtakes an earlier one that writes the same chunks.
+// Steps in order; the flows of a step side by side. Received data is folded in the order of the
+// schedule: a flow never overtakes an earlier one that writes the same chunks.
 #include "executor/execution.h"
 
 #include "base/error.h"

@@ -100,8 +100,8 @@ void Engine::agree_on_slices(Operation& op) {
   op.plan.emplace(op.call, size_, cores_.cores, op.slice().bytes);
 }
 
-// A slice is complete: what came of it goes where it belongs. Whether there is another one, to
-// which this rank has then brought its part.
+// Ends a complete slice and stores its result. Returns whether another slice follows, to which this
+// rank has then brought its part.
 bool Engine::next_slice(Operation& op) {
   const bool last = op.slice_number + 1 == op.slicing.slices();
   if (op.recv_bytes != 0 && (last || op.stages_recv()))

@@ -69,7 +69,7 @@ struct Product : Sum<T> {
   }
 };
 
-// What T is summed as.
+// The type in which T is summed.
 template <class T>
 using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                            std::type_identity<T>>::type;

@@ -128,9 +128,9 @@ HWY_INLINE std::size_t fold_while(D d, const Operands& operands, std::size_t beg
   return begin;
 }
 
-// Whether reading is nearly all there is to do, which goes fastest by several lines of a source at
-// a time: from the last-level cache and past it, eight sources took 0.7 of the time that they took
-// line by line. Two were faster line by line.
+// True where reading is nearly all there is to do, which goes fastest by several lines of a source
+// at a time: from the last-level cache and past it, eight sources took 0.7 of the time that they
+// took line by line. Two were faster line by line.
 inline bool is_mostly_read(const Operands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }

@@ -8,7 +8,7 @@
 
 namespace hccl::reduce {
 
-// What is folded: at least two sources, and destinations, each of which may be a source.
+// The memory of a fold: at least two sources, and destinations, each of which may be a source.
 struct Operands {
   const std::byte* const* sources;
   std::size_t source_count;

@@ -44,7 +44,7 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Whether the smaller (larger) of the two is `a`: -0 is less than +0, and a NaN wins.
+  // Returns whether the smaller (larger) of the two is `a`: -0 is less than +0, and a NaN wins.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;

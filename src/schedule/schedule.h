@@ -3,7 +3,7 @@
 // byte count and no data type, so one serves every call of its shape. Pure values.
 //
 // Steps follow each other. The transfers of a step progress together; the step is over when all
-// are. What goes to one peer arrives there in the order sent, step after step. A rank's receives of
+// are. Data to one peer arrives there in the order sent, step after step. A rank's receives of
 // a step are applied in the order listed, slice by slice.
 #pragma once
 

@@ -19,7 +19,8 @@
 namespace hccl::transport {
 
 // The peer's process, its host or the way to it is gone. The text says what happened to which
-// connection. What the peer sent before may still be received, except where the network dropped it.
+// connection. Data that the peer sent before may still be received, except where the network
+// dropped it.
 class PeerLost : public Error {
  public:
   PeerLost(int peer, const std::string& message) : Error(hcclSystemError, message), peer_(peer) {}
@@ -30,7 +31,7 @@ class PeerLost : public Error {
   int peer_;
 };
 
-// What has gone through an endpoint. A send or receive is a call that moved at least one byte.
+// Counts the traffic of an endpoint. A send or receive is a call that moved at least one byte.
 struct Counters {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -40,22 +41,22 @@ struct Counters {
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 
-// What an endpoint is waited for: bytes beyond those that it has lent or moved, so its owner sleeps
-// only after a call that gave less than it wanted; or room for more.
+// The condition on which an endpoint is waited for: bytes beyond those that it has lent or moved,
+// so its owner sleeps only after a call that gave less than it wanted; or room for more.
 struct Interest {
   bool readable = false;
   bool writable = false;
   bool flushed = false;  // what was taken
 };
 
-// What a sleeping thread polls, and for how long at most.
+// The descriptors that a sleeping thread polls, and for how long at most.
 struct SleepPlan {
   std::vector<pollfd> descriptors;
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// What to name of a long destination at a time: a transport that stores what comes by itself should
-// know of as much as it can.
+// The part of a long destination to name at a time: a transport that stores arriving data by itself
+// should know of as much as it can.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
 // Owned by whoever opened it; one thread at a time; no call blocks. An endpoint exists before its
@@ -69,15 +70,15 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Takes a prefix of the bytes, perhaps none, and returns its size. What was taken may still be
-  // read in place until flushed().
+  // Takes a prefix of the bytes, perhaps none, and returns its size. The bytes it has taken
+  // may still be read in place until flushed().
   [[nodiscard]] std::size_t try_send(std::span<const std::byte> bytes) {
     return try_send_parts({&bytes, 1});
   }
   // The same of the concatenation of `parts`, in one go.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
-  // Whether everything that was taken may be overwritten.
+  // Returns whether everything that was taken may be overwritten.
   [[nodiscard]] virtual bool flushed() = 0;
 
   // Lends at most `most` of the bytes that have come, from the first unreleased one on; fewer if

@@ -27,7 +27,7 @@ bool is_lack_of_room(int error) {
   return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
-// Whether the other end has closed it, with nothing left to read.
+// Returns whether the other end has closed it, with nothing left to read.
 bool has_ended(const FileDescriptor& socket) {
   std::byte byte{};
   const ssize_t count = recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -113,7 +113,7 @@ void Listener::welcome(FileDescriptor socket) {
   }
   guests_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
                      Deadline::after(limits_.handshake)});
-  // What has been said already is heard at once: most connections need no other wake-up for it.
+  // Read data that has already arrived: most connections need no further wake-up then.
   if (listen_to(guests_.back())) {
     remove(std::prev(guests_.end()));
   } else {

@@ -17,7 +17,7 @@
 
 namespace hccl::transport {
 
-// What differs between families of sockets.
+// The differences between families of sockets.
 struct Family {
   const char* name = "";                          // of the transport, for the log
   std::string (*describe)(int socket) = nullptr;  // who is at the other end

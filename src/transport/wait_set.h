@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread that moves bytes sleeps on when polling has not helped: its endpoints, and a bell
-// that others ring.
+// A thread that moves bytes sleeps on this when polling has not helped: on its endpoints, and a
+// bell that others ring.
 #pragma once
 
 #include "base/deadline.h"

@@ -37,6 +37,10 @@ MAY_DEFINE_FUNCTION_MACROS = {
     "include/hccl/hccl_types.h": "HCCL_VERSION(X, Y, Z) is part of the API",
 }
 
+PRODUCT = ("src/", "transports/", "include/")
+# Clauses that stand for a noun at the beginning of a sentence: readers have to get to its end to learn what it is about.
+NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
+
 FOLDERS = ("src", "transports", "include", "perf", "tests", "examples")
 
 
@@ -47,8 +51,9 @@ def check(root):
         yield from check_licence(path, text)
         yield from check_length(path, name, text)
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', tree.without_comments(text))
-        if name.startswith(("src/", "transports/", "include/")):
+        if name.startswith(PRODUCT):
             yield from check_product_code(path, name, code)
+            yield from check_english(path, text)
     for path in tree.files(root):
         if path.name == "CMakeLists.txt" or path.suffix in tree.SCRIPT_SUFFIXES or path == root / "dev":
             yield from check_licence(path, path.read_text())
@@ -63,6 +68,21 @@ def check_length(path, name, text):
     lines = text.count("\n")
     if lines > LONGEST_FILE:
         yield path, lines, f"{lines} lines; a file has one job and at most {LONGEST_FILE} lines"
+
+
+def check_english(path, text):
+    for line, comment in comments(text):
+        for match in NOUN_CLAUSE.finditer(comment):
+            yield path, line, f"a sentence of this comment begins with '{match.group(1)}': name the subject"
+
+
+def comments(text):
+    """(line number, text) of each comment; lines of comment that follow each other are one."""
+    for line, block in tree.numbered_matches(r"(?:^[ \t]*//[^\n]*\n)+|//[^\n]*", text):
+        parts = [part.strip().removeprefix("//").strip() for part in block.group(0).strip().splitlines()]
+        parts = [part for part in parts if not part.startswith("SPDX")]
+        for paragraph in "\n".join(parts).split("\n\n"):
+            yield line, paragraph.replace("\n", " ")
 
 
 def check_product_code(path, name, code):

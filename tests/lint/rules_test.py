@@ -57,6 +57,14 @@ class Rules(unittest.TestCase):
         for check in (check_layers, check_sources, check_docs):
             self.assertEqual(self.findings(check), [])
 
+    def test_sentence_that_begins_with_a_clause(self):
+        self.write("src/base/b.h", LICENCE + "// Takes bytes. What was\n// taken is gone.\nint take();  // course: of what\n")
+        self.assert_one(check_sources, "'What'")
+        self.write("src/base/b.h", LICENCE + "int take();  // Whether it did\n")
+        self.assert_one(check_sources, "'Whether'")
+        self.write("src/base/b.h", LICENCE + "// Takes what was sent. Of course it may block.\nint take();\n")
+        self.assertEqual(self.findings(check_sources), [])
+
     def test_include_of_a_layer_above(self):
         self.write("src/base/b.h", LICENCE + '#include "device/a.h"\n')
         self.assert_one(check_layers, "does not list that layer")

@@ -14,9 +14,9 @@
 
 namespace hccl::shm {
 
-// What one end writes and the other reads, in one cache line, so that a small message, the news of
-// it and the room it leaves travel together. Positions count bytes from the beginning of the
-// stream.
+// The words that one end writes and the other reads, in one cache line, so that a small message,
+// the news of it and the room it leaves travel together. Positions count bytes from the beginning
+// of the stream.
 struct Side {
   std::atomic<std::uint64_t> sent{0};      // by this end; read by the other, as receiver
   std::atomic<std::uint64_t> released{0};  // by this end; read by the other, as sender
@@ -29,7 +29,8 @@ struct Side {
 constexpr std::uint64_t kSmallUnit = 64;
 static_assert(sizeof(Side) == 64);
 
-// What the end sleeps for: bits of Wanted, taken back by whoever rings. Zero while it is awake.
+// The events an end sleeps for: bits of Wanted, cleared by the end that rings. Zero while it is
+// awake.
 struct Sleeper {
   std::atomic<std::uint32_t> wanted{0};
 };

@@ -119,7 +119,7 @@ void ShmEndpoint::wake_peer(std::uint32_t wanted) {
   retried([&] { return send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
 }
 
-// What both ends write is believed only within bounds.
+// Values that both ends write are believed only within bounds.
 std::size_t ShmEndpoint::checked(std::uint64_t in_ring) const {
   if (in_ring <= Segment::kRingBytes) return static_cast<std::size_t>(in_ring);
   throw Error(hcclInternalError,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who shares a box, and the sockets over which they hand each other memory.
+// Finds the ranks that share a box, and makes the sockets over which they hand each other memory.
 #include "shm/shm_transport.h"
 
 #include "base/error.h"

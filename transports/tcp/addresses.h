@@ -34,8 +34,8 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// What a rank publishes: the network it is in, so that loopback is not mistaken for a way to
-// another machine, and its addresses.
+// The address that a rank publishes: the network it is in, so that loopback is not mistaken for a
+// way to another machine, and its addresses.
 struct Offer {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has come and is not released, in one piece. It begins anew whenever it is empty, so that a
-// stream read in slices stays in the same lines of the cache.
+// Holds the bytes that have come and are not released, in one piece. It begins anew whenever it is
+// empty, so that a stream read in slices stays in the same lines of the cache.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace hccl::tcp {
 
 class ReceiveBuffer {
  public:
-  // What can always be in one piece, and the memory that is used for it. 1 MiB was not faster.
+  // The length that can always be in one piece, and the memory that is used for it. 1 MiB was not
+  // faster.
   static constexpr std::size_t kViewLimit = std::size_t{256} << 10;
   static constexpr std::size_t kCapacity = 2 * kViewLimit;
 
@@ -28,7 +29,7 @@ class ReceiveBuffer {
   }
   void add(std::size_t count) { end_ += count; }
 
-  // What has been lent moves only here.
+  // Lent bytes move only here.
   void release(std::size_t count) {
     begin_ += std::min(count, end_ - begin_);
     if (begin_ == end_) {

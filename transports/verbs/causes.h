@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a completion status, an asynchronous event or a failed registration means for people: the
-// likely cause, and one thing to do.
+// The meaning of a completion status, an asynchronous event or a failed registration for people:
+// the likely cause, and one thing to do.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,8 @@ enum class Severity : std::uint8_t {
 
 // The soft RLIMIT_MEMLOCK in bytes; RLIM_INFINITY: none.
 [[nodiscard]] std::uint64_t locked_memory_limit();
-// Of an ibv_reg_mr that failed with `error_number`: "cannot register N bytes with DEVICE: ...".
+// Words the error of an ibv_reg_mr that failed with `error_number`: "cannot register N bytes with
+// DEVICE: ...".
 [[nodiscard]] std::string memlock_advice(std::size_t bytes, int error_number,
                                          const std::string& device,
                                          std::uint64_t limit = locked_memory_limit());

@@ -19,7 +19,7 @@ void Farewell::say(int socket, std::uint64_t taken) noexcept {
 
 Farewell::Connection Farewell::listen(int socket) noexcept {
   for (;;) {
-    // Whoever says more is none of ours, and soon known by what it writes.
+    // A peer that says more is none of ours, and soon known by what it writes.
     std::byte ignored{};
     std::span<std::byte> place(heard_);
     place = count_ < place.size() ? place.subspan(count_) : std::span(&ignored, 1);

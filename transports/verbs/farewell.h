@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an end that leaves in good order says last, over the connection that the two have met on:
-// how many bytes of the stream it has taken. The peer then knows that its bytes have come even
+// The last message of an end that leaves in good order, over the connection that the two have met
+// on: how many bytes of the stream it has taken. The peer then knows that its bytes have come even
 // where the device does not, because the last acknowledgement was lost with the queue pair that
 // would have sent it again.
 #pragma once

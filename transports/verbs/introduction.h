@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two ends tell each other over the connection that has proved who they are, before their
-// queue pairs can work: what the pair has to know, and then that it is ready to receive.
+// The exchange of two ends over the connection that has proved who they are, before their queue
+// pairs can work: what the pair has to know, and then that it is ready to receive.
 #pragma once
 
 #include "base/fields.h"
@@ -15,7 +15,7 @@
 
 namespace hccl::verbs {
 
-// Of one end.
+// The facts of one end.
 struct Facts {
   std::uint32_t queue_pair = 0;    // 24 bits
   std::uint32_t first_packet = 0;  // 24 bits: where its packets begin to be numbered

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A receiver's offer of memory that bytes of the stream may be written to without a detour: those
-// from a position on. What has been sent through the ring by the time it comes stays there; from
-// then on, until the last of these bytes, all go straight. One is open at a time, and it is closed
-// when the receiver has got all of its bytes, by whichever way.
+// from a position on. Bytes that have been sent through the ring by the time it comes stay there;
+// from then on, until the last of these bytes, all go straight. One is open at a time, and it is
+// closed when the receiver has got all of its bytes, by whichever way.
 #pragma once
 
 #include "verbs/windows.h"

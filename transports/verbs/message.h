@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the 32 bits say that come with a write (RDMA WRITE WITH IMMEDIATE).
+// The meaning of the 32 bits that come with a write (RDMA WRITE WITH IMMEDIATE).
 #pragma once
 
 #include <cstdint>

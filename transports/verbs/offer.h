@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank publishes: the address of its RDMA port, and where it is met over TCP at that
+// The address that a rank publishes: that of its RDMA port, and where it is met over TCP at that
 // address.
 #pragma once
 

@@ -32,7 +32,7 @@ struct PortChoice {
 };
 
 // A port is usable if it is active, Ethernet's, named by the request and has a RoCE v2 GID that is
-// the address of an interface here, not a link-local one. Of its GIDs the named one, else IPv4
+// the address of an interface here, not a link-local one. The named GID comes first, else IPv4
 // before IPv6. Ports come in the order in which HCCL_IB_HCA names them; then those on loopback or
 // interfaces of containers come last. Throws Error(hcclInvalidArgument) where HCCL_IB_HCA matches
 // no device, or no port has a usable GID with the index, and Error(hcclSystemError) where no port

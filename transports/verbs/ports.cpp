@@ -102,7 +102,7 @@ class PortReader {
     return gid;
   }
 
-  // What is no RoCE on an InfiniBand port has the same number in sysfs as RoCE v1.
+  // A GID of an InfiniBand port has the same number in sysfs as one of RoCE v1.
   [[nodiscard]] Gid::Kind kind_of(std::uint32_t type) const {
     if (type == IBV_GID_TYPE_ROCE_V2) return Gid::Kind::roce_v2;
     return type == IBV_GID_TYPE_ROCE_V1 && port_.ethernet ? Gid::Kind::roce_v1

@@ -214,7 +214,7 @@ void QueuePair::cut() noexcept {
 
 void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
   if (free_writes() == 0 || !failure_.text.empty()) return;
-  // Of nothing, to nowhere: its completion says that all before it have arrived.
+  // A write of no bytes: its completion says that all before it have arrived.
   ibv_send_wr last{};
   last.opcode = IBV_WR_RDMA_WRITE;
   last.send_flags = IBV_SEND_SIGNALED;

@@ -60,7 +60,7 @@ class QueuePair {
   [[nodiscard]] std::uint32_t free_writes() const {
     return depths_.writes - static_cast<std::uint32_t>(posted_ - completed_);
   }
-  // Whether a write of so many bytes copies them at once.
+  // Returns whether a write of `bytes` bytes copies them at once.
   [[nodiscard]] bool copies(std::size_t bytes) const { return bytes <= depths_.inline_bytes; }
   // Writes `bytes` to the peer's memory, and the immediate to its completion queue; returns the
   // write's number. Where they are not copied they must stay as they are until it is complete.
@@ -73,7 +73,7 @@ class QueuePair {
   // The immediates that have come since, in their order; empty if none have, or the pair has
   // failed.
   [[nodiscard]] std::span<const std::uint32_t> poll();
-  // Whether the last poll() has left completions: no ring tells of those.
+  // Returns whether the last poll() has left completions: no notification tells of those.
   [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each step of a queue pair's life sets. The masks are the least that ibv_modify_qp(3) demands
-// of a reliable connection, so that no device finds one too many.
+// The attributes that each step of a queue pair's life sets. The masks are the least that
+// ibv_modify_qp(3) demands of a reliable connection, so that no device finds one too many.
 #include "verbs/queue_pair_attributes.h"
 
 #include "base/error.h"

@@ -24,11 +24,11 @@ class ReceiveSide {
 
   // Data, by either way. False if they cannot be right.
   [[nodiscard]] bool arrive(const Message& message);
-  // Whether something has come that has been neither lent nor taken.
+  // Returns whether something has come that has been neither lent nor taken.
   [[nodiscard]] bool has_more() const {
     return window_.held() > window_.lent() || host_.straight() > 0;
   }
-  // Of the stream, since the beginning.
+  // Returns the bytes taken from the stream since the beginning.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::size_t held() const { return window_.held(); }
   [[nodiscard]] std::size_t lent() const { return window_.lent(); }

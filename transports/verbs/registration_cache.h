@@ -21,7 +21,8 @@
 
 namespace hccl::verbs {
 
-// What may be registered at all; the limit of locked memory, less what the streams need.
+// Returns how many bytes may be registered at all: the limit of locked memory, less what the
+// streams need.
 [[nodiscard]] std::uint64_t registration_budget();
 
 // Any thread.
@@ -64,8 +65,8 @@ class RegistrationCache {
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
-  // The granule's number is that in its file. Of what two regions share, or what is in no file, the
-  // address tells apart which is meant.
+  // The granule's number is that in its file. The address distinguishes granules that two regions
+  // share, or that are in no file.
   struct Key {
     int file = -1;
     std::uint64_t granule = 0;
@@ -73,7 +74,7 @@ class RegistrationCache {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // What comes first was used last.
+  // The first entry was used last.
   using Entry = std::pair<Key, Granule>;
   using Entries = std::list<Entry>;
 

@@ -17,8 +17,8 @@
 
 namespace hccl::verbs {
 
-// What a message holds at most: large enough that the device is busy meanwhile, small enough that
-// the receiver folds one while the next is on its way.
+// The longest message: large enough that the device is busy meanwhile, small enough that the
+// receiver folds one while the next is on its way.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
 // Places among the writes that are no data's: for credits, invitations and the last write of all.
 constexpr std::uint32_t kPlacesForOthers = 2 * (kMostCredits + kMostInvitations);
@@ -34,16 +34,16 @@ class SendSide {
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts);
   // Gives back what writes that are complete have held.
   void settle();
-  // Whether the program's memory is read no more.
+  // Returns whether the program's memory is read no more.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
   // How many bytes could be taken now.
   [[nodiscard]] std::size_t room() const;
-  // What the peer says. False if it cannot be right.
+  // Takes a credit message of the peer. Returns false if it cannot be right.
   [[nodiscard]] bool credit(const Message& message) { return window_.credit(message); }
   void invited() { guest_.invite(memory_.invitation(invitations_++)); }
   // Nothing is held any more: the queue pair has ended.
   void abandon();
-  // Of the stream, since the beginning.
+  // Returns the bytes written to the stream since the beginning.
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
@@ -53,7 +53,7 @@ class SendSide {
     std::size_t most = 0;
     bool straight = false;
   };
-  // What a write holds until it is complete.
+  // The resources that a write holds until it is complete.
   struct Held {
     std::uint64_t write = 0;
     std::uint64_t staged_end = 0;

@@ -137,7 +137,7 @@ void VerbsEndpoint::throw_if_lost() const {
 void VerbsEndpoint::look_after_peer() noexcept {
   const Farewell::Connection connection = farewell_.listen(socket_.get());
   const int error = errno;
-  // What it has taken needs no acknowledgement any more.
+  // Bytes that it has taken need no acknowledgement any more.
   if (send_ && farewell_.taken() && *farewell_.taken() >= send_->written()) send_->abandon();
   const std::string_view see = "; see what that rank says";
   if (connection == Farewell::Connection::closed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream through a queue pair: how it begins, sleeps and ends. What moves the bytes is
-// send_side.h and receive_side.h. The TCP connection over which the two ends have met stays open:
-// its end is the peer's, and its keep-alive notices a link that is cut while nothing is sent.
+// A stream through a queue pair: how it begins, sleeps and ends. Sending and receiving
+// are in send_side.h and receive_side.h. The TCP connection over which the two ends have met stays
+// open: its end is the peer's, and its keep-alive notices a link that is cut while nothing is sent.
 #pragma once
 
 #include "base/file_descriptor.h"

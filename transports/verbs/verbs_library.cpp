@@ -25,7 +25,7 @@ class Finder {
     function = reinterpret_cast<Function>(dlvsym(handle_, name, kPresentAbi));
     note(name, function != nullptr);
   }
-  // Of one version only, which is another than the present ABI's.
+  // Finds a symbol that exists in one version only, which is another than the present ABI's.
   template <class Function>
   void unversioned(const char* name, Function& function) {
     optional(name, function);

@@ -45,7 +45,7 @@ struct VerbsLibrary {
   decltype(&::ibv_event_type_str) event_type_str = nullptr;
 };
 
-// What came of loading a library.
+// The result of loading a library.
 struct LoadedLibrary {
   bool usable = false;
   VerbsLibrary functions;
@@ -61,13 +61,13 @@ struct LoadedLibrary {
 // Why verbs_library() is null: a clause, "libibverbs.so.1 is not installed: ...".
 [[nodiscard]] const std::string& why_no_verbs_library();
 
-// What may happen to a child that the process forks beside registered memory: nothing, then it is
-// empty; or a remark for people. Kernels from 5.12 on copy such pages at the fork; on older ones
-// ibv_fork_init keeps them from the child, where it works.
+// Returns what may happen to a child that the process forks beside registered memory: nothing, then
+// it is empty; or a remark for people. Kernels from 5.12 on copy such pages at the fork; on older
+// ones ibv_fork_init keeps them from the child, where it works.
 [[nodiscard]] const std::string& fork_remark();
 
-// What the inline of verbs.h does, which needs the library at link time: asks the context's own
-// table for all fields if it has that, else the exported function, which fills the older ones.
+// Does what the inline of verbs.h does, which needs the library at link time: asks the context's
+// own table for all fields if it has that, else the exported function, which fills the older ones.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 

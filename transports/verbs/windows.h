@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write how much. A ring at the receiver holds what has come through it and is not
+// Flow control. A ring at the receiver holds the bytes that have come through it and are not
 // released; every message needs a receive request there, too. Both come back as credit, told in
 // large pieces.
 #pragma once
@@ -17,7 +17,7 @@ namespace hccl::verbs {
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 // Data messages that the receiver has not acknowledged.
 constexpr std::uint32_t kMostMessages = 128;
-// What has been taken is told when it is so much.
+// The receiver returns credit once it has consumed this many bytes.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
 // Credits that can be under way at a time: each answers so much of a full window.
@@ -25,11 +25,12 @@ constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages
 // How much goes through the ring behind bytes that went straight, until the peer takes of it: those
 // are likely to be invited, too, and spared a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-// What the peer can see in one piece: it may have taken less than it tells of before that.
+// The bytes that the peer can see in one piece: it may have taken less than it tells of before
+// that.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
 
-// Of the end that writes.
+// The window of the end that writes.
 class SendWindow {
  public:
   // Bytes that went through the ring.
@@ -65,7 +66,7 @@ class SendWindow {
   std::uint32_t messages_ = 0;            // not acknowledged
 };
 
-// Of the end that reads.
+// The window of the end that reads.
 class ReceiveWindow {
  public:
   // A message with so many bytes through the ring; false if the peer has written more than it may.
@@ -77,10 +78,10 @@ class ReceiveWindow {
     ++messages_;
     return true;
   }
-  // Of all that went through the ring, since the beginning.
+  // Returns the bytes that went through the ring since the beginning.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
   [[nodiscard]] std::uint64_t released() const { return released_; }
-  // What has come and is not released.
+  // Returns the bytes that have come and are not released.
   [[nodiscard]] std::size_t held() const { return static_cast<std::size_t>(arrived_ - released_); }
   [[nodiscard]] std::size_t lent() const { return static_cast<std::size_t>(lent_ - released_); }
   void lend(std::size_t count) { lent_ = std::max(lent_, released_ + count); }
@@ -94,12 +95,12 @@ class ReceiveWindow {
   [[nodiscard]] bool credit_due() const {
     return released_ - told_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
-  // Whether it may be told when there is nothing else to do: the peer has half of its messages
-  // left. The bytes of large ones it may be waiting for.
+  // Returns whether credit may be sent when there is nothing else to do: the peer has half of its
+  // messages left. The bytes of large ones it may be waiting for.
   [[nodiscard]] bool credit_can_wait() const {
     return released_ - told_ < kCreditBytes && messages_ < kMostMessages / 2;
   }
-  // What is to be told; from now on it is.
+  // Returns the credit to send, and counts it as sent.
   [[nodiscard]] Message take_credit() {
     const Message credit{Message::Kind::credit, static_cast<std::uint32_t>(released_ - told_),
                          messages_};
