@@ -28,7 +28,9 @@ namespace hccl::device {
 namespace {
 
 constexpr uid_t kSquatter = 65534;
-constexpr uid_t kUser = 61234;  // has no folder anywhere yet
+// Has no folder anywhere yet. Each process has a user of its own, because tests run side by side
+// and remove the folder when they end.
+const uid_t kUser = 60'000 + static_cast<uid_t>(getpid() % 5000);
 
 void become(uid_t user) {
   if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) _exit(1);
@@ -197,12 +199,12 @@ TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
     }
   });
   const std::string said = result_of([&] { return claim(module_); });
-  EXPECT_EQ(said, text("user 65534 holds the name of module ", module_,
-                       " of this box, and user 61234 has no folder of its own to claim it in "
-                       "(/run/user/61234/hccl: No such file or directory, /dev/shm/hccl-61234: "
-                       "belongs to user 65534, /tmp/hccl-61234: belongs to user 65534); set "
-                       "HCCL_NODE_ID to a name that others cannot guess, the same for all ranks of "
-                       "this machine"));
+  EXPECT_EQ(said,
+            text("user 65534 holds the name of module ", module_, " of this box, and user ", kUser,
+                 " has no folder of its own to claim it in (/run/user/", kUser,
+                 "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
+                 kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID to a name that others ",
+                 "cannot guess, the same for all ranks of this machine"));
 }
 
 }  // namespace
