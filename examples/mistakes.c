@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library says when two ranks do not do the same: rank 1 makes a mistake, both print what
-// they hear. Usage: mistakes count|late|stopped|killed|address
+// The errors of the library when two ranks do not do the same: rank 1 makes a mistake, both print
+// what they hear. Usage: mistakes count|late|stopped|killed|address
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -18,7 +18,7 @@ static void say(int rank, const char* call, int code, const char* text) {
   fflush(stdout);
 }
 
-// What a rank does wrong. Returns the count it passes.
+// Makes a rank's mistake. Returns the count it passes.
 static size_t make(const char* mistake) {
   if (strcmp(mistake, "late") == 0) pause();
   if (strcmp(mistake, "stopped") == 0) raise(SIGSTOP);
@@ -49,7 +49,7 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
   hcclResult_t result = hcclAllReduce(data, data, count, hcclFloat, hcclSum, comm, stream);
   if (result != hcclSuccess) say(rank, "hcclAllReduce", result, hcclGetLastErrorMessage());
   if (rank == 0 && write(pipe_ends[1], &go, 1) != 1) return 1;
-  // What goes wrong between the ranks shows where the program waits for the result.
+  // Mistakes between ranks show where the program waits for the result.
   const synStatus status = synStreamSynchronize(stream);
   if (status != synSuccess) say(rank, "synStreamSynchronize", status, synGetLastErrorMessage());
   // And the communicator knows why.

@@ -114,7 +114,7 @@ int run_pipeline(const Stage& stage) {
   int wrong = 0;
   for (int step = 0; step < kBatches + 2 * stage.ranks; ++step) {
     const int batch = step - 2 * stage.rank;
-    // What arrives now is worked on in the next step, what was worked on leaves in the next step.
+    // Data that arrives now is worked on in the next step, and leaves in the step after that.
     expect(synStreamWaitEvent(stage.work, stage.moved, 0), "synStreamWaitEvent");
     expect(synStreamWaitEvent(stage.network, stage.worked, 0), "synStreamWaitEvent");
     queue_exchange(stage, batch);

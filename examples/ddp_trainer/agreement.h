@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before they train, ranks make sure that all can, and that all are about to train the same. What
-// one of them has to say against it, all throw as a SharedError.
+// Before they train, ranks make sure that all can, and that all are about to train the same. If one
+// of them objects, all throw its objection as a SharedError.
 #pragma once
 
 #include "gradient_sync.h"
@@ -28,7 +28,7 @@ template <class Fact>
 // `failure`: why this rank cannot begin; empty if it can.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
-// What a rank is about to begin with.
+// The facts with which a rank is about to begin.
 struct Start {
   std::string training;          // what the command line asks for
   std::uint32_t data = 0;        // check sum

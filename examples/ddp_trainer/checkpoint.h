@@ -22,7 +22,7 @@ struct Checkpoint {
 // The widths of the network, as people read them: "layers 64-128-64-10".
 [[nodiscard]] std::string layers(const TrainingPlan& plan);
 
-// What must be the same for a training to go on as if it had not been interrupted.
+// The settings that must be the same for a training to go on as if it had not been interrupted.
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 
 // `data`: the check sum of what is trained with. Throws RunError that names the file and what is

@@ -60,7 +60,7 @@ class Reader {
   std::optional<Inputs> inputs_;
 };
 
-// What every rank knows, one says on each node.
+// One rank on each node reports what every rank knows.
 [[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
   board.record(place.rank).reported = true;
   if (place.local_rank == 0) hccl_perf::report_error(what);
@@ -134,8 +134,8 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   return EXIT_SUCCESS;
 }
 
-// What is wrong before ranks have joined is wrong for all that one launcher has started alike, and
-// one of them says it. Ranks with variables of their own may have been started one by one.
+// An error before ranks have joined concerns all that one launcher has started alike, and one of
+// them reports it. Ranks with variables of their own may have been started one by one.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
   return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }

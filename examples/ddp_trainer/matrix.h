@@ -26,8 +26,8 @@ void add_gradient(const float* x, const float* dy, float* gradient, float* bias_
 
 // For add_gradient(), if so many parts make up a sum: no sum can leave +-8, up to which multiples
 // of 2^-21 are exact in float. So it has the same bits in whatever order its parts are added up,
-// and by whatever number of ranks. Of a sample's own gradient that is +-8, but for fewer than 4
-// parts.
+// and by whatever number of ranks. For a sample's own gradient the limit is +-8, but for
+// fewer than 4 parts.
 [[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLossUnit = 0x1p28;
 
-// Of one sample: where the highest output is, and log(sum(exp(outputs))).
+// The result for one sample: where the highest output is, and log(sum(exp(outputs))).
 struct Softmax {
   Softmax(const float* outputs, std::size_t count)
       : largest(static_cast<std::size_t>(std::max_element(outputs, outputs + count) - outputs)) {

@@ -37,7 +37,7 @@ void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
 // Sums over samples, exact in any order: what ranks add up.
 struct Score {
-  // Of one sample; two million of them fit a sum.
+  // The result for one sample; two million of them fit a sum.
   static constexpr double kHighestLoss = 16384;
 
   std::int64_t loss = 0;     // in units of 2^-28
@@ -63,7 +63,7 @@ class Network {
   // `scale` times the sum of its losses.
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
-  // Of one layer, from the last to the first: adds to its part of `gradients`.
+  // Handles one layer, from the last to the first: adds to its part of `gradients`.
   void backward(std::size_t number, const float* parameters, const float* input, float* gradients,
                 std::size_t rows);
 

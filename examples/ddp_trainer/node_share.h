@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a training this machine has, in the variables of launchers that know a master's address.
+// This machine's share of a training, in the variables of launchers that know a master's address.
 #pragma once
 
 #include "launch_environment.h"

@@ -32,7 +32,7 @@ class Optimizer {
   void update(float* parameters, const float* gradients, std::uint64_t step);
 
   [[nodiscard]] Range range() const { return range_; }
-  // What a checkpoint has to keep besides the parameters.
+  // The state that a checkpoint has to keep besides the parameters.
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer<float>>>& states() const {
     return states_;
   }

@@ -29,7 +29,7 @@ std::string digits_path() {
   return program.parent_path().parent_path() / "share/hccl/digits.csv.gz";
 }
 
-// What is given in other words than it is kept.
+// The options that are given in other words than they are kept.
 struct Written {
   std::string hidden = "128,64";
   std::string optimizer = "sgd";

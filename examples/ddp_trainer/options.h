@@ -26,7 +26,7 @@ struct Options {
   std::string json_path;
 };
 
-// What --help asked to be printed.
+// The text that --help asked for.
 struct HelpText {
   std::string text;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank does from joining to leaving.
+// The work of one rank from joining to leaving.
 #pragma once
 
 #include "checkpoint.h"
@@ -26,10 +26,11 @@ struct Inputs {
 [[nodiscard]] Inputs read_inputs(const Options& options, int ranks);
 
 using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, const Rank&)>;
-// What --mode says.
+// The choice of --mode.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// Gives what stays to the end. What it throws, all ranks throw as a SharedError.
+// Returns the state that stays to the end. All ranks throw an error of one
+// as a SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
 // `get_id` gives the unique id to join with, called once a device is held; `read` is called when

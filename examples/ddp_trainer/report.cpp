@@ -27,7 +27,7 @@ std::string hexadecimal(std::uint32_t value) {
   return written.data();
 }
 
-// Of the steps of all epochs.
+// Figures over the steps of all epochs.
 double samples_per_second(const std::vector<EpochReport>& epochs) {
   double samples = 0;
   double seconds = 0;

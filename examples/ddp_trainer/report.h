@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 tells of a training: lines, a plot, a JSON file.
+// Rank 0's report on a training: lines, a plot, a JSON file.
 #pragma once
 
 #include "options.h"

@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-// What comes in at the edge is empty.
+// Rows that come in at the edge are empty.
 void copy_shifted(const float* sample, Shift shift, float* to) {
   constexpr int kSide = Dataset::kSide;
   for (int row = 0; row < kSide; ++row) {
@@ -189,8 +189,8 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Of all steps: from when the last rank came to a synchronisation until the first one left it. In
-// between every rank communicates and none computes.
+// Sums over all steps the time from when the last rank came to a synchronisation until the first
+// one left it. In between every rank communicates and none computes.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

@@ -23,7 +23,7 @@ struct EpochReport {
   double seconds = 0;  // of its steps
   double samples_per_second = 0;
   double step_ms = 0;  // mean
-  // Of a step: while every rank waited for gradients or parameters and none computed.
+  // The time of a step in which every rank waited for gradients or parameters and none computed.
   double communication_ms = 0;
 };
 
@@ -61,7 +61,7 @@ class Trainer {
     std::int64_t reduce, reduced, updated, shared;
   };
 
-  // Of the training in an `epoch`, or of the test.
+  // The result of the training in an `epoch`, or of the test.
   void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                     std::optional<int> epoch = std::nullopt);
   void run_step(Marks& marks);

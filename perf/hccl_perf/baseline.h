@@ -17,7 +17,7 @@ namespace hccl_perf {
 // With fewer timed passes of a cell nothing can be said about its noise.
 inline constexpr std::uint64_t kFewestSamples = 5;
 
-// What makes two cells of runs of the same collective comparable.
+// The properties that make two cells of runs of the same collective comparable.
 struct CellKey {
   std::string type;
   std::string redop;

@@ -26,7 +26,7 @@ enum class CollectiveKind {
   barrier
 };
 
-// What a size of the sweep means for one rank.
+// The meaning of a size of the sweep for one rank.
 struct Counts {
   std::uint64_t call = 0;         // the count given to the call, in elements
   std::uint64_t send = 0;         // elements read from the send buffer

@@ -50,7 +50,7 @@ inline constexpr std::array<Reduction, 3> kBitReductions{{
     {"bitxor", hcclEmulationBitXor},
 }};
 
-// What the table shows for collectives that reduce nothing.
+// The table's entry for collectives that reduce nothing.
 inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 
 // One by name, or every one for "all". A type has synonyms too, such as float32, fp32 and f32 for

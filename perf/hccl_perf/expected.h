@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective must leave in every element of every rank, computed without the library: a
-// scalar definition of each collective, folding in rank order with a float accumulator for half and
-// bfloat16.
+// The values that a collective must leave in every element of every rank, computed without the
+// library: a scalar definition of each collective, folding in rank order with a float accumulator
+// for half and bfloat16.
 #pragma once
 
 #include "collective.h"

@@ -30,8 +30,8 @@ std::uint64_t kilobytes_of(const std::string& key) {
   return std::strtoull(value_in("/proc/meminfo", key).c_str(), nullptr, 10);
 }
 
-// What the memory controller of this process's cgroup (version 2) leaves, counting cached files as
-// free; the largest number if it limits nothing.
+// Returns the memory that the controller of this process's cgroup (version 2) leaves, counting
+// cached files as free; the largest number if it limits nothing.
 std::uint64_t cgroup_memory_left() {
   std::uint64_t limit = 0;
   std::uint64_t used = 0;

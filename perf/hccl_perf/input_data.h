@@ -23,7 +23,7 @@ struct InputKey {
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 
-// What buffers are filled with before a run. As a float or bfloat16 it is far smaller than any
+// The filling of buffers before a run. As a float or bfloat16 it is far smaller than any
 // input.
 inline constexpr unsigned char kPoison = 0xA5;
 

@@ -41,7 +41,7 @@ struct ProcessPlace {
   const Baseline* baseline = nullptr;
 };
 
-// What must be so before anything is measured. Throws UsageError.
+// Checks everything that must hold before anything is measured. Throws UsageError.
 std::optional<Baseline> prepare_results(const Options& options, int ranks) {
   if (!options.json_path.empty()) require_writable("--json", options.json_path);
   if (!options.csv_path.empty()) require_writable("--csv", options.csv_path);
@@ -127,7 +127,7 @@ int run_here(const Options& options) {
   });
 }
 
-// What every process of a launcher's job sees alike.
+// Facts that every process of a launcher's job sees alike.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text(

@@ -15,7 +15,7 @@
 
 namespace hccl_perf {
 
-// What follows each call of a timed pass (nccl-tests -z).
+// The wait that follows each call of a timed pass (nccl-tests -z).
 enum class Blocking {
   none = 0,          // the calls are queued back to back
   wait_barrier = 1,  // the host waits, then all ranks meet
@@ -72,7 +72,7 @@ struct Options {
   [[nodiscard]] bool wants_latency() const {
     return latency || !(json_path.empty() && raw_path.empty());
   }
-  // What is known only at the end of the run is asked for.
+  // Returns whether results are asked for that are known only at the end of the run.
   [[nodiscard]] bool wants_results() const {
     return !(json_path.empty() && csv_path.empty() && plot_path.empty() && raw_path.empty() &&
              baseline_path.empty());
@@ -81,14 +81,14 @@ struct Options {
     return blocking == Blocking::wait_barrier || blocking == Blocking::outer;
   }
   [[nodiscard]] std::vector<std::uint64_t> sizes() const;
-  // What a run of `ranks` ranks has a row for, in the order of the table.
+  // Returns the rows of a run of `ranks` ranks, in the order of the table.
   [[nodiscard]] std::vector<RowCase> cases(int ranks) const;
 
  private:
   [[nodiscard]] std::vector<int> roots(int ranks) const;
 };
 
-// What --help or --version asked to be printed.
+// The text that --help or --version asked for.
 struct Text {
   std::string text;
 };

@@ -9,7 +9,7 @@
 
 namespace hccl_perf {
 
-// Of the session's rank, row by row. Throws RunError if the library does not tell.
+// Prints the plans of the session's rank, row by row. Throws RunError if the library does not tell.
 [[nodiscard]] std::string plans(const Options& options, const Session& session);
 
 }  // namespace hccl_perf

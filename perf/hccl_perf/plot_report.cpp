@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<const char*, 8> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                               "#7b4ea3", "#b8860b", "#56a4d6", "#4a4a4a"};
 
-// What a line is of, besides its placement.
+// The subject of a line, besides its placement.
 using Case = std::tuple<std::string, std::string, int>;  // type, reduction, root
 
 // Each measured value by size; more than one with -N.
@@ -128,8 +128,8 @@ std::string subtitle(const Results& results, const Curves& curves, const Parts& 
   return line + separator + "hccl-perf " HCCL_PERF_VERSION;
 }
 
-// Few cases share a pair of panels. Of many, each pair shows those that differ in what `panels`
-// does not name; the others are its context.
+// Few cases share a pair of panels. If there are many, each pair shows those that differ in what
+// `panels` does not name; the others are its context.
 struct Facets {
   Parts panels{false, false, false};
   Parts colours;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank does from joining to leaving: the sweep over types, reductions, roots and sizes.
+// The work of one rank from joining to leaving: the sweep over types, reductions, roots and sizes.
 #pragma once
 
 #include "baseline.h"

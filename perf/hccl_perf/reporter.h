@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 tells the world: the table as it grows, and at the end the files and the comparison.
+// Rank 0's output: the table as it grows, and at the end the files and the comparison.
 #pragma once
 
 #include "baseline.h"

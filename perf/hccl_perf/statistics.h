@@ -13,7 +13,7 @@ enum class Averaging { rank0 = 0, average = 1, minimum = 2, maximum = 3 };
 // "rank0", "avg", "min" or "max".
 [[nodiscard]] const char* averaging_name(Averaging averaging);
 
-// What the ranks measured for the same thing.
+// The ranks' measurements of the same thing.
 struct AcrossRanks {
   double rank0 = 0;
   double average = 0;

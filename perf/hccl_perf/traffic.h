@@ -9,7 +9,7 @@
 
 namespace hccl_perf {
 
-// Of some calls of one rank. Travels between ranks as bytes.
+// The traffic of some calls of one rank. Travels between ranks as bytes.
 struct Traffic : hcclEmulationTraffic_t {  // "unknown" with a library that does not tell
   std::uint64_t peers;                     // ranks that something came from or went to
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the queue of a stream costs: nanoseconds for each command, by who runs it and what it does.
+// The cost of a stream's queue: nanoseconds for each command, by who runs it and what it does.
 // Processor time of all threads, which the neighbours on the machine disturb the least.
 #include "device/copy.h"
 #include "device/device.h"
@@ -45,7 +45,7 @@ void check(benchmark::State& state, Outcome outcome) {
   if (outcome != Outcome::success) state.SkipWithError("a command failed");
 }
 
-// Whoever waits, works: this thread runs what it has queued.
+// A thread that waits also works: this one runs what it has queued.
 void run_by_synchronising(benchmark::State& state) {
   Fixture fixture;
   const auto stream = fixture.stream();

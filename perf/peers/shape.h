@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one command means for a rank's buffers, and the numbers that verify a collective: known
+// The meaning of one command for a rank's buffers, and the numbers that verify a collective: known
 // inputs, known result.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What 8 bytes there and back cost two programs that do nothing else, over one plain TCP
+// The cost of 8 bytes there and back for two programs that do nothing else, over one plain TCP
 // connection: for the race over RoCE (roce.py).
 //   RANK=0|1 tcp_pair poll|block ADDRESS PORT CALLS
 // Rank 0 listens there, rank 1 connects; both poll the socket, or block in recv(2). Rank 0 prints

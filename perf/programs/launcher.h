@@ -29,7 +29,7 @@ struct LaunchPlan {
   return static_cast<int>((static_cast<long>(node) * processes + nodes - 1) / nodes);
 }
 
-// What a child shares with its siblings besides the board.
+// The descriptors that a child shares with its siblings besides the board.
 struct ChildLinks {
   int process = 0;
   int notice =

@@ -52,7 +52,7 @@ struct PmixClient::Library {
 
 namespace {
 
-// What PMIx_Get has allocated is the caller's to free.
+// The caller frees the memory that PMIx_Get has allocated.
 struct Freed {
   void operator()(Value* value) const {
     const std::unique_ptr<char, Freed> text(

@@ -6,7 +6,7 @@
 
 namespace hccl_perf {
 
-// Who speaks; hccl-perf unless somebody says otherwise. Before there are other threads.
+// Sets the program's name for errors, hccl-perf by default. Call it before there are other threads.
 void set_program_name(const char* name);
 
 // "hccl-perf: <message>\n", clearing a progress line before it on a terminal.

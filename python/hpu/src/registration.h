@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's dispatcher is told of the device.
+// Registers the device with PyTorch's dispatcher.
 #pragma once
 
 #include <torch/library.h>
