@@ -11,7 +11,7 @@ BEGIN = """\
 <!-- Made by docs/generate.py of src/algorithms. Do not edit: change the catalogue or a file's head, then ./dev format. -->
 # Algorithms between ranks
 
-What a rank does at most, in each channel: the tests prove these bounds for every algorithm and every number of ranks (`./dev
+The most that a rank does in each channel: the tests prove these bounds for every algorithm and every number of ranks (`./dev
 test -R algorithms`). [Schedules](../explanation/schedules.md) says what is proved, and how.
 
 - **n** is the number of ranks, **log n** its logarithm to base 2, rounded up, and **m** the number of chunks that a

@@ -37,7 +37,7 @@ Texts may change from release to release: programs decide by the code.
 
 `<angle brackets>` stand for values, `{a|b}` for one of two wordings, `[brackets]` for a part that may be missing. Before
 the text stand the codes it comes with: an `hccl` function returns the `hccl` code, a `syn` function the `syn` code, and
-where there is only one of them, the other follows from [how codes translate](#how-codes-translate). What fails while work
+where there is only one of them, the other follows from [how codes translate](#how-codes-translate). Work that fails while work
 runs on a stream gives `synFailHccl` and its text in the calls that synchronise. Texts about ranks that wait are explained with an example
 in [how to debug a hang](../how-to/debug-a-hang.md).
 """
@@ -77,7 +77,7 @@ themselves.
 """
 
 PARTS_INTRODUCTION = """
-What stands for some of the `<angle brackets>` above, where it is a text itself.
+The texts that some of the `<angle brackets>` above stand for.
 """
 
 
@@ -250,8 +250,8 @@ def cases(path, root, function):
 
 
 def translations(root):
-    yield "\n## How codes translate\n\nOf an `hccl` code into what a `syn` function returns, and of a `syn` code into what an `hccl`"
-    yield "function returns.\n\n| from | to |\n|---|---|"
+    yield "\n## How codes translate\n\nA `syn` function translates an `hccl` code as follows, and an `hccl`"
+    yield "function a `syn` code:\n\n| from | to |\n|---|---|"
     for path, function, rest in (("src/api/guard.cpp", "synStatus status_of", "any other `hccl` code"),
                                  ("src/base/syn_error.h", "hcclResult_t result_of", "any other `syn` code")):
         for labels, result in cases(path, root, function):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import tree
+from check_sources import NOUN_CLAUSE
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
 import generate
@@ -21,6 +22,7 @@ def check(root):
     for path in tree.files(root):
         if path.suffix == ".md":
             yield from check_links(root, path)
+            yield from check_english(path)
     yield from check_index(root)
     yield from check_variables(root)
     yield from check_pages_are_run(root)
@@ -28,8 +30,21 @@ def check(root):
         yield path, 1, "is not what docs/generate.py makes of the sources; ./dev format mends it"
 
 
+def without_code(path):
+    """The text of a page without its blocks of code, line numbers kept."""
+    return re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), path.read_text(), flags=re.M | re.S)
+
+
+def check_english(path):
+    """Questions may begin so."""
+    for number, line in enumerate(without_code(path).splitlines(), 1):
+        for match in NOUN_CLAUSE.finditer(line):
+            if not re.match(r"[^.!]*\?", line[match.end():]):
+                yield path, number, f"a sentence begins with '{match.group(1)}': name the subject"
+
+
 def check_links(root, path):
-    text = re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), path.read_text(), flags=re.M | re.S)
+    text = without_code(path)
     for line, match in tree.numbered_matches(r"\]\(([^)\s]+)\)", text):
         target = match.group(1)
         if re.match(r"[a-z]+:", target):

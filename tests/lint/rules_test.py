@@ -65,6 +65,10 @@ class Rules(unittest.TestCase):
         self.write("src/base/b.h", LICENCE + "// Takes what was sent. Of course it may block.\nint take();\n")
         self.assertEqual(self.findings(check_sources), [])
 
+    def test_sentence_of_a_page_that_begins_with_a_clause(self):
+        self.write("docs/explanation/compatibility.md", "What differs is told here.\n```\nWhat is code\n```\nWhat is it?\n")
+        self.assert_one(check_docs, "'What'")
+
     def test_include_of_a_layer_above(self):
         self.write("src/base/b.h", LICENCE + '#include "device/a.h"\n')
         self.assert_one(check_layers, "does not list that layer")
