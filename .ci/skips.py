@@ -36,7 +36,7 @@ NEEDS = {
 
 
 def is_met(need):
-    """Whether the machine has what the need names; None if nobody knows that need."""
+    """Returns whether the machine has what the need names; None if nobody knows that need."""
     for pattern, check in NEEDS.items():
         match = re.fullmatch(pattern, need)
         if match:

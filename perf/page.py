@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reports of ./dev bench and ./dev micro share: tables, facts about the machine, their place in a document."""
+"""The common parts of the reports of ./dev bench and ./dev micro: tables, facts about the machine, their place in a document."""
 import os
 import platform
 import subprocess
@@ -70,7 +70,7 @@ def shown_arguments(arguments, hidden):
 
 
 def around_section(path, name):
-    """What stands before and after the results of section `name`; raises OSError, or ValueError where it is not."""
+    """Returns the text before and after the results of section `name`; raises OSError, or ValueError where it is not."""
     begin, end = f"<!-- {name}: begin of what the command writes -->", f"<!-- {name}: end -->"
     with open(path, encoding="utf-8") as file:
         before, found, rest = file.read().partition(begin)

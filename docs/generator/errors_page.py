@@ -45,7 +45,7 @@ in [how to debug a hang](../how-to/debug-a-hang.md).
 # Layers that say nothing to users: what a proof of a schedule finds is for those who write one.
 WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/algorithms/")
 
-# What the loose texts of a file stand for.
+# The meaning of the loose texts of a file.
 PARTS = {
     "src/base/config.cpp": "`<what it accepts>`, of a variable that is not valid",
     "src/bootstrap/comm_id.cpp": "`<why>`, of a value of `HCCL_COMM_ID`",
@@ -141,19 +141,19 @@ def read_site(maker, bracket, arguments, codes, reader):
 
 
 def returned(function):
-    """What a lambda returns."""
+    """Returns the expression that a lambda returns."""
     begin = function.index(("code", "return")) + 1
     return function[begin:function.index(("code", ";"), begin)]
 
 
 def is_prose(template):
-    """Whether somebody reads it: words, beside what is filled in."""
+    """Returns whether people read it: it has words beside the values that are filled in."""
     words = re.sub(r"<[^>]*>|\{rank \|ranks \}", "", template)
     return re.search(r"[A-Za-z]{2,}[^A-Za-z]* [^A-Za-z]*[A-Za-z]{2,}", words) is not None and not UNSEEN.match(template)
 
 
 def parts_of(heading, tokens, taken, reader, functions):
-    """What is said elsewhere, and put into messages: prose literals with the text(...) around them."""
+    """Returns the texts that are made elsewhere and put into messages: prose literals with the text(...) around them."""
     index = 0
     while index < len(tokens):
         end = index
@@ -202,7 +202,7 @@ def quoted(template):
 
 
 def remark_of(message, remarks, used):
-    """What remarks.toml says of a message; one that names nothing to do must have a remark."""
+    """Returns the remark of remarks.toml on a message; one that names nothing to do must have a remark."""
     for beginning, remark in remarks.items():
         if message.template.startswith(beginning):
             used.add(beginning)

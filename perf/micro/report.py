@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The micro-benchmarks as tables: reduction kernels relative to copies of as many bytes, and the stream queue.
 
-Prints markdown on standard output. What is measured: docs/performance.md."""
+Prints markdown on standard output. docs/performance.md says what is measured."""
 import argparse
 import json
 import os
@@ -53,7 +53,7 @@ def measure(program, repetitions, seconds, only=".", **environment):
 
 
 def medians(runs):
-    """Of each entry over dictionaries with the same keys."""
+    """Returns the medians of each entry over dictionaries with the same keys."""
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 

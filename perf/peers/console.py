@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of this folder share: values of options, progress on standard error, what signals do."""
+"""The common parts of the commands of this folder: values of options, progress on standard error, what signals do."""
 import argparse
 import os
 import signal

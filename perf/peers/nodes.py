@@ -3,7 +3,7 @@
 """Side by side across nodes: hccl, Open MPI and Gloo over TCP on loopback, and a raw exchange of the same bytes, taking
 turns in one run. Every rank is a node of its own.
 
-Prints markdown on standard output and progress on standard error. What is measured: docs/performance.md. Expect about
+Prints markdown on standard output and progress on standard error. docs/performance.md says what is measured. Expect about
 five minutes on two idle cores, two with --quick."""
 import argparse
 import json
@@ -74,7 +74,7 @@ class PingPong(Side):
 
 
 class AcrossNodes(Field):
-    """Ranks that meet on loopback alone. What is not installed is not raced: `missing` says why."""
+    """Ranks that meet on loopback alone. A library that is not installed is not raced: `missing` says why."""
 
     least_floor_size = 1
 
@@ -199,7 +199,7 @@ def show_yardstick(runs):
 
 
 def show_exchange(sections):
-    """What one message, and an exchange of two at once, take: a call of 8 B is such an exchange."""
+    """Returns the time of one message, and of an exchange of two at once: a call of 8 B is such an exchange."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""

@@ -23,7 +23,7 @@ TIMES = ("Times are microseconds for each call (medians over the rounds), ratios
 
 
 def name_of(section, what):
-    """What a ratio is to, in words."""
+    """Returns the divisor of a ratio in words."""
     return FLOORS.get(section, what) if what == "floor" else what
 
 

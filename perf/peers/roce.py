@@ -42,7 +42,7 @@ def find_machine():
     return machine
 
 
-# What follows runs in the machine.
+# The code below runs in the machine.
 
 def output_of(argv, variables=None, seconds=120):
     done = subprocess.run(argv, env={**os.environ, **(variables or {})}, check=False, capture_output=True, text=True,

@@ -3,7 +3,7 @@
 """A training, side by side: ddp_trainer in its three modes, the same loop on MPI_Allreduce and without communication, taking
 turns in one run.
 
-Prints markdown on standard output and progress on standard error. What is measured: docs/performance.md. Expect about
+Prints markdown on standard output and progress on standard error. docs/performance.md says what is measured. Expect about
 ten minutes on two idle cores, five with --quick."""
 import argparse
 import json
@@ -84,7 +84,7 @@ class Side:
         self.exposed.append(exposed)
 
     def added(self, alone):
-        """What communication adds to a step, in each round."""
+        """Returns the time that communication adds to a step, in each round."""
         return [step - without for step, without in zip(self.steps, alone.steps)]
 
     def as_json(self):

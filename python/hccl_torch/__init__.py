@@ -149,7 +149,7 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Callbacks of futures run on threads of the extension: none may run while the interpreter ends. What is registered
+    """Callbacks of futures run on threads of the extension: none may run while the interpreter ends. A function that is registered
     first is called last, so that what programs do at their exit comes before it."""
     global _quiesces_at_exit
     if _quiesces_at_exit:

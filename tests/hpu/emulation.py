@@ -61,7 +61,7 @@ def one_after_another(*programs: tuple[str, ...]) -> list[str]:
 
 @functools.cache
 def alone(*words: str) -> dict:
-    """Runs a script in one process on the CPU, without an emulated device, and returns its report. What has been run once
+    """Runs a script in one process on the CPU, without an emulated device, and returns its report. A script that has been run once
     is not run again.
 
     Args:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of this folder share: walking the tree, reading sources, reporting findings."""
+"""The common parts of the checks of this folder: walking the tree, reading sources, reporting findings."""
 import os
 import re
 import sys

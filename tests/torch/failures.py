@@ -125,7 +125,7 @@ def exit_with_futures_that_wait() -> None:
 
 
 def exit_after_an_exit_handler_of_the_program() -> None:
-    """What the program does at its own exit may wait for futures, and use the group."""
+    """Work of the program at its own exit may wait for futures, and use the group."""
     import atexit
 
     def reduce_again() -> None:

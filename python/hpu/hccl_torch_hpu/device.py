@@ -125,7 +125,7 @@ def get_device_capability(device: Any = None) -> str:
 
 
 class _Properties:
-    """What is known of a device: ``name``, ``total_memory`` in bytes, ``major`` and ``minor``."""
+    """The properties of a device: ``name``, ``total_memory`` in bytes, ``major`` and ``minor``."""
 
     def __init__(self, name: str, total_memory: int):
         self.name = name

@@ -11,7 +11,7 @@ _INSTEAD = ("the emulated device has no media engine: decode images by torchvisi
 
 
 class _Absent:
-    """What can be named and derived from, but not made."""
+    """A class that programs can name and derive from, but not instantiate."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__module__}.{type(self).__qualname__}: {_INSTEAD}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the training scripts share: data, a model, checks that all ranks hold, and one line of JSON from rank 0."""
+"""The common parts of the training scripts: data, a model, checks that all ranks hold, and one line of JSON from rank 0."""
 import json
 import os
 

@@ -108,6 +108,7 @@ TEST(UniqueId, ACutCopyIsFound) {
     EXPECT_NE(refusal(cut), "") << length;
     hcclUniqueId zeroed = encoded;
     std::memset(zeroed.internal + length, 0, sizeof(zeroed.internal) - length);
+    if (std::memcmp(&zeroed, &encoded, sizeof zeroed) == 0) continue;  // it ended in zeros
     EXPECT_NE(refusal(zeroed), "") << length;
   }
   hcclUniqueId huge = encoded;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs for Gaudi call around inference. The emulated device keeps no constants and fuses nothing, so the model
+"""The functions that programs for Gaudi call around inference. The emulated device keeps no constants and fuses nothing, so the model
 stays as it is; that inference is on is noted."""
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hccl_torch_hpu.transformer_engine.recipe import DelayedScaling
 
 @dataclasses.dataclass
 class Mode:
-    """What the innermost ``fp8_autocast`` says."""
+    """The settings of the innermost ``fp8_autocast``."""
 
     enabled: bool = False
     calibrating: bool = False
