@@ -2,8 +2,6 @@
 // Copies host memory to the staging buffer and back. A bad address is an error, not a crash.
 #include "comm/host_staging.h"
 
-#include "device/copy.h"
-
 namespace hccl::comm {
 namespace {
 
@@ -36,7 +34,15 @@ HostStaging::HostStaging(device::Arena& arena, const Stage& stage, const node::C
       stages_send_(sends_host_memory(call, rank, ranks)),
       stages_recv_(receives_host_memory(call, rank, ranks)),
       staged_(call) {
-  if (stages_send_) staged_.send = stage.for_send();
+  if (stages_send_) {
+    staged_.send = stage.for_send();
+    send_check_ = device::recheck_host_buffer(call.send, node::send_bytes(call, ranks),
+                                              device::HostAccess::read);
+  }
+  if (stages_recv_) {
+    recv_check_ = device::recheck_host_buffer(call.recv, node::recv_bytes(call, ranks),
+                                              device::HostAccess::write);
+  }
   // In place stays in place.
   const bool in_place = stages_send_ && call.send == call.recv;
   if (in_place || stages_recv_) staged_.recv = in_place ? stage.for_send() : stage.for_recv();
@@ -48,7 +54,8 @@ void HostStaging::fill(const node::Slice& slice) {
     const std::uint64_t from = call_.send + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress to = staged_.send + slicing_.buffer_bytes(true, chunk);
     device::populate_for_copies(arena_, to, slice.bytes);
-    device::copy_to_device(arena_, to, reinterpret_cast<const void*>(from), slice.bytes);
+    device::copy_to_device(arena_, to, reinterpret_cast<const void*>(from), slice.bytes,
+                           send_check_);
   }
 }
 
@@ -58,7 +65,7 @@ void HostStaging::drain(const node::Slice& slice) {
     const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress from = staged_.recv + slicing_.buffer_bytes(true, chunk);
     device::populate_for_copies(arena_, from, slice.bytes);
-    device::copy_to_host(arena_, reinterpret_cast<void*>(to), from, slice.bytes);
+    device::copy_to_host(arena_, reinterpret_cast<void*>(to), from, slice.bytes, recv_check_);
   }
 }
 

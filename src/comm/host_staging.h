@@ -3,6 +3,7 @@
 #pragma once
 
 #include "comm/stage.h"
+#include "device/copy.h"
 #include "node/collective_call.h"
 #include "node/point_to_point.h"
 #include "node/slicing.h"
@@ -34,6 +35,8 @@ class HostStaging final : public node::Staging {
   const int ranks_;
   const bool stages_send_;
   const bool stages_recv_;
+  device::HostCheck send_check_ = device::HostCheck::by_copy;
+  device::HostCheck recv_check_ = device::HostCheck::by_copy;
   node::CollectiveCall staged_;
 };
 

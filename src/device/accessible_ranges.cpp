@@ -32,18 +32,32 @@ AccessibleRanges& AccessibleRanges::of_this_thread(HostAccess access) {
   return access == HostAccess::write ? writable : readable;
 }
 
-bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
-  const bool write = access_ == HostAccess::write;
-  const std::uint64_t begin = address / system_page_bytes() * system_page_bytes();
-  const std::uint64_t end = round_up(address + bytes, system_page_bytes());
-  const std::size_t at = first_not_before(begin);
-  if (at < count_ && ranges_[at].begin <= begin && end <= ranges_[at].end) {
-    if (still_admits(begin, end, write)) return true;
-    erase(at, at + 1);
-    return false;
+AccessibleRanges::Range AccessibleRanges::pages_of(std::uint64_t address, std::uint64_t bytes) {
+  return {address / system_page_bytes() * system_page_bytes(),
+          round_up(address + bytes, system_page_bytes())};
+}
+
+void AccessibleRanges::recheck(std::uint64_t address, std::uint64_t bytes) {
+  const Range pages = pages_of(address, bytes);
+  for (std::size_t at = first_not_before(pages.begin);
+       at < count_ && ranges_[at].begin < pages.end;) {
+    const std::uint64_t begin = std::max(ranges_[at].begin, pages.begin);
+    const std::uint64_t end = std::min(ranges_[at].end, pages.end);
+    if (begin == end || still_admits(begin, end, access_ == HostAccess::write)) {
+      ++at;
+    } else {
+      erase(at, at + 1);
+    }
   }
-  if (!populate_pages(pointer(begin), end - begin, write)) return false;
-  insert({begin, end});
+}
+
+bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
+  const Range pages = pages_of(address, bytes);
+  const std::size_t at = first_not_before(pages.begin);
+  if (at < count_ && ranges_[at].begin <= pages.begin && pages.end <= ranges_[at].end) return true;
+  if (!populate_pages(pointer(pages.begin), pages.end - pages.begin, access_ == HostAccess::write))
+    return false;
+  insert(pages);
   return true;
 }
 

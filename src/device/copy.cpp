@@ -34,15 +34,20 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
       text(what, " ", bytes, " bytes: ", system_error_text(error), "; free memory on this host"));
 }
 
-// Below this a system call costs less than learning whether it is needed.
+// Below this a copy by a system call costs little.
 constexpr std::size_t kLeastPlainCopy = 2048;
+// Below this a copy by a system call costs less than the system calls of a check.
+constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
 // Returns true if this process can reach both sides of a copy without a fault that would end it.
-bool can_copy_plainly(HostAccess access, const void* host, const ArenaView& view,
+bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
-  return bytes >= kLeastPlainCopy && view.populated(offset, bytes) &&
-         AccessibleRanges::of_this_thread(access).admits(reinterpret_cast<std::uint64_t>(host),
-                                                         bytes);
+  const std::size_t least = check == HostCheck::by_copy ? kLeastCheckedCopy : kLeastPlainCopy;
+  if (bytes < least || !view.populated(offset, bytes)) return false;
+  const auto address = reinterpret_cast<std::uint64_t>(host);
+  AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
+  if (check == HostCheck::by_copy) ranges.recheck(address, bytes);
+  return ranges.admits(address, bytes);
 }
 
 // Calls copy(place, done, piece) for the pieces of a range of a view, each contiguous there.
@@ -68,6 +73,12 @@ void move_all(std::size_t bytes, const char* what, const void* host, Transfer tr
 
 }  // namespace
 
+HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes, HostAccess access) {
+  if (bytes < kLeastCheckedCopy) return HostCheck::by_copy;
+  AccessibleRanges::of_this_thread(access).recheck(address, bytes);
+  return HostCheck::by_caller;
+}
+
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes) {
   if (bytes < kLeastPlainCopy) return;
   ArenaView& view = *arena.view();
@@ -75,13 +86,13 @@ void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes)
   if (!view.populated(offset, bytes)) view.populate(offset, bytes, true);
 }
 
-void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
-                    std::size_t bytes) {
+void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
+                    HostCheck check) {
   ArenaView& view = *arena.view();
   const int file = view.file().get();
   const std::uint64_t offset = arena.file_offset(destination);
   const auto* from = static_cast<const std::byte*>(source);
-  if (can_copy_plainly(HostAccess::read, source, view, offset, bytes)) {
+  if (can_copy_plainly(HostAccess::read, check, source, view, offset, bytes)) {
     for_each_span(view, offset, bytes, [&](std::byte* to, std::size_t done, std::size_t piece) {
       std::memcpy(to, from + done, piece);
     });
@@ -92,14 +103,16 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
   });
 }
 
-void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes) {
-  copy_to_host(*arena.view(), destination, arena.file_offset(source), bytes);
+void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
+                  HostCheck check) {
+  copy_to_host(*arena.view(), destination, arena.file_offset(source), bytes, check);
 }
 
-void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes) {
+void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
+                  HostCheck check) {
   const int file = memory.file().get();
   auto* to = static_cast<std::byte*>(destination);
-  if (can_copy_plainly(HostAccess::write, destination, memory, offset, bytes)) {
+  if (can_copy_plainly(HostAccess::write, check, destination, memory, offset, bytes)) {
     for_each_span(memory, offset, bytes, [&](std::byte* from, std::size_t done, std::size_t piece) {
       std::memcpy(to + done, from, piece);
     });

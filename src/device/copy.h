@@ -4,6 +4,7 @@
 #pragma once
 
 #include "device/address.h"
+#include "device/host_memory.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +14,23 @@ namespace hccl::device {
 class Arena;
 class ArenaView;
 
+// Says who asks the kernel about the host memory of a copy: the copy itself, or its caller, by
+// recheck_host_buffer() for the whole buffer, of which this thread then copies pieces.
+enum class HostCheck : std::uint8_t { by_copy, by_caller };
+
+// Prepares for copies from (read) or to (write) pieces of a host buffer on this thread.
+[[nodiscard]] HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes,
+                                            HostAccess access);
+
 // All throw Error (no memory, bad host address). The device ranges were checked when the work was
 // queued.
-void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes);
-void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes);
+void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
+                    HostCheck check = HostCheck::by_copy);
+void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
+                  HostCheck check = HostCheck::by_copy);
 // From any device's memory file, at `offset` there.
-void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes);
+void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
+                  HostCheck check = HostCheck::by_copy);
 // Populates device memory that is used over and over, such as a staging buffer, so that copies to
 // and from it need not go through the kernel. Does nothing for pieces too short to gain by it.
 // Throws Error(hcclOutOfMemory).

@@ -112,7 +112,10 @@ void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* wh
 
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what) {
-  if (bytes == 0 || AccessibleRanges::of_this_thread(access).admits(address, bytes)) return;
+  if (bytes == 0) return;
+  AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
+  ranges.recheck(address, bytes);
+  if (ranges.admits(address, bytes)) return;
   std::array<iovec, kMostBytes> pages;
   const std::uint64_t end = address + bytes;
   for (std::uint64_t at = address; at < end;) {

@@ -39,6 +39,12 @@ class Pages {
   std::byte* base_;
 };
 
+// Asks the kernel again about what is known, as the first access to a buffer does.
+bool admits_now(AccessibleRanges& ranges, std::uint64_t address, std::uint64_t bytes) {
+  ranges.recheck(address, bytes);
+  return ranges.admits(address, bytes);
+}
+
 TEST(AccessibleRanges, AdmitsMappedPagesAndNothingBeside) {
   const Pages pages(8);
   for (const HostAccess access : {HostAccess::read, HostAccess::write}) {
@@ -67,7 +73,8 @@ TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
   AccessibleRanges ranges(HostAccess::read);
   ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
   munmap(pages.page(8), kPage);
-  EXPECT_FALSE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_FALSE(admits_now(ranges, pages.address(0), 16 * kPage));
   EXPECT_FALSE(ranges.admits(pages.address(8), 1));
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
@@ -79,35 +86,35 @@ TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
   for (const std::uint64_t first : {8u, 0u, 12u, 4u})
     ASSERT_TRUE(ranges.admits(pages.address(first), 4 * kPage));
   mprotect(pages.page(1), 14 * kPage, PROT_READ);
-  EXPECT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_TRUE(admits_now(ranges, pages.address(0), 16 * kPage));
   EXPECT_FALSE(AccessibleRanges(HostAccess::write).admits(pages.address(0), 16 * kPage));
 }
 
-TEST(AccessibleRanges, FindAKnownRangeProtected) {
+TEST(AccessibleRanges, FindsAKnownRangeProtected) {
   for (const std::uint64_t count : {1u, 2u, 16u}) {
     const Pages pages(count);
     AccessibleRanges ranges(HostAccess::write);
     ASSERT_TRUE(ranges.admits(pages.address(0), count * kPage));
     mprotect(pages.page(0), count * kPage, PROT_READ);
-    EXPECT_FALSE(ranges.admits(pages.address(0), count * kPage));
+    EXPECT_FALSE(admits_now(ranges, pages.address(0), count * kPage));
     mprotect(pages.page(0), count * kPage, PROT_READ | PROT_WRITE);
     EXPECT_TRUE(ranges.admits(pages.address(0), count * kPage));
   }
 }
 
 // As after munmap() of a buffer, when another mapping takes its place.
-TEST(AccessibleRanges, FindAKnownRangeMappedAnew) {
+TEST(AccessibleRanges, FindsAKnownRangeMappedAnew) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
   ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
   ASSERT_NE(
       mmap(pages.page(0), 16 * kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
       MAP_FAILED);
-  EXPECT_FALSE(ranges.admits(pages.address(0), 16 * kPage));
+  EXPECT_FALSE(admits_now(ranges, pages.address(0), 16 * kPage));
   EXPECT_TRUE(AccessibleRanges(HostAccess::read).admits(pages.address(0), 16 * kPage));
 }
 
-TEST(AccessibleRanges, FindAKnownFileTruncated) {
+TEST(AccessibleRanges, FindsAKnownFileTruncated) {
   const int file = memfd_create("truncated", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(16 * kPage)), 0);
   void* const shown = mmap(nullptr, 16 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -116,10 +123,21 @@ TEST(AccessibleRanges, FindAKnownFileTruncated) {
   AccessibleRanges ranges(HostAccess::read);
   ASSERT_TRUE(ranges.admits(address, 16 * kPage));
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(8 * kPage)), 0);
-  EXPECT_FALSE(ranges.admits(address, 16 * kPage));
+  EXPECT_FALSE(admits_now(ranges, address, 16 * kPage));
   EXPECT_TRUE(ranges.admits(address, 8 * kPage));
   munmap(shown, 16 * kPage);
   close(file);
+}
+
+// Known ranges are asked about where they and the buffer overlap, not as a whole.
+TEST(AccessibleRanges, RechecksTheBufferAlone) {
+  const Pages pages(16);
+  AccessibleRanges ranges(HostAccess::write);
+  ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
+  munmap(pages.page(0), kPage);
+  EXPECT_TRUE(admits_now(ranges, pages.address(1), 15 * kPage));
+  EXPECT_FALSE(admits_now(ranges, pages.address(0), 2 * kPage));
+  EXPECT_TRUE(admits_now(ranges, pages.address(1), 15 * kPage));
 }
 
 // More ranges than it has room for, at random places and of random lengths.
@@ -139,7 +157,8 @@ TEST(AccessibleRanges, NeverAdmitsAPageThatIsNotMapped) {
     bool expected = true;
     for (std::uint64_t index = first; index < first + count; ++index)
       expected = expected && mapped[index];
-    ASSERT_EQ(ranges.admits(pages.address(first), count * kPage), expected) << "round " << round;
+    ASSERT_EQ(admits_now(ranges, pages.address(first), count * kPage), expected)
+        << "round " << round;
   }
 }
 
