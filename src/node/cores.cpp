@@ -26,28 +26,27 @@ std::uint32_t quota_of(const std::string& path) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (allowed + period - 1) / period));
 }
 
-std::uint32_t cgroup_quota() {
-  std::uint32_t smallest = quota_of("/sys/fs/cgroup/cpu.max");
+// Returns this process's cgroup in the unified hierarchy, and those above it up to the root, which
+// is empty.
+std::vector<std::string> unified_cgroups() {
+  std::vector<std::string> found;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    if (line.rfind("0::", 0) != 0) continue;
-    for (std::string path = line.substr(3); path.size() > 1; path.resize(path.rfind('/'))) {
-      const std::uint32_t quota = quota_of("/sys/fs/cgroup" + path + "/cpu.max");
-      if (quota != 0 && (smallest == 0 || quota < smallest)) smallest = quota;
-    }
+    if (!line.starts_with("0::/")) continue;
+    for (std::string path = line.substr(3); path.size() > 1; path.resize(path.rfind('/')))
+      found.push_back(path);
   }
-  return smallest;
+  found.emplace_back();
+  return found;
 }
 
-// Returns the cgroup at `path` or above it that the cpu controller of the unified hierarchy
-// manages. Only groups below the root have cpu.weight. Returns nothing if there is none.
-std::string managed_cgroup(std::string path) {
-  while (path.starts_with('/')) {
-    if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return path;
-    if (path.size() == 1) break;
-    path.resize(std::max<std::size_t>(1, path.rfind('/')));
+std::uint32_t cgroup_quota() {
+  std::uint32_t smallest = 0;
+  for (const std::string& path : unified_cgroups()) {
+    const std::uint32_t quota = quota_of("/sys/fs/cgroup" + path + "/cpu.max");
+    if (quota != 0 && (smallest == 0 || quota < smallest)) smallest = quota;
   }
-  return {};
+  return smallest;
 }
 
 // Returns the cgroup namespace of this process, in which paths of cgroups have their meaning.
@@ -57,21 +56,24 @@ std::string cgroup_namespace() {
   return {name.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
 }
 
-// Returns the cgroup that decides this process's share of the processors. Returns nothing if that
-// is the root, in which autogroups decide.
+// Names the cgroup that decides this process's share of the processors. Returns nothing if that is
+// the root, in which autogroups decide.
 std::string cpu_cgroup() {
   std::ifstream groups("/proc/self/cgroup");
-  std::string found;
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string path = line.substr(second + 1);
-    if (controllers.find(",cpu,") != std::string::npos) return path == "/" ? "" : path;
-    if (controllers == ",,") found = managed_cgroup(path);
+  for (std::string line; std::getline(groups, line);) {  // "1:cpu,cpuacct:/path"
+    const std::size_t begin = line.find(':') + 1;
+    const std::size_t path = line.find(":/", begin);
+    if (path == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(begin, path - begin) + ",";
+    if (controllers.find(",cpu,") == std::string::npos) continue;
+    return line.ends_with(":/") ? "" : line.substr(path);
   }
-  return found;
+  // Only groups below the root that the cpu controller manages have this file. A container's own
+  // root has it too.
+  for (const std::string& path : unified_cgroups()) {
+    if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return "unified:" + path;
+  }
+  return {};
 }
 
 // Returns the autogroup of this process, such as "/autogroup-7", or nothing where there are none.
