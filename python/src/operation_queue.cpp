@@ -234,13 +234,13 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
 
 // Operations on the device's tensors follow one another in the order of the program. A deferred one
 // has been put in its place by defer().
-void Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
+bool Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
     const DeviceUse use{memory_of(tensor), access != Access::reads};
     await_users_of(use);
     operation().device_memory.push_back(use);
   }
-  await_writers_of(tensor, copies, access);
+  return await_writers_of(tensor, copies, access);
 }
 
 void Issue::await_users_of(const DeviceUse& use) {
@@ -252,13 +252,14 @@ void Issue::await_users_of(const DeviceUse& use) {
   await(users);
 }
 
-void Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access) {
-  if (!tensor.has_storage()) return;
+bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access) {
+  if (!tensor.has_storage()) return false;
   auto writers = queue_.unfinished_->find_writers_of(memory_of(tensor), also_without_step);
-  std::erase_if(writers, [&](const c10::intrusive_ptr<Work>& writer) {
+  const auto left = std::erase_if(writers, [&](const c10::intrusive_ptr<Work>& writer) {
     return !must_end_first(*writer, tensor.is_hpu(), access);
   });
   await(writers);
+  return left != 0;
 }
 
 // A message may be what the other rank needs before it sends the one that a receive waits for, so
@@ -306,12 +307,9 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   count(tensor, keeps ? bytes_in_ : bytes_out_);
   if (!is_deferred_) operation().outputs.push_back(tensor);
   bool copies = needs_copy(tensor);
-  order_behind_others(tensor, copies, keeps ? Access::changes : Access::overwrites);
-  const MemoryRange range = memory_of(tensor);
-  copies = copies || std::ranges::any_of(
-                         queue_.unfinished_->find_writers_of(range, false),
-                         [](const c10::intrusive_ptr<Work>& work) { return !work->has_ended(); });
-  operation().written.push_back(range);
+  if (order_behind_others(tensor, copies, keeps ? Access::changes : Access::overwrites))
+    copies = true;
+  operation().written.push_back(memory_of(tensor));
   if (!copies) return hold(tensor);
   require_writable(tensor, name_);
   at::Tensor copy = copy_of(tensor, keeps);

@@ -155,9 +155,9 @@ class Issue {
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
   // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, those
-  // of other streams, too.
-  void order_behind_others(const at::Tensor& tensor, bool copies, Access access);
-  void await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
+  // of other streams, too. Return true if it left out some that go on.
+  bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
+  bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
   // Ends these operations. Lets go of the queue's lock while it waits, for what it waits for may
