@@ -2,6 +2,7 @@
 // The calls of hccl_emulation.h on device memory as the program's own code sees it.
 #include "api/guard.h"
 #include "api/handles.h"
+#include "device/host_memory.h"
 
 #include <optional>
 
@@ -53,6 +54,17 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep) {
   return guard(__func__, [&] {
     device_with(device_address)->arena().keep_at_fork(device_address, size, keep != 0);
+  });
+}
+
+hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int writable) {
+  return guard(__func__, [&] {
+    const std::uint64_t address = to_number(memory);
+    if (size == 0) return;
+    device::check_host_range(address, size, "memory");
+    device::require_host_access(
+        address, size, writable != 0 ? device::HostAccess::write : device::HostAccess::read,
+        "memory");
   });
 }
 

@@ -28,6 +28,7 @@ inline constexpr std::array kExpectedSymbols = std::to_array<std::string_view>({
     "hcclDeviceInit",
     "hcclEmulationAllGatherV",
     "hcclEmulationAlltoAllV",
+    "hcclEmulationCheckMemory",
     "hcclEmulationDeviceAddress",
     "hcclEmulationHostView",
     "hcclEmulationKeepAtFork",

@@ -4,7 +4,12 @@
 #include "arrangements.h"
 #include "faults.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
+#include <hccl_emulation.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -139,6 +144,30 @@ TEST_P(HostAccess, ReadOnlyInputsAreRead) {
     require(sum == std::vector<float>(sum.size(), 0.0F), "the sum");
     session.finish();
   });
+}
+
+TEST(CheckMemory, FindsWhatCannotBeAccessed) {
+  const auto check = [](const void* memory, std::size_t bytes, bool writable) {
+    return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
+  };
+  // All are there at once: a known address with a new flaw in the middle would not be looked at.
+  std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
+  for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})
+    all.emplace_back(flaw, std::make_unique<FlawedMemory>(flaw));
+  for (const auto& [flaw, memory] : all) {
+    const FlawedMemory& flawed = *memory;
+    EXPECT_EQ(check(flawed.get(), kProbedBytes, true), hcclInvalidArgument);
+    EXPECT_TRUE(contains(last_hccl_message(), join(static_cast<void*>(flawed.flawed_page()))))
+        << last_hccl_message();
+    EXPECT_TRUE(contains(last_hccl_message(), "cannot be written")) << last_hccl_message();
+    EXPECT_EQ(check(flawed.get(), kProbedBytes, false),
+              flaw == Flaw::read_only ? hcclSuccess : hcclInvalidArgument);
+    EXPECT_EQ(check(flawed.get(), kProbedBytes / 2, true), hcclSuccess);
+  }
+  EXPECT_EQ(check(nullptr, 1, false), hcclInvalidArgument);
+  EXPECT_EQ(check(nullptr, 0, false), hcclSuccess);
+  EXPECT_EQ(check(reinterpret_cast<const void*>(~std::uintptr_t{0}), 2, false),
+            hcclInvalidArgument);
 }
 
 // The root of an in-place broadcast has its data, so nothing writes to it.
