@@ -75,10 +75,15 @@ def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl"
     return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 
+# torchrun runs Python unbuffered, so that each argument of print() and each end of a line is written by itself, and the
+# lines of two ranks mix in the pipe that they share.
+WHOLE_LINES = "import sys; sys.stdout.reconfigure(line_buffering=True, write_through=False)\n"
+
+
 def run_program(ranks: int, text: str, folder: Path, **options) -> str:
-    """Runs a program of the user's on several ranks and returns their output."""
+    """Runs a program of the user's on several ranks and returns their output, in which no two lines are mixed."""
     path = folder / "program.py"
-    path.write_text(text)
+    path.write_text(WHOLE_LINES + text)
     return run(torchrun(ranks, str(path)), **options)
 
 

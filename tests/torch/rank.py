@@ -9,6 +9,7 @@ import torch.distributed as dist
 
 
 def main() -> None:
+    sys.stdout.reconfigure(line_buffering=True, write_through=False)  # torchrun runs Python unbuffered: lines would mix
     names, backend, *arguments = sys.argv[1:]
     module, functions = names.split(":")
     timeout = datetime.timedelta(seconds=float(os.environ.get("TEST_TIMEOUT", "300")))
