@@ -24,10 +24,9 @@ void multiply_transposed(const float* dy, const float* w, float* dx, Dense shape
 void add_gradient(const float* x, const float* dy, float* gradient, float* bias_gradient,
                   Dense shape, float limit);
 
-// For add_gradient(), if so many parts make up a sum: no sum can leave +-8, up to which multiples
-// of 2^-21 are exact in float. So it has the same bits in whatever order its parts are added up,
-// and by whatever number of ranks. For a sample's own gradient the limit is +-8, but for
-// fewer than 4 parts.
+// Returns the limit for add_gradient() at which a sum of `parts` gradients stays within +-8, where
+// multiples of 2^-21 are exact in float: 8 / parts, but at most 2. Such a sum has the same bits in
+// whatever order its parts are added and by whatever number of ranks.
 [[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

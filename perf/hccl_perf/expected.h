@@ -25,7 +25,7 @@ struct Expectation {
   Counts counts{};
 };
 
-// Reductions are computed in blocks of so many elements, which stay in the first-level cache.
+// Reductions are computed in blocks of this many elements, which stay in the first-level cache.
 inline constexpr std::size_t kReductionBlock = 1024;
 
 // The element of the ranks' inputs that the first element of the receive buffer is the reduction

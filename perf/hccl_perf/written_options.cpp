@@ -93,7 +93,7 @@ void add_timing_options(CLI::App& app, Options& options, Written& written) {
       ->check(range(std::uint64_t{0}, most))
       ->group(group);
   app.add_option("--min-time", options.min_time,
-                 "time each cell for at least so long (0: -n alone decides)")
+                 "time each cell for at least this long (0: -n alone decides)")
       ->type_name("SECONDS")
       ->check(range(0.0, 3600.0))
       ->group(group);
@@ -185,7 +185,8 @@ void add_plan_options(CLI::App& app, Options& options) {
 void add_run_options(CLI::App& app, Written& written) {
   const char* group = "Run";
   app.add_option("-T,--timeout", written.timeout,
-                 "end the run after so long (30, 30s, 5m), naming the ranks not done (0: never)")
+                 "end the run after this time (30, 30s, 5m) and name the ranks that are not done "
+                 "(0: never)")
       ->type_name("SECONDS")
       ->group(group);
   app.get_help_ptr()->group(group)->description("show this and exit");

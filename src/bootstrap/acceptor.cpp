@@ -21,7 +21,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
-// Ranks that have been let in have their turn after so many connections, however many wait.
+// Connections accepted in one turn: ranks that have been let in are served between turns, however
+// many connections wait.
 constexpr int kMostAtOnce = 16;
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 constexpr std::chrono::seconds kComplaintPeriod{10};

@@ -17,7 +17,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kMostStrangers = 64;
-// Those that are in have their turn after so many, however many wait.
+// Connections accepted in one turn: guests that are in are served between turns, however many
+// connections wait.
 constexpr int kMostGuestsAtOnce = 64;
 constexpr std::size_t kMostPayload = kMostBlob + 64;
 constexpr std::size_t kDescriptorsOfAGuest = 2;

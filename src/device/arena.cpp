@@ -97,7 +97,7 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   if (!offset) {
     throw SynError(synOutOfDeviceMemory,
                    text(what, " of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
-                        " are free, none so long in one piece; free memory or raise "
+                        " are free, but not in one piece; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
   }
   allocations_.emplace(

@@ -9,8 +9,8 @@ namespace hccl::transport {
 // Small messages go at once, and an idle connection is probed, so that a cut link ends it.
 void keep_alive(int socket, const Limits& limits);
 
-// Returns whether the peer's host has left data or probes unanswered for so long. A stopped
-// process's host answers both.
+// Returns whether the peer's host has left data or probes unanswered for `limit` or longer. The
+// host of a stopped process answers both.
 [[nodiscard]] bool is_silent(int socket, Deadline::Duration limit);
 
 }  // namespace hccl::transport

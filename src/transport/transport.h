@@ -38,11 +38,12 @@ struct Channel {
 };
 
 struct Limits {
-  // An accepted connection has so long to prove that it is a rank's.
+  // An accepted connection must prove within this time that it is a rank's.
   Deadline::Duration handshake = std::chrono::seconds(10);
-  // A rank that answers is waited for without a limit; one that cannot be reached, so long.
+  // A rank that cannot be reached is given up after this time; one that answers is waited for
+  // without a limit.
   Deadline::Duration connect = std::chrono::seconds(120);
-  // A host that acknowledges nothing for so long is lost. A stopped process is not: its host
+  // A host that acknowledges nothing during this time is lost. A stopped process is not: its host
   // answers.
   Deadline::Duration silence = std::chrono::seconds(20);
   // Unproven connections at a time; the oldest gives way.

@@ -23,7 +23,8 @@ struct Invitation {
 };
 static_assert(sizeof(Invitation) == 24);  // as it is written to the peer's memory
 
-// Worth one: a message to the peer costs as much as copying so many bytes.
+// The least size for which an invitation is sent: its message costs as much as copying this many
+// bytes.
 constexpr std::size_t kWorthInviting = std::size_t{16} << 10;
 // Places for invitations in the memory of an end; they are used in turn. More than one can be under
 // way: while the sender has not looked, another may follow one that the ring has served.
@@ -60,8 +61,8 @@ class Host {
     straight_ = 0;
     begun_ = false;
   }
-  // Bytes have come straight, when so many had come through the ring and were taken of those. False
-  // if they were not invited.
+  // Accounts for bytes that came straight while the ring stood at `ring_arrived` and `ring_taken`.
+  // Returns false if they were not invited.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {
     if (!begun_) {

@@ -8,9 +8,9 @@ namespace hccl::verbs {
 
 struct Message {
   enum class Kind : std::uint8_t {
-    data = 0,    // so many bytes have been written to the ring, behind those before
-    credit = 1,  // so many bytes of the ring and so many messages have been taken since the last
-    direct = 2,  // so many bytes have been written to where the receiver has invited them
+    data = 0,        // `bytes` have been written to the ring, behind earlier ones
+    credit = 1,      // `bytes` of the ring and `messages` have been consumed since the last credit
+    direct = 2,      // `bytes` have been written to the range that the receiver offered
     invitation = 3,  // one has been written, see invitation.h
   };
 

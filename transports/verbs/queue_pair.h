@@ -94,8 +94,8 @@ class QueuePair {
 
  private:
   static constexpr std::size_t kBatch = 32;
-  // Requests for arrivals are posted so many at once, when so many are missing of as many more than
-  // the peer needs: not one by one between a message and its answer.
+  // Receive requests are posted in batches of this size, not one by one between a message and its
+  // answer. The queue holds one batch more than the peer needs and is refilled when one is missing.
   static constexpr std::uint32_t kRequestsAtOnce = 16;
 
   template <class Object>

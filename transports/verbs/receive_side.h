@@ -33,7 +33,7 @@ class ReceiveSide {
   [[nodiscard]] std::size_t held() const { return window_.held(); }
   [[nodiscard]] std::size_t lent() const { return window_.lent(); }
 
-  // Lends what has come, at most so much, from the first unreleased byte on. Throws
+  // Lends at most `most` of the bytes that have come, from the first unreleased one on. Throws
   // Error(hcclInternalError) while a destination has been invited to and is not full.
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
   // Returns how many were lent of these.

@@ -46,7 +46,7 @@ class RegistrationCache {
   // it was registered, whatever becomes of the range.
   struct Lease {
     std::shared_ptr<Registration> registration;
-    std::size_t bytes = 0;  // so many from the beginning of what was asked for
+    std::size_t bytes = 0;  // registered bytes, counted from the start of the requested range
   };
 
   // Ranges in the region may be registered from now on.

@@ -20,7 +20,8 @@ constexpr std::uint32_t kMostMessages = 128;
 // The receiver returns credit once it has consumed this many bytes.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
-// Credits that can be under way at a time: each answers so much of a full window.
+// Credits that can be under way at a time: each returns kCreditBytes or kCreditMessages of a full
+// window.
 constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
 // How much goes through the ring behind bytes that went straight, until the peer takes of it: those
 // are likely to be invited, too, and spared a copy.
@@ -69,7 +70,8 @@ class SendWindow {
 // The window of the end that reads.
 class ReceiveWindow {
  public:
-  // A message with so many bytes through the ring; false if the peer has written more than it may.
+  // Accounts for a message that came through the ring with `bytes`. Returns false if the peer has
+  // written more than it may.
   [[nodiscard]] bool arrive(std::size_t bytes) {
     if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - told_) ||
         messages_ == kMostMessages)
