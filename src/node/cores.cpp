@@ -2,6 +2,8 @@
 // Affinity masks, cgroup quotas and scheduling groups.
 #include "node/cores.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -64,7 +66,7 @@ std::string cpu_cgroup() {
     const std::size_t begin = line.find(':') + 1;
     const std::size_t path = line.find(":/", begin);
     if (path == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(begin, path - begin) + ",";
+    const std::string controllers = text(",", line.substr(begin, path - begin), ",");
     if (controllers.find(",cpu,") == std::string::npos) continue;
     return line.ends_with(":/") ? "" : line.substr(path);
   }
