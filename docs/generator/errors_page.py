@@ -58,7 +58,7 @@ PARTS = {
     "src/transport/dialer.cpp": "`<troubles>`, of an address that was tried",
     "transports/tcp/tcp_endpoint.cpp": "`<lost>`, of a connection",
     "transports/shm/shm_endpoint.cpp": "`<lost>`, of a process",
-    "transports/verbs/causes.cpp": "`<name>`, `<cause>` and `<advice>`, of what an RDMA device reports",
+    "transports/verbs/verbs_errors.cpp": "`<name>`, `<cause>` and `<advice>`, of what an RDMA device reports",
     "transports/verbs/port_choice.cpp": "`<reasons>`, `<why>` and `<advice>`, of RDMA ports and GIDs",
     "transports/verbs/ports.cpp": "`<reasons>`, `<why>` and `<advice>`, of RDMA ports and GIDs",
     "src/node/waiting.cpp": "`<operation>`, and `<who is late, and why>`",

@@ -217,7 +217,7 @@ void add_transports(const fs::path& root) {
                                            fuzz::Step{2, 1, {}}, fuzz::Step{3, 1, {}}});
   listener.add("invalid-communicator", std::vector{connect, fuzz::Step{2, 0, blob()}, answer});
   listener.add("invalid-silence", std::vector{connect, connect});
-  tcp::Offer offer;
+  tcp::TcpAddresses offer;
   offer.network = 5;
   for (const bool v6 : {false, true}) {
     tcp::OfferedAddress offered;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connector and a rank that chooses addresses read from others: the offer of addresses, and
+// What a connector and a rank that chooses addresses read from others: the published addresses, and
 // the acceptor's side of a handshake. The first byte says which.
 #include "fuzz.h"
 #include "tcp/addresses.h"
@@ -12,11 +12,11 @@ namespace {
 using namespace hccl;
 
 void try_offer(std::span<const std::byte> bytes) {
-  const auto offer = tcp::parse_offer(bytes);
-  fuzz::accepted = offer.has_value();
-  if (!offer) return;
-  fuzz::check(std::ranges::equal(tcp::serialize(*offer), bytes), "an offer survives encoding");
-  fuzz::check(tcp::usable_addresses(*offer, *offer).size() == offer->addresses.size(),
+  const auto published = tcp::parse_tcp_addresses(bytes);
+  fuzz::accepted = published.has_value();
+  if (!published) return;
+  fuzz::check(std::ranges::equal(tcp::serialize(*published), bytes), "addresses survive encoding");
+  fuzz::check(tcp::usable_addresses(*published, *published).size() == published->addresses.size(),
               "within one network every address is usable");
 }
 

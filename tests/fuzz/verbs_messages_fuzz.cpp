@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end of an RDMA stream whose peer says what the input says, until that cannot be right.
-// Actions: 0 an immediate comes, 1 an invitation is written and read, 2 this end sends, 3 it takes,
-// 4 it invites, 5 it tells credit; the bytes say what, or how many.
+// Actions: 0 an immediate comes, 1 an advert is written and read, 2 this end sends, 3 it takes,
+// 4 it advertises, 5 it returns credit; the bytes say what, or how many.
 #include "fuzz.h"
-#include "verbs/invitation.h"
-#include "verbs/windows.h"
+#include "verbs/advert.h"
+#include "verbs/flow_control.h"
 
 #include <algorithm>
 
@@ -23,12 +23,12 @@ class Play {
     bool fits = true;
     switch (step.action % 6) {
       case 0:
-        heard_ = true;
+        received_ = true;
         fits = hear(decode(reader.u32()));
         break;
       case 1:
-        invitation_ = {reader.u64(), reader.u64(), reader.u32(), reader.u32()};
-        guest_.invite(invitation_);
+        advert_ = {reader.u64(), reader.u64(), reader.u32(), reader.u32()};
+        sender_view_.update(advert_);
         break;
       case 2:
         send(reader.u32());
@@ -37,7 +37,7 @@ class Play {
         take_bytes(reader.u32());
         break;
       case 4:
-        invite(reader.u32());
+        advertise(reader.u32());
         break;
       default:
         tell();
@@ -45,7 +45,7 @@ class Play {
     if (fits) check_bounds();
     return fits;
   }
-  [[nodiscard]] bool heard() const { return heard_; }
+  [[nodiscard]] bool received() const { return received_; }
 
  private:
   bool hear(const Message& message) {
@@ -54,10 +54,10 @@ class Play {
         return receiver_.arrive(message.bytes);
       case Message::Kind::direct:
         return receiver_.arrive(0) &&
-               host_.arrive(message.bytes, receiver_.arrived(), receiver_.released());
+               receiver_view_.arrive(message.bytes, receiver_.arrived(), receiver_.released());
       case Message::Kind::credit:
         return sender_.credit(message);
-      case Message::Kind::invitation:
+      case Message::Kind::advert:
         return true;
     }
     return false;
@@ -65,11 +65,11 @@ class Play {
 
   void send(std::size_t bytes) {
     if (!sender_.may_send()) return;
-    if (const std::size_t welcome = guest_.welcome(written_); welcome > 0) {
-      bytes = std::min(bytes, welcome);
-      const std::uint64_t at = guest_.address(written_) - invitation_.address;
-      fuzz::check(at + bytes <= invitation_.bytes, "nothing goes beyond what was invited");
-      sender_.send_straight();
+    if (const std::size_t direct_room = sender_view_.direct_room(written_); direct_room > 0) {
+      bytes = std::min(bytes, direct_room);
+      const std::uint64_t at = sender_view_.address(written_) - advert_.address;
+      fuzz::check(at + bytes <= advert_.bytes, "nothing goes beyond what was advertised");
+      sender_.send_direct();
     } else {
       bytes = std::min(bytes, sender_.room());
       sender_.send_through_ring(bytes);
@@ -77,32 +77,32 @@ class Play {
     written_ += bytes;
   }
 
-  // What the ring holds, or what has come straight.
+  // What the ring holds, or what has come direct.
   void take_bytes(std::size_t most) {
-    const bool open = host_.open();
+    const bool open = receiver_view_.open();
     std::size_t count =
-        open ? host_.ring_first(receiver_.released(), receiver_.held()) : receiver_.held();
+        open ? receiver_view_.ring_first(receiver_.released(), receiver_.held()) : receiver_.held();
     fuzz::check(count <= receiver_.held(), "no byte is read that has not come");
     count = std::min(count, most);
     if (count > 0) {
       receiver_.lend(count);
       fuzz::check(receiver_.release(count) == count, "what is lent can be released");
-      if (open) take_invited(count, false);
+      if (open) take_advertised(count, false);
     } else if (open) {
-      take_invited(std::min(most, host_.straight()), true);
+      take_advertised(std::min(most, receiver_view_.direct()), true);
     }
   }
-  void take_invited(std::size_t count, bool straight) {
-    fuzz::check(count <= invited_, "no more is taken than was invited");
-    invited_ -= count;
-    host_.take(count, straight);
-    fuzz::check(host_.open() == (invited_ > 0), "an invitation is open until all is taken");
+  void take_advertised(std::size_t count, bool direct) {
+    fuzz::check(count <= advertised_, "no more is taken than was advertised");
+    advertised_ -= count;
+    receiver_view_.take(count, direct);
+    fuzz::check(receiver_view_.open() == (advertised_ > 0), "an advert is open until all is taken");
   }
 
-  void invite(std::size_t bytes) {
-    if (host_.open()) return;
-    invited_ = bytes;
-    host_.invite(bytes);
+  void advertise(std::size_t bytes) {
+    if (receiver_view_.open()) return;
+    advertised_ = bytes;
+    receiver_view_.advertise(bytes);
   }
   void tell() {
     if (!receiver_.credit_due()) return;
@@ -115,17 +115,17 @@ class Play {
     fuzz::check(sender_.room() <= kRingBytes, "there is no more room than the ring has");
     fuzz::check(receiver_.held() <= kRingBytes, "the ring holds no more than it can");
     fuzz::check(receiver_.lent() <= receiver_.held(), "no more is lent than has come");
-    fuzz::check(host_.straight() <= invited_, "no more comes straight than was invited");
+    fuzz::check(receiver_view_.direct() <= advertised_, "no more comes direct than was advertised");
   }
 
   SendWindow sender_;
   ReceiveWindow receiver_;
-  Guest guest_;
-  Host host_;
-  Invitation invitation_;
+  SenderView sender_view_;
+  ReceiverView receiver_view_;
+  Advert advert_;
   std::uint64_t written_ = 0;
-  std::size_t invited_ = 0;  // and not taken
-  bool heard_ = false;
+  std::size_t advertised_ = 0;  // and not taken
+  bool received_ = false;
 };
 
 }  // namespace
@@ -137,6 +137,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fits = play.take(step);
     if (!fits) break;
   }
-  fuzz::accepted = fits && play.heard();
+  fuzz::accepted = fits && play.received();
   return 0;
 }

@@ -6,7 +6,7 @@
 #include "shm/unix_socket.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"
-#include "verbs/offer.h"
+#include "verbs/verbs_address.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,10 +50,10 @@ INSTANTIATE_TEST_SUITE_P(All, Strangers, testing::ValuesIn(all_ways()), name_of)
 FileDescriptor raw_connection(const Member& member) {
   const Bytes& address = member.address_of(1);
   SocketAddress where;
-  if (const auto tcp = tcp::parse_offer(address)) {
+  if (const auto tcp = tcp::parse_tcp_addresses(address)) {
     where = to_socket_address(tcp->addresses.front().address);
-  } else if (const auto rdma = verbs::parse_offer(address)) {
-    where = to_socket_address(verbs::meeting_point(*rdma));
+  } else if (const auto rdma = verbs::parse_verbs_address(address)) {
+    where = to_socket_address(verbs::tcp_address(*rdma));
   } else {
     shm::SocketName name{};
     std::copy(address.end() - static_cast<std::ptrdiff_t>(name.size()), address.end(),

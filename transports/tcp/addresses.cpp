@@ -99,32 +99,32 @@ AddressChoice choose_addresses(const std::vector<Interface>& interfaces, const s
             "one in HCCL_SOCKET_IFNAME");
 }
 
-Bytes serialize(const Offer& offer) {
+Bytes serialize(const TcpAddresses& published) {
   WireWriter writer;
   writer.put_u8(kFormat);
-  writer.put_u64(offer.network);
-  writer.put_u8(static_cast<std::uint8_t>(offer.addresses.size()));
-  for (const OfferedAddress& offered : offer.addresses) put(writer, offered);
+  writer.put_u64(published.network);
+  writer.put_u8(static_cast<std::uint8_t>(published.addresses.size()));
+  for (const OfferedAddress& offered : published.addresses) put(writer, offered);
   return writer.take();
 }
 
-std::optional<Offer> parse_offer(std::span<const std::byte> bytes) {
+std::optional<TcpAddresses> parse_tcp_addresses(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
-  Offer offer;
+  TcpAddresses published;
   if (reader.u8() != kFormat) return std::nullopt;
-  offer.network = reader.u64();
+  published.network = reader.u64();
   const std::size_t count = reader.u8();
   if (count == 0 || count > kMostOffered) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
     const auto offered = take(reader);
     if (!offered) return std::nullopt;
-    offer.addresses.push_back(*offered);
+    published.addresses.push_back(*offered);
   }
   if (!reader.complete()) return std::nullopt;
-  return offer;
+  return published;
 }
 
-std::vector<Address> usable_addresses(const Offer& ours, const Offer& theirs) {
+std::vector<Address> usable_addresses(const TcpAddresses& ours, const TcpAddresses& theirs) {
   std::vector<OfferedAddress> usable;
   for (const OfferedAddress& offered : theirs.addresses) {
     const bool same_family = std::ranges::any_of(ours.addresses, [&](const OfferedAddress& own) {

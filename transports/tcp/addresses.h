@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a machine's addresses a rank is reached at, and how that is told to the others.
+// The choice of the addresses at which a rank is reached, and how it publishes them.
 #pragma once
 
 #include "base/address.h"
@@ -21,9 +21,9 @@ struct AddressChoice {
 
 constexpr std::size_t kMostOffered = 8;
 
-// With names (HCCL_SOCKET_IFNAME), the addresses of the interfaces that they name; without, of all
-// that other hosts may reach, or of loopback if there is no such. Throws
-// Error(hcclInvalidArgument) where names match nothing, Error(hcclSystemError) where there is none.
+// Returns the addresses of the interfaces in `names` (HCCL_SOCKET_IFNAME); without names those of
+// all interfaces that other hosts may reach, or of loopback if there are none. Throws
+// Error(hcclInvalidArgument) if names match nothing, Error(hcclSystemError) if no interface is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 
@@ -34,19 +34,20 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// The address that a rank publishes: the network it is in, so that loopback is not mistaken for a
-// way to another machine, and its addresses.
-struct Offer {
+// The addresses that a rank publishes, and the network it is in, so that loopback is not mistaken
+// for a path to another machine.
+struct TcpAddresses {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;
 
-  friend bool operator==(const Offer&, const Offer&) = default;
+  friend bool operator==(const TcpAddresses&, const TcpAddresses&) = default;
 };
 
-[[nodiscard]] Bytes serialize(const Offer& offer);
-[[nodiscard]] std::optional<Offer> parse_offer(std::span<const std::byte> bytes);
+[[nodiscard]] Bytes serialize(const TcpAddresses& published);
+[[nodiscard]] std::optional<TcpAddresses> parse_tcp_addresses(std::span<const std::byte> bytes);
 
-// The addresses of `theirs` that can be tried from `ours`, those in a subnet of ours first.
-[[nodiscard]] std::vector<Address> usable_addresses(const Offer& ours, const Offer& theirs);
+// Returns the addresses of `theirs` that can be tried from `ours`, those in a common subnet first.
+[[nodiscard]] std::vector<Address> usable_addresses(const TcpAddresses& ours,
+                                                    const TcpAddresses& theirs);
 
 }  // namespace hccl::tcp

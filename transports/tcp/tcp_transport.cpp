@@ -40,13 +40,13 @@ FileDescriptor listen_on(const Address& address) {
 
 std::string describe(int socket) { return remote_address(socket).to_text(); }
 
-Offer parsed(std::span<const std::byte> address, int peer) {
-  auto offer = parse_offer(address);
-  if (!offer) {
+TcpAddresses parsed(std::span<const std::byte> address, int peer) {
+  auto published = parse_tcp_addresses(address);
+  if (!published) {
     throw Error(hcclInternalError, text("rank ", peer, " has published a malformed TCP address",
                                         "; use one version on all ranks"));
   }
-  return std::move(*offer);
+  return std::move(*published);
 }
 
 }  // namespace
@@ -55,11 +55,11 @@ TcpTransport::TcpTransport(const transport::Settings& settings)
     : Transport("tcp"), own_(settings.membership), limits_(settings.limits) {
   AddressChoice choice = choose_addresses(settings.interfaces, settings.interface_names);
   remarks_ = std::move(choice.remarks);
-  offer_.network = network_number();
+  own_addresses_.network = network_number();
   listener_ = std::make_shared<transport::Listener>(
       listen(choice.offered), own_, limits_,
       transport::Family{.name = "tcp", .describe = describe, .object = nullptr});
-  address_ = serialize(offer_);
+  address_ = serialize(own_addresses_);
 }
 
 std::vector<FileDescriptor> TcpTransport::listen(const std::vector<Interface>& interfaces) {
@@ -68,15 +68,16 @@ std::vector<FileDescriptor> TcpTransport::listen(const std::vector<Interface>& i
     Address address = entry.address;
     address.port = 0;
     sockets.push_back(listen_on(address));
-    offer_.addresses.push_back({local_address(sockets.back().get()), entry.prefix_length});
+    own_addresses_.addresses.push_back({local_address(sockets.back().get()), entry.prefix_length});
   }
   return sockets;
 }
 
 Reach TcpTransport::reach(std::span<const std::byte> peer_address) const {
-  const auto theirs = parse_offer(peer_address);
+  const auto theirs = parse_tcp_addresses(peer_address);
   if (!theirs) return {false, Cost::network, "its TCP address is malformed"};
-  if (!usable_addresses(offer_, *theirs).empty() && !usable_addresses(*theirs, offer_).empty()) {
+  if (!usable_addresses(own_addresses_, *theirs).empty() &&
+      !usable_addresses(*theirs, own_addresses_).empty()) {
     return {true, Cost::network, ""};
   }
   std::string list;
@@ -95,7 +96,7 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer, transport::Cha
     connecting = std::make_unique<transport::Claim>(listener_, key);
   } else {
     std::vector<transport::Target> targets;
-    for (const Address& address : usable_addresses(offer_, parsed(peer_address, peer))) {
+    for (const Address& address : usable_addresses(own_addresses_, parsed(peer_address, peer))) {
       targets.push_back({to_socket_address(address), address.to_text()});
     }
     if (targets.empty()) {

@@ -28,7 +28,7 @@ class TcpTransport final : public transport::Transport {
   transport::Membership own_;
   transport::Limits limits_;
   std::vector<std::string> remarks_;
-  Offer offer_;
+  TcpAddresses own_addresses_;
   Bytes address_;
   std::shared_ptr<transport::Listener> listener_;
 };

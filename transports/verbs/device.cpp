@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/file_descriptor.h"
 #include "base/text.h"
-#include "verbs/causes.h"
+#include "verbs/verbs_errors.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -57,7 +57,7 @@ std::optional<Registration> Device::try_register(std::span<std::byte> memory, bo
   return Registration(shared_from_this(), region);
 }
 
-void Device::note(const ibv_async_event& event) {
+void Device::record(const ibv_async_event& event) {
   const bool of_port =
       event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;
   if (of_port && event.element.port_num != port_.number) return;
@@ -69,11 +69,11 @@ void Device::note(const ibv_async_event& event) {
               describe_event(event.event_type, port_.device, port_.number)};
 }
 
-transport::Trouble Device::look_after() {
+transport::Trouble Device::check() {
   const std::lock_guard lock(mutex_);
   ibv_async_event event{};
   while (library_.get_async_event(context_, &event) == 0) {
-    note(event);
+    record(event);
     library_.ack_async_event(&event);
   }
   return trouble_;

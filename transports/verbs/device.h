@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An opened RDMA device with the port that is used, its protection domain, and what it has to say
-// unasked.
+// An open RDMA device: the port in use, its protection domain and its asynchronous events.
 #pragma once
 
 #include "transport/transport.h"
@@ -20,7 +19,7 @@ namespace hccl::verbs {
 
 class Device;
 
-// Memory that the device may access, until this ends.
+// Memory that the device may access until the registration is destroyed.
 class Registration {
  public:
   Registration() = default;
@@ -47,7 +46,7 @@ class Registration {
   ibv_mr* region_ = nullptr;
 };
 
-// Shared by a transport and its endpoints. Any thread.
+// Shared by a transport and its endpoints. Thread safety: any thread.
 class Device : public std::enable_shared_from_this<Device> {
  public:
   // Throws Error(hcclSystemError).
@@ -62,20 +61,20 @@ class Device : public std::enable_shared_from_this<Device> {
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
   [[nodiscard]] const UsablePort& port() const { return port_; }
 
-  // For local access, and for writes of peers if `remote`. Nothing where it cannot be, and errno
-  // tells why.
+  // Registers memory for local access, and for writes of peers if `remote`. Returns nothing on
+  // failure, with the reason in errno.
   [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
-  // Becomes readable when the device has something to say.
+  // Returns the descriptor that becomes readable with an asynchronous event.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
-  // Takes what it has said; what keeps it from working now.
-  [[nodiscard]] transport::Trouble look_after();
+  // Reads the asynchronous events that have come and returns what keeps the device from working.
+  [[nodiscard]] transport::Trouble check();
 
  private:
   Device(const VerbsLibrary& library, UsablePort port)
       : library_(library), port_(std::move(port)) {}
   void open_context();
-  void note(const ibv_async_event& event);
+  void record(const ibv_async_event& event);
 
   const VerbsLibrary& library_;
   const UsablePort port_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of the 32 bits that come with a write (RDMA WRITE WITH IMMEDIATE).
+// The 32-bit immediate that comes with a write (RDMA WRITE WITH IMMEDIATE).
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace hccl::verbs {
 
 struct Message {
   enum class Kind : std::uint8_t {
-    data = 0,        // `bytes` have been written to the ring, behind earlier ones
-    credit = 1,      // `bytes` of the ring and `messages` have been consumed since the last credit
-    direct = 2,      // `bytes` have been written to the range that the receiver offered
-    invitation = 3,  // one has been written, see invitation.h
+    data = 0,    // `bytes` have been written to the ring, behind earlier ones
+    credit = 1,  // `bytes` of the ring and `messages` have been consumed since the last credit
+    direct = 2,  // `bytes` have been written to the advertised range
+    advert = 3,  // an advert has been written, see advert.h
   };
 
   static constexpr std::uint32_t kMostBytes = (1U << 20) - 1;
@@ -24,12 +24,12 @@ struct Message {
   friend bool operator==(const Message&, const Message&) = default;
 };
 
-// 2 bits of kind, 10 of messages, 20 of bytes; in the order of the host.
+// 2 bits of kind, 10 of messages, 20 of bytes; in host byte order.
 [[nodiscard]] constexpr std::uint32_t encode(const Message& message) {
   return static_cast<std::uint32_t>(message.kind) << 30 | message.messages << 20 | message.bytes;
 }
 
-// Any bits are a message; whether it fits is for the windows to say.
+// Decodes any 32 bits. The windows check whether the message is possible.
 [[nodiscard]] constexpr Message decode(std::uint32_t bits) {
   return {static_cast<Message::Kind>(bits >> 30), bits & Message::kMostBytes,
           bits >> 20 & Message::kMostMessages};

@@ -17,8 +17,8 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr int kDrainLook = 20;                         // milliseconds
-constexpr std::uint64_t kArrival = ~std::uint64_t{0};  // the id of all receive requests
+constexpr int kDrainLook = 20;                           // milliseconds
+constexpr std::uint64_t kReceiveId = ~std::uint64_t{0};  // the wr_id of all receive requests
 
 std::uint32_t random_packet_number() {
   std::uint32_t number = 0;
@@ -38,16 +38,16 @@ QueuePair::QueuePair(std::shared_ptr<Device> device, const Depths& depths)
   fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   completions_ =
       own(library.create_cq(device_->context(),
-                            static_cast<int>(depths.writes + depths.arrivals + kRequestsAtOnce),
+                            static_cast<int>(depths.writes + depths.arrivals + kReceiveBatch),
                             nullptr, channel_.get(), 0),
           "completion queue");
   create_pair();
 }
 
-// A queue's events must have been taken before it ends.
+// A completion queue's events must be acknowledged before it is destroyed.
 QueuePair::~QueuePair() {
   pair_.reset();
-  take_rings();
+  drain_notifications();
 }
 
 template <class Object>
@@ -55,7 +55,7 @@ std::unique_ptr<Object, Destroy> QueuePair::own(Object* object, const char* what
   if (object != nullptr) return {object, Destroy{&device_->library()}};
   throw Error(
       hcclSystemError,
-      text("cannot make a ", what, " on ", device_->port().device, ": ", system_error_text(errno),
+      text("cannot create a ", what, " on ", device_->port().device, ": ", system_error_text(errno),
            "; use fewer communicators and streams, or raise ulimit -l and ulimit -n"));
 }
 
@@ -65,12 +65,12 @@ void QueuePair::create_pair() {
   attributes.recv_cq = completions_.get();
   attributes.qp_type = IBV_QPT_RC;
   attributes.cap = {.max_send_wr = depths_.writes,
-                    .max_recv_wr = depths_.arrivals + kRequestsAtOnce,
+                    .max_recv_wr = depths_.arrivals + kReceiveBatch,
                     .max_send_sge = 1,
                     .max_recv_sge = 1,
                     .max_inline_data = depths_.inline_bytes};
   ibv_qp* made = device_->library().create_qp(device_->domain(), &attributes);
-  if (made == nullptr) {  // some devices have no inline data
+  if (made == nullptr) {  // some devices support no inline data
     attributes.cap.max_inline_data = 0;
     made = device_->library().create_qp(device_->domain(), &attributes);
   }
@@ -85,39 +85,40 @@ void QueuePair::modify(const QueuePairChange& change, QueuePairState::Phase phas
   const int error = device_->library().modify_qp(pair_.get(), &attributes, change.mask);
   if (error == 0) return;
   throw Error(hcclSystemError,
-              text("rank ", link_.own_rank, " cannot make its queue pair to rank ", link_.peer_rank,
-                   " (", link_.device, " port ", link_.port, ", GID ", link_.own_gid, " to ",
-                   link_.peer_gid, ") ", step, ": ", system_error_text(error),
+              text("rank ", ends_.own_rank, " cannot make its queue pair to rank ", ends_.peer_rank,
+                   " (", ends_.device, " port ", ends_.port, ", GID ", ends_.own_gid, " to ",
+                   ends_.peer_gid, ") ", step, ": ", system_error_text(error),
                    "; see that the two addresses reach each other, and HCCL_IB_GID_INDEX"));
 }
 
-void QueuePair::connect(const Facts& peer, const Link& link) {
-  link_ = link;
+void QueuePair::connect(const QpInfo& peer, const ConnectionEnds& ends) {
+  ends_ = ends;
   const UsablePort& port = device_->port();
-  const QueuePairFacts facts{.own_port = static_cast<std::uint8_t>(port.number),
-                             .own_gid_index = static_cast<std::uint8_t>(port.gid.index),
-                             .own_mtu = port.mtu,
-                             .own_packet_number = first_packet_,
-                             .peer_queue_pair = peer.queue_pair,
-                             .peer_packet_number = peer.first_packet,
-                             .peer_mtu = peer.mtu,
-                             .peer_gid = peer.gid};
-  modify(to_initialized(facts), QueuePairState::Phase::initialized, "usable");
-  missing_requests_ = depths_.arrivals + kRequestsAtOnce;
-  post_requests();
-  modify(to_ready_to_receive(facts), QueuePairState::Phase::ready_to_receive, "ready to receive");
-  modify(to_ready_to_send(facts), QueuePairState::Phase::ready_to_send, "ready to send");
+  const QueuePairParameters parameters{.own_port = static_cast<std::uint8_t>(port.number),
+                                       .own_gid_index = static_cast<std::uint8_t>(port.gid.index),
+                                       .own_mtu = port.mtu,
+                                       .own_packet_number = first_packet_,
+                                       .peer_queue_pair = peer.queue_pair,
+                                       .peer_packet_number = peer.first_packet,
+                                       .peer_mtu = peer.mtu,
+                                       .peer_gid = peer.gid};
+  modify(to_initialized(parameters), QueuePairState::Phase::initialized, "usable");
+  missing_receives_ = depths_.arrivals + kReceiveBatch;
+  replenish_receives();
+  modify(to_ready_to_receive(parameters), QueuePairState::Phase::ready_to_receive,
+         "ready to receive");
+  modify(to_ready_to_send(parameters), QueuePairState::Phase::ready_to_send, "ready to send");
 }
 
-// Requests without memory: a write with an immediate takes one and brings its own address.
-void QueuePair::post_requests() {
-  std::array<ibv_recv_wr, kRequestsAtOnce> requests{};
+// Receive requests need no memory: a write with immediate consumes one and brings its own address.
+void QueuePair::replenish_receives() {
+  std::array<ibv_recv_wr, kReceiveBatch> requests{};
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    requests[i].wr_id = kArrival;
+    requests[i].wr_id = kReceiveId;
     if (i > 0) requests[i - 1].next = &requests[i];
   }
   ibv_recv_wr* refused = nullptr;
-  for (; missing_requests_ >= kRequestsAtOnce; missing_requests_ -= kRequestsAtOnce) {
+  for (; missing_receives_ >= kReceiveBatch; missing_receives_ -= kReceiveBatch) {
     const int error = ibv_post_recv(pair_.get(), requests.data(), &refused);
     if (error == 0) continue;
     throw Error(hcclSystemError, text("cannot post a receive on ", device_->port().device, ": ",
@@ -135,7 +136,7 @@ std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t l
   request.sg_list = &part;
   request.num_sge = bytes.empty() ? 0 : 1;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  // The device tells of these: that all before one of them are complete, too.
+  // Completions are requested for these writes; each covers all writes before it.
   const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
   const bool copied = copies(bytes.size());
   if (copied) request.send_flags |= IBV_SEND_INLINE;
@@ -156,12 +157,12 @@ int QueuePair::post(ibv_send_wr& request) noexcept {
 }
 
 void QueuePair::fail(const ibv_wc& completion) noexcept {
-  if (!failure_.text.empty()) return;  // what follows was flushed by the first
+  if (!failure_.text.empty()) return;  // later ones were flushed by the first
   failure_ = {severity_of(completion.status) == Severity::peer_lost,
-              describe_completion(completion.status, completion.vendor_err, link_)};
+              describe_completion(completion.status, completion.vendor_err, ends_)};
 }
 
-// Puts immediates where poll() finds them, and returns how many.
+// Reads completions, stores immediates for poll() and returns how many there are.
 std::size_t QueuePair::reap() noexcept {
   std::array<ibv_wc, kBatch> found;
   const int count = ibv_poll_cq(completions_.get(), kBatch, found.data());
@@ -175,7 +176,7 @@ std::size_t QueuePair::reap() noexcept {
        std::span(found).first(static_cast<std::size_t>(std::max(count, 0)))) {
     if (completion.status != IBV_WC_SUCCESS) {
       fail(completion);
-    } else if (completion.wr_id == kArrival) {
+    } else if (completion.wr_id == kReceiveId) {
       immediates_[arrivals++] = ntohl(completion.imm_data);
     } else {
       completed_ = std::max(completed_, completion.wr_id);
@@ -186,8 +187,8 @@ std::size_t QueuePair::reap() noexcept {
 
 std::span<const std::uint32_t> QueuePair::poll() {
   const std::size_t arrivals = reap();
-  missing_requests_ += static_cast<std::uint32_t>(arrivals);
-  if (missing_requests_ >= kRequestsAtOnce) post_requests();
+  missing_receives_ += static_cast<std::uint32_t>(arrivals);
+  if (missing_receives_ >= kReceiveBatch) replenish_receives();
   return std::span(immediates_).first(arrivals);
 }
 
@@ -196,7 +197,7 @@ bool QueuePair::arm() noexcept {
   return armed_;
 }
 
-void QueuePair::take_rings() noexcept {
+void QueuePair::drain_notifications() noexcept {
   ibv_cq* rung = nullptr;
   void* nothing = nullptr;
   while (completions_ != nullptr &&
@@ -214,13 +215,13 @@ void QueuePair::cut() noexcept {
 
 void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
   if (free_writes() == 0 || !failure_.text.empty()) return;
-  // A write of no bytes: its completion says that all before it have arrived.
+  // The completion of a write of no bytes says that all writes before it have arrived.
   ibv_send_wr last{};
   last.opcode = IBV_WR_RDMA_WRITE;
   last.send_flags = IBV_SEND_SIGNALED;
   if (post(last) != 0) return;
   while (!deadline.expired()) {
-    take_rings();
+    drain_notifications();
     if (!arm()) return;
     static_cast<void>(reap());
     if (completed_ == posted_ || !failure_.text.empty()) return;

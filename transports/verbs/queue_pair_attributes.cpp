@@ -35,40 +35,41 @@ ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes) {
                    " at the peer), and RoCE needs 256; report this"));
 }
 
-QueuePairChange to_initialized(const QueuePairFacts& facts) {
+QueuePairChange to_initialized(const QueuePairParameters& parameters) {
   QueuePairChange change;
   change.attributes.qp_state = IBV_QPS_INIT;
   change.attributes.pkey_index = 0;  // RoCE has one partition
-  change.attributes.port_num = facts.own_port;
-  change.attributes.qp_access_flags = facts.remote_access;
+  change.attributes.port_num = parameters.own_port;
+  change.attributes.qp_access_flags = parameters.remote_access;
   change.mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   return change;
 }
 
-QueuePairChange to_ready_to_receive(const QueuePairFacts& facts) {
+QueuePairChange to_ready_to_receive(const QueuePairParameters& parameters) {
   QueuePairChange change;
   ibv_qp_attr& attributes = change.attributes;
   attributes.qp_state = IBV_QPS_RTR;
-  attributes.path_mtu = path_mtu(facts.own_mtu, facts.peer_mtu);
-  attributes.dest_qp_num = facts.peer_queue_pair;
-  attributes.rq_psn = facts.peer_packet_number;
+  attributes.path_mtu = path_mtu(parameters.own_mtu, parameters.peer_mtu);
+  attributes.dest_qp_num = parameters.peer_queue_pair;
+  attributes.rq_psn = parameters.peer_packet_number;
   attributes.max_dest_rd_atomic = kReadsInFlight;
   attributes.min_rnr_timer = kReceiverNotReadyTimer;
   attributes.ah_attr.is_global = 1;  // RoCE addresses by GID alone
-  attributes.ah_attr.port_num = facts.own_port;
-  attributes.ah_attr.grh.sgid_index = facts.own_gid_index;
-  attributes.ah_attr.grh.hop_limit = facts.hop_limit;
-  attributes.ah_attr.grh.traffic_class = facts.traffic_class;
-  std::copy(facts.peer_gid.begin(), facts.peer_gid.end(), attributes.ah_attr.grh.dgid.raw);
+  attributes.ah_attr.port_num = parameters.own_port;
+  attributes.ah_attr.grh.sgid_index = parameters.own_gid_index;
+  attributes.ah_attr.grh.hop_limit = parameters.hop_limit;
+  attributes.ah_attr.grh.traffic_class = parameters.traffic_class;
+  std::copy(parameters.peer_gid.begin(), parameters.peer_gid.end(),
+            attributes.ah_attr.grh.dgid.raw);
   change.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   return change;
 }
 
-QueuePairChange to_ready_to_send(const QueuePairFacts& facts) {
+QueuePairChange to_ready_to_send(const QueuePairParameters& parameters) {
   QueuePairChange change;
   change.attributes.qp_state = IBV_QPS_RTS;
-  change.attributes.sq_psn = facts.own_packet_number;
+  change.attributes.sq_psn = parameters.own_packet_number;
   change.attributes.max_rd_atomic = kReadsInFlight;
   change.attributes.timeout = kAckTimeout;
   change.attributes.retry_cnt = kRetries;

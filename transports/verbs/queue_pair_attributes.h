@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a reliable connected (RC) queue pair over RoCE v2, as what ibv_modify_qp takes at
-// each step.
+// The states of a reliable connected (RC) queue pair over RoCE v2, and the attributes that
+// ibv_modify_qp takes at each transition.
 #pragma once
 
 #include "verbs/gid.h"
@@ -15,25 +15,25 @@ namespace hccl::verbs {
 // four times that. Shorter ones end queue pairs of a host that is merely loaded: a software device
 // (rxe) acknowledges in the kernel's threads, and those wait for a core like any other.
 constexpr std::uint8_t kAckTimeout = 17;
-constexpr std::uint8_t kRetries = 6;  // 7 is the most, but rxe takes that for "for ever"
-// 7 stands for "for ever". The peer's process may be slow to post receives, which is no fault;
-// credits of the endpoints make it rare.
+constexpr std::uint8_t kRetries = 6;  // at most 7, but rxe takes 7 as "for ever"
+// 7 means "for ever". A peer's process that is slow to post receives is not at fault, and the
+// endpoints' credits make that rare.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;
-constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms: how long such a sender waits
+constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // a sender waits for 0.64 ms
 
-struct QueuePairFacts {
+struct QueuePairParameters {
   std::uint8_t own_port = 1;
   std::uint8_t own_gid_index = 0;
-  std::uint32_t own_mtu = 0;            // the port's active one, in bytes
-  std::uint32_t own_packet_number = 0;  // of the first packet that we send; 24 bits
+  std::uint32_t own_mtu = 0;            // the port's active MTU in bytes
+  std::uint32_t own_packet_number = 0;  // the first sequence number that we send; 24 bits
   std::uint32_t peer_queue_pair = 0;    // 24 bits
   std::uint32_t peer_packet_number = 0;
   std::uint32_t peer_mtu = 0;
   GidBytes peer_gid{};
-  // Over routers each takes one off; 64 is what IP stacks begin with.
+  // Every router on the path takes one off; 64 is the default of IP stacks.
   std::uint8_t hop_limit = 64;
   std::uint8_t traffic_class = 0;                    // DSCP and ECN of the packets' IP headers
-  unsigned remote_access = IBV_ACCESS_REMOTE_WRITE;  // what the peer may do to registered memory
+  unsigned remote_access = IBV_ACCESS_REMOTE_WRITE;  // the peer's access to registered memory
 };
 
 struct QueuePairChange {
@@ -41,23 +41,23 @@ struct QueuePairChange {
   int mask = 0;
 };
 
-// The largest MTU that both ports can carry. Throws Error(hcclInternalError) for one of less than
-// 256 bytes, which no port has.
+// Returns the largest MTU that both ports can carry. Throws Error(hcclInternalError) below 256
+// bytes, which no port has.
 [[nodiscard]] ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes);
 
-[[nodiscard]] QueuePairChange to_initialized(const QueuePairFacts& facts);
-[[nodiscard]] QueuePairChange to_ready_to_receive(const QueuePairFacts& facts);
-[[nodiscard]] QueuePairChange to_ready_to_send(const QueuePairFacts& facts);
-// From any state: all that is posted completes as flushed.
+[[nodiscard]] QueuePairChange to_initialized(const QueuePairParameters& parameters);
+[[nodiscard]] QueuePairChange to_ready_to_receive(const QueuePairParameters& parameters);
+[[nodiscard]] QueuePairChange to_ready_to_send(const QueuePairParameters& parameters);
+// From any state. Everything that is posted completes as flushed.
 [[nodiscard]] QueuePairChange to_error();
 
-// Which step comes next. There is no way back: a queue pair that failed is destroyed.
+// Checks the order of transitions. There is no way back: a failed queue pair is destroyed.
 class QueuePairState {
  public:
   enum class Phase : std::uint8_t { reset, initialized, ready_to_receive, ready_to_send, error };
 
   [[nodiscard]] Phase phase() const { return phase_; }
-  // Throws Error(hcclInternalError) for a step out of order, and stays where it was.
+  // Throws Error(hcclInternalError) for a transition out of order and keeps the phase.
   void advance(Phase next);
 
  private:

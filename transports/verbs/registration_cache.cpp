@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "verbs/causes.h"
+#include "verbs/verbs_errors.h"
 
 #include <algorithm>
 #include <array>
@@ -37,25 +37,25 @@ std::uint64_t registration_budget() {
 }
 
 // Never ends: programs may end communicators in their static destructors.
-RegistrationCache::Process& RegistrationCache::process() {
-  static Process& all = *new Process;
+RegistrationCache::AllCaches& RegistrationCache::all_caches() {
+  static AllCaches& all = *new AllCaches;
   return all;
 }
 
 RegistrationCache::RegistrationCache(std::shared_ptr<Device> device, std::uint64_t budget)
     : device_(std::move(device)), budget_(budget) {
-  const std::lock_guard lock(process().mutex);
-  process().caches.push_back(this);
+  const std::lock_guard lock(all_caches().mutex);
+  all_caches().caches.push_back(this);
 }
 
 RegistrationCache::~RegistrationCache() {
-  const std::lock_guard lock(process().mutex);
-  std::erase(process().caches, this);
+  const std::lock_guard lock(all_caches().mutex);
+  std::erase(all_caches().caches, this);
   while (!by_key_.empty()) drop(by_key_.begin());  // the memory is free when others see room
 }
 
 void RegistrationCache::learn(const transport::Region& region) {
-  const std::lock_guard lock(process().mutex);
+  const std::lock_guard lock(all_caches().mutex);
   regions_[region.address] = region;
 }
 
@@ -70,13 +70,13 @@ RegistrationCache::Granule* RegistrationCache::find(const Key& key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, found->second);
-  found->second->second.used = ++process().uses;
+  found->second->second.used = ++all_caches().uses;
   return &found->second->second;
 }
 
 void RegistrationCache::drop(std::map<Key, Entries::iterator>::iterator found) {
   registered_ -= found->second->second.bytes;
-  process().registered -= found->second->second.bytes;
+  all_caches().registered -= found->second->second.bytes;
   entries_.erase(found->second);
   by_key_.erase(found);
 }
@@ -91,7 +91,7 @@ const RegistrationCache::Entry* RegistrationCache::oldest_unused() const {
 bool RegistrationCache::evict_one() {
   RegistrationCache* owner = nullptr;
   const Entry* oldest = nullptr;
-  for (RegistrationCache* const cache : process().caches) {
+  for (RegistrationCache* const cache : all_caches().caches) {
     const Entry* const found = cache->oldest_unused();
     if (found == nullptr || (oldest != nullptr && oldest->second.used < found->second.used))
       continue;
@@ -112,7 +112,7 @@ std::optional<Registration> RegistrationCache::register_somehow(std::span<std::b
 }
 
 Registration RegistrationCache::register_always(std::span<std::byte> memory, bool remote) {
-  const std::lock_guard lock(process().mutex);
+  const std::lock_guard lock(all_caches().mutex);
   auto made = register_somehow(memory, remote);
   if (made) return std::move(*made);
   throw Error(hcclSystemError, memlock_advice(memory.size(), errno, device_->port().device));
@@ -120,28 +120,29 @@ Registration RegistrationCache::register_always(std::span<std::byte> memory, boo
 
 RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t bytes) {
   const std::span<std::byte> memory(key.address, bytes);
-  while (process().registered + memory.size() > budget_) {
+  while (all_caches().registered + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
   std::optional<Registration> made = register_somehow(memory, true);
   if (!made) {
-    if (!std::exchange(told_, true)) {
+    if (!std::exchange(reported_full_, true)) {
       log(LogLevel::info, "verbs", "sends and receives go through buffers: ",
           memlock_advice(memory.size(), errno, device_->port().device));
     }
     return nullptr;
   }
   entries_.push_front(
-      {key, {std::make_shared<Registration>(std::move(*made)), memory.size(), ++process().uses}});
+      {key,
+       {std::make_shared<Registration>(std::move(*made)), memory.size(), ++all_caches().uses}});
   by_key_[key] = entries_.begin();
   registered_ += memory.size();
-  process().registered += memory.size();
+  all_caches().registered += memory.size();
   return &entries_.front().second;
 }
 
 std::optional<RegistrationCache::Lease> RegistrationCache::lease(
     std::span<const std::byte> memory) {
-  const std::lock_guard lock(process().mutex);
+  const std::lock_guard lock(all_caches().mutex);
   const transport::Region* const region = region_of(memory.data());
   if (region == nullptr) return std::nullopt;
   const auto in_region = static_cast<std::uint64_t>(memory.data() - region->address);
@@ -159,7 +160,7 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease(
 }
 
 void RegistrationCache::invalidate(const transport::Region& region) {
-  const std::lock_guard lock(process().mutex);
+  const std::lock_guard lock(all_caches().mutex);
   auto found = by_key_.lower_bound({region.fd, region.offset / kGranuleBytes, nullptr});
   while (found != by_key_.end() && found->first.file == region.fd &&
          found->first.granule * kGranuleBytes < region.offset + region.bytes)
@@ -167,7 +168,7 @@ void RegistrationCache::invalidate(const transport::Region& region) {
 }
 
 std::uint64_t RegistrationCache::registered() const {
-  const std::lock_guard lock(process().mutex);
+  const std::lock_guard lock(all_caches().mutex);
   return registered_;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the program that the device may access: registered at first use in granules of 2 MiB,
-// kept for the next, and given up when its pages go or when too much is registered: by whichever
-// cache of the process, for the limit is that of all of them.
+// Registrations of the program's memory. Memory is registered at first use in granules of 2 MiB and
+// stays registered until its pages go or the process has registered too much. The limit of locked
+// memory is the process's, so all caches of the process share one budget.
 #pragma once
 
 #include "transport/region.h"
@@ -25,12 +25,12 @@ namespace hccl::verbs {
 // streams need.
 [[nodiscard]] std::uint64_t registration_budget();
 
-// Any thread.
+// Thread safety: any thread.
 class RegistrationCache {
   struct Granule {
     std::shared_ptr<Registration> registration;
     std::uint64_t bytes = 0;
-    std::uint64_t used = 0;  // larger than those that were used before
+    std::uint64_t used = 0;  // a stamp: larger than those of earlier uses
   };
 
  public:
@@ -42,31 +42,31 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-  // Registered memory, at least as long as this exists. Its pages are those that were there when
-  // it was registered, whatever becomes of the range.
+  // Registered memory, valid while the lease exists. It refers to the pages that were there when it
+  // was registered, whatever becomes of the address range.
   struct Lease {
     std::shared_ptr<Registration> registration;
     std::size_t bytes = 0;  // registered bytes, counted from the start of the requested range
   };
 
-  // Ranges in the region may be registered from now on.
+  // Allows ranges of the region to be registered.
   void learn(const transport::Region& region);
-  // The pages of the region go: registrations of them serve nobody any more.
+  // Drops the registrations of the region, whose pages are about to go.
   void invalidate(const transport::Region& region);
-  // The first part of the memory, as far as it lies in one granule; nothing where it may not be
-  // registered or there is no room for it.
+  // Leases the first part of the memory, as far as it lies in one granule. Returns nothing if it
+  // may not be registered or the budget has no room.
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
-  // Memory of the streams' own, for which what is kept must give way. Throws
-  // Error(hcclSystemError) that says which limit to raise.
+  // Registers memory of the streams themselves, evicting cached registrations for it. Throws
+  // Error(hcclSystemError), which says which limit to raise.
   [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
 
-  // Bytes that this one has registered and keeps.
+  // Returns the bytes that this cache keeps registered.
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
-  // The granule's number is that in its file. The address distinguishes granules that two regions
-  // share, or that are in no file.
+  // `granule` counts from the start of the file. The address tells granules apart that two regions
+  // share or that are in no file.
   struct Key {
     int file = -1;
     std::uint64_t granule = 0;
@@ -74,20 +74,20 @@ class RegistrationCache {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // The first entry was used last.
+  // Most recently used first.
   using Entry = std::pair<Key, Granule>;
   using Entries = std::list<Entry>;
 
   // All caches of the process.
-  struct Process {
+  struct AllCaches {
     std::mutex mutex;
     std::vector<RegistrationCache*> caches;
     std::uint64_t registered = 0;
     std::uint64_t uses = 0;
   };
-  [[nodiscard]] static Process& process();
+  [[nodiscard]] static AllCaches& all_caches();
 
-  // All of these with the process's mutex held.
+  // Call these with the mutex of all_caches() held.
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
   [[nodiscard]] std::optional<Registration> register_somehow(std::span<std::byte> memory,
@@ -98,12 +98,12 @@ class RegistrationCache {
   void drop(std::map<Key, Entries::iterator>::iterator found);
 
   const std::shared_ptr<Device> device_;
-  const std::uint64_t budget_;                             // of the process
+  const std::uint64_t budget_;                             // of all caches
   std::map<const std::byte*, transport::Region> regions_;  // by address
   Entries entries_;
   std::map<Key, Entries::iterator> by_key_;
   std::uint64_t registered_ = 0;
-  bool told_ = false;  // that there was no room
+  bool reported_full_ = false;  // the log says that there was no room
 };
 
 }  // namespace hccl::verbs

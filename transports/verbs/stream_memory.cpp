@@ -9,27 +9,27 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr std::size_t kNotesBytes = std::size_t{64} << 10;  // a page, however large pages are
-static_assert(kInvitationPlaces * sizeof(Invitation) <= kNotesBytes);
+constexpr std::size_t kAdvertBytes = std::size_t{64} << 10;  // a page, however large pages are
+static_assert(kAdvertSlots * sizeof(Advert) <= kAdvertBytes);
 
 }  // namespace
 
 StreamMemory::StreamMemory(RegistrationCache& cache) {
-  const FileDescriptor file = create_memory_file("hccl-verbs", 2 * kRingBytes + kNotesBytes);
+  const FileDescriptor file = create_memory_file("hccl-verbs", 2 * kRingBytes + kAdvertBytes);
   incoming_ = MirroredMapping(file, 0, kRingBytes);
   outgoing_ = MirroredMapping(file, kRingBytes, kRingBytes);
-  notes_ = MirroredMapping(file, 2 * kRingBytes, kNotesBytes);
+  adverts_memory_ = MirroredMapping(file, 2 * kRingBytes, kAdvertBytes);
   registered_in_ = cache.register_always({incoming_.data(), kRingBytes}, true);
   registered_out_ = cache.register_always({outgoing_.data(), kRingBytes}, false);
-  registered_notes_ =
-      cache.register_always({notes_.data(), kInvitationPlaces * sizeof(Invitation)}, true);
+  registered_adverts_ =
+      cache.register_always({adverts_memory_.data(), kAdvertSlots * sizeof(Advert)}, true);
 }
 
-Invitation StreamMemory::invitation(std::uint32_t number) const {
-  Invitation invitation;
-  std::memcpy(&invitation, notes_.data() + number % kInvitationPlaces * sizeof(Invitation),
-              sizeof(invitation));
-  return invitation;
+Advert StreamMemory::advert(std::uint32_t number) const {
+  Advert advert;
+  std::memcpy(&advert, adverts_memory_.data() + number % kAdvertSlots * sizeof(Advert),
+              sizeof(advert));
+  return advert;
 }
 
 }  // namespace hccl::verbs

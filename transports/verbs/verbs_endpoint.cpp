@@ -21,13 +21,13 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// Room for less is not worth waking up for.
+// The least room to send that is worth waking up for.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
-constexpr std::uint32_t kIdleCalls = 256;  // between looks after the peer
+constexpr std::uint32_t kIdleCalls = 256;  // between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
-constexpr std::uint32_t kUnseenSends = 8;  // without a look at what the device says
+constexpr std::uint32_t kUnseenSends = 8;  // without polling the completion queue
 constexpr QueuePair::Depths kDepths{.writes = 2 * kMostMessages + kPlacesForOthers,
-                                    .arrivals = kMostMessages + kMostCredits + kMostInvitations,
+                                    .arrivals = kMostMessages + kMostCredits + kMostAdverts,
                                     .inline_bytes = kInlineBytes};
 constexpr std::chrono::seconds kLongestSleep{1};
 constexpr std::chrono::seconds kLongestDrain{2};
@@ -48,128 +48,130 @@ VerbsEndpoint::VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Conne
 
 VerbsEndpoint::~VerbsEndpoint() { finish(Deadline::after(kLongestDrain)); }
 
-// A peer that says its farewell, too, has all it wanted.
+// A peer that has sent its final acknowledgement as well needs nothing more.
 void VerbsEndpoint::finish(Deadline deadline) noexcept {
-  if (stage_ != Stage::streaming || !lost_.empty() || std::exchange(finished_, true)) return;
-  Farewell::say(socket_.get(), receive_->taken());
-  if (!farewell_.taken()) pair_->drain(deadline, socket_.get());
+  if (state_ != State::streaming || !lost_.empty() || std::exchange(finished_, true)) return;
+  FinalAck::send(socket_.get(), receive_->taken());
+  if (!final_ack_.consumed()) pair_->drain(deadline, socket_.get());
 }
 
 bool VerbsEndpoint::establish() {
-  if (stage_ == Stage::streaming) return true;
+  if (state_ == State::streaming) return true;
   throw_if_lost();
-  if (stage_ == Stage::connecting) {
+  if (state_ == State::connecting) {
     auto socket = connecting_->poll();
     if (!socket) return false;
     socket_ = std::move(*socket);
     transport::keep_alive(socket_.get(), limits_);
-    introduce();
+    start_exchange();
   }
-  using Outcome = Introduction::Outcome;
-  while (stage_ != Stage::streaming) {
-    const std::size_t awaited = stage_ == Stage::introducing ? kFactsBytes : 1;
-    const Outcome outcome = introduction_.poll(socket_.get(), awaited);
+  using Outcome = QpExchange::Outcome;
+  while (state_ != State::streaming) {
+    const std::size_t awaited = state_ == State::exchanging ? kQpInfoBytes : 1;
+    const Outcome outcome = exchange_.poll(socket_.get(), awaited);
     if (outcome == Outcome::waiting) return false;
     if (outcome == Outcome::closed) {
-      lose("the process has closed its connection or ended; see what that rank says");
+      mark_lost("the process has closed its connection or ended; see what that rank says");
       throw_if_lost();
     }
-    if (stage_ == Stage::introducing) {
-      const auto facts = parse_facts(introduction_.heard());
-      if (!facts) {
-        throw Error(hcclSystemError, text("rank ", peer(), " has introduced its queue pair in ",
+    if (state_ == State::exchanging) {
+      const auto info = parse_qp_info(exchange_.received());
+      if (!info) {
+        throw Error(hcclSystemError, text("rank ", peer(), " describes its queue pair in ",
                                           "another format; use one version on all ranks"));
       }
-      meet(*facts);
+      connect_to(*info);
     } else {
-      stage_ = Stage::streaming;
+      state_ = State::streaming;
     }
-    introduction_.forget_heard();
+    exchange_.clear_received();
   }
   return true;
 }
 
-void VerbsEndpoint::introduce() {
+void VerbsEndpoint::start_exchange() {
   memory_ = std::make_unique<StreamMemory>(*cache_);
   pair_ = std::make_unique<QueuePair>(device_, kDepths);
-  introduction_.send(serialize({.queue_pair = pair_->number(),
-                                .first_packet = pair_->first_packet(),
-                                .gid = device_->port().gid.bytes,
-                                .mtu = device_->port().mtu,
-                                .ring_address = memory_->ring_address(),
-                                .ring_key = memory_->ring_key(),
-                                .notes_address = memory_->notes_address(),
-                                .notes_key = memory_->notes_key()}));
-  stage_ = Stage::introducing;
+  exchange_.send(serialize({.queue_pair = pair_->number(),
+                            .first_packet = pair_->first_packet(),
+                            .gid = device_->port().gid.bytes,
+                            .mtu = device_->port().mtu,
+                            .ring_address = memory_->ring_address(),
+                            .ring_key = memory_->ring_key(),
+                            .adverts_address = memory_->adverts_address(),
+                            .adverts_key = memory_->adverts_key()}));
+  state_ = State::exchanging;
 }
 
-// A packet that comes before this end is ready is lost, and sent again only after a long time: so
-// nothing is sent before the peer has said that it is.
-void VerbsEndpoint::meet(const Facts& peer_facts) {
+// A packet that arrives before this end is ready is dropped and repeated only after a long timeout.
+// So neither end sends before the other has reported that it is ready.
+void VerbsEndpoint::connect_to(const QpInfo& peer_info) {
   const UsablePort& port = device_->port();
-  way_ = text(port.device, " port ", port.number, ", ",
-              connection_text(local_address(socket_.get()), remote_address(socket_.get())));
-  pair_->connect(peer_facts, {.own_rank = own_,
-                              .peer_rank = peer(),
-                              .peer_host = remote_address(socket_.get()).host_text(),
-                              .device = port.device,
-                              .port = port.number,
-                              .own_gid = to_text(port.gid.bytes),
-                              .peer_gid = to_text(peer_facts.gid),
-                              .mtu = std::min(port.mtu, peer_facts.mtu)});
-  const QueuePair::Target ring{peer_facts.ring_address, peer_facts.ring_key};
-  const QueuePair::Target notes{peer_facts.notes_address, peer_facts.notes_key};
+  path_ = text(port.device, " port ", port.number, ", ",
+               connection_text(local_address(socket_.get()), remote_address(socket_.get())));
+  pair_->connect(peer_info, {.own_rank = own_,
+                             .peer_rank = peer(),
+                             .peer_host = remote_address(socket_.get()).host_text(),
+                             .device = port.device,
+                             .port = port.number,
+                             .own_gid = to_text(port.gid.bytes),
+                             .peer_gid = to_text(peer_info.gid),
+                             .mtu = std::min(port.mtu, peer_info.mtu)});
+  const QueuePair::Target ring{peer_info.ring_address, peer_info.ring_key};
+  const QueuePair::Target adverts{peer_info.adverts_address, peer_info.adverts_key};
   send_.emplace(*pair_, *memory_, *cache_, ring);
-  receive_.emplace(*pair_, *memory_, *cache_, ring, notes);
-  introduction_.send({&kReady, 1});
-  stage_ = Stage::readying;
+  receive_.emplace(*pair_, *memory_, *cache_, ring, adverts);
+  exchange_.send({&kReady, 1});
+  state_ = State::readying;
 }
 
-void VerbsEndpoint::lose(const std::string& what) noexcept {
+void VerbsEndpoint::mark_lost(const std::string& what) noexcept {
   if (lost_.empty()) lost_ = what;
 }
 
 void VerbsEndpoint::throw_if_lost() const {
   if (lost_.empty()) return;
-  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), " (", way_, "): ", lost_));
+  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), " (", path_, "): ", lost_));
 }
 
-void VerbsEndpoint::look_after_peer() noexcept {
-  const Farewell::Connection connection = farewell_.listen(socket_.get());
+void VerbsEndpoint::check_peer() noexcept {
+  const FinalAck::Connection connection = final_ack_.receive(socket_.get());
   const int error = errno;
-  // Bytes that it has taken need no acknowledgement any more.
-  if (send_ && farewell_.taken() && *farewell_.taken() >= send_->written()) send_->abandon();
+  // Bytes that the peer has consumed need no acknowledgement from the device.
+  if (send_ && final_ack_.consumed() && *final_ack_.consumed() >= send_->written())
+    send_->abandon();
   const std::string_view see = "; see what that rank says";
-  if (connection == Farewell::Connection::closed) {
-    lose(text("the process has closed its connection or ended", see));
-  } else if (connection == Farewell::Connection::failed) {
-    lose(text("its host does not answer: ", system_error_text(error), see));
+  if (connection == FinalAck::Connection::closed) {
+    mark_lost(text("the process has closed its connection or ended", see));
+  } else if (connection == FinalAck::Connection::failed) {
+    mark_lost(text("its host does not answer: ", system_error_text(error), see));
   } else if (transport::is_silent(socket_.get(), limits_.silence)) {
-    lose(text("its host does not answer: the link is cut or the host is down", see));
+    mark_lost(text("its host does not answer: the link is cut or the host is down", see));
   }
 }
 
-void VerbsEndpoint::look_after_idle_peer() {
-  if (++idle_ % kIdleCalls == 0 && lost_.empty()) look_after_peer();
+void VerbsEndpoint::check_idle_peer() {
+  if (++idle_ % kIdleCalls == 0 && lost_.empty()) check_peer();
 }
 
-// Takes what has come; throws where the pair has failed.
+// Handles all completions. Throws Error if the device or this library is at fault; marks the peer
+// lost if the pair has failed.
 void VerbsEndpoint::progress() {
   unseen_sends_ = 0;
   const auto immediates = pair_->poll();
-  for (const std::uint32_t immediate : immediates) take(immediate);
-  send_->settle();
+  for (const std::uint32_t immediate : immediates) handle(immediate);
+  send_->release_completed();
   const PairFailure& failure = pair_->failure();
-  if (failure.text.empty()) return receive_->tell_credit(immediates.empty());
-  // A port that is down shows as any failure.
-  const transport::Trouble trouble = device_->look_after();
+  if (failure.text.empty()) return receive_->return_credit(immediates.empty());
+  // A port that is down fails its pairs like any other cause: ask the device first.
+  const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  look_after_peer();  // that its process has ended says more
-  lose(failure.text);
+  check_peer();  // the end of its process explains more
+  mark_lost(failure.text);
 }
 
-void VerbsEndpoint::take(std::uint32_t immediate) {
+void VerbsEndpoint::handle(std::uint32_t immediate) {
   const Message message = decode(immediate);
   bool fits = true;
   switch (message.kind) {
@@ -180,12 +182,12 @@ void VerbsEndpoint::take(std::uint32_t immediate) {
     case Message::Kind::credit:
       fits = send_->credit(message);
       break;
-    case Message::Kind::invitation:
-      send_->invited();
+    case Message::Kind::advert:
+      send_->advertised();
   }
   if (fits) return;
-  throw Error(hcclInternalError, text("rank ", peer(), " has written what rank ", own_,
-                                      " has no room for; use one version on all ranks"));
+  throw Error(hcclInternalError, text("rank ", peer(), " has written more than rank ", own_,
+                                      " has room for; use one version on all ranks"));
 }
 
 std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
@@ -193,14 +195,14 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
   if (!establish()) return 0;
   std::size_t left = 0;
   for (const auto& part : parts) left += part.size();
-  // A first message goes out at once; what has come can wait, but a pair that has failed not long.
+  // A short message goes out without polling first, but a failed pair must be noticed soon.
   const bool at_once = left <= kInlineBytes && ++unseen_sends_ < kUnseenSends;
   std::size_t taken = at_once ? send_->send(parts) : 0;
   if (taken == 0 && left > 0) {
     progress();
     throw_if_lost();
     taken = send_->send(parts);
-    if (taken == 0) look_after_idle_peer();
+    if (taken == 0) check_idle_peer();
     throw_if_lost();
   }
   return count_sent(taken);
@@ -209,23 +211,23 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
 bool VerbsEndpoint::flushed() {
   if (!send_ || send_->flushed()) return true;
   progress();
-  if (!send_->flushed()) look_after_idle_peer();
-  if (send_->flushed()) return true;  // also by one that has left since
+  if (!send_->flushed()) check_idle_peer();
+  if (send_->flushed()) return true;  // by a peer that has left since, too
   throw_if_lost();
   return false;
 }
 
-// Progress, and a look after a peer that has nothing to say.
-void VerbsEndpoint::listen() {
-  progress();  // also of a peer that is lost: there is what it sent before
+// Handles completions, and checks the peer if nothing has arrived.
+void VerbsEndpoint::poll_for_data() {
+  progress();  // a lost peer's earlier data can still be received
   if (receive_->has_more() || !lost_.empty()) return;
-  look_after_idle_peer();
-  if (!lost_.empty()) progress();  // it may have come just before the end
+  check_idle_peer();
+  if (!lost_.empty()) progress();  // data may have arrived just before the end
 }
 
 std::span<const std::byte> VerbsEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
-  if (receive_->held() < most) listen();
+  if (receive_->held() < most) poll_for_data();
   const std::size_t known = receive_->lent();
   const auto view = receive_->lend(most);
   if (view.size() <= known && view.size() < most) throw_if_lost();
@@ -235,12 +237,12 @@ std::span<const std::byte> VerbsEndpoint::try_receive(std::size_t most) {
 void VerbsEndpoint::release(std::size_t count) {
   if (!receive_) return;
   count_received(receive_->release(count));
-  if (lost_.empty()) receive_->tell_credit(false);
+  if (lost_.empty()) receive_->return_credit(false);
 }
 
 std::size_t VerbsEndpoint::try_receive_into(std::span<std::byte> destination) {
   if (!establish()) return 0;
-  if (!receive_->has_more() && !destination.empty()) listen();
+  if (!receive_->has_more() && !destination.empty()) poll_for_data();
   const std::size_t count = receive_->take(destination);
   if (count == 0 && !destination.empty()) throw_if_lost();
   return count_received(count);
@@ -248,14 +250,14 @@ std::size_t VerbsEndpoint::try_receive_into(std::span<std::byte> destination) {
 
 bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
   if (!lost_.empty()) return false;
-  if (stage_ == Stage::connecting) {
+  if (state_ == State::connecting) {
     connecting_->plan_sleep(plan);
     return true;
   }
-  const int unsent = introduction_.has_unsent() ? POLLOUT : 0;
+  const int unsent = exchange_.has_unsent() ? POLLOUT : 0;
   plan.descriptors.push_back({socket_.get(), static_cast<short>(POLLIN | unsent), 0});
   plan.at_most = std::min<Deadline::Duration>(plan.at_most, kLongestSleep);
-  if (stage_ != Stage::streaming) return true;
+  if (state_ != State::streaming) return true;
   if (!pair_->arm()) {
     throw Error(hcclSystemError, text("cannot wait for completions of ", device_->port().device,
                                       "; see the kernel's log"));
@@ -270,16 +272,16 @@ bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
 }
 
 void VerbsEndpoint::end_sleep() noexcept {
-  if (stage_ != Stage::streaming) return;
-  pair_->take_rings();
-  look_after_peer();
+  if (state_ != State::streaming) return;
+  pair_->drain_notifications();
+  check_peer();
 }
 
 void VerbsEndpoint::cut() noexcept {
-  lose("the stream was cut when a call had failed; see what failed first");
+  mark_lost("the stream was cut when a call had failed; see what failed first");
   if (!pair_) return;
   pair_->cut();
-  shutdown(socket_.get(), SHUT_RDWR);  // the peer need not find out by retries
+  shutdown(socket_.get(), SHUT_RDWR);  // so that the peer notices at once, not by its retries
   if (send_) send_->abandon();
 }
 

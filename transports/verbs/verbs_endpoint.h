@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream through a queue pair: how it begins, sleeps and ends. Sending and receiving
-// are in send_side.h and receive_side.h. The TCP connection over which the two ends have met stays
-// open: its end is the peer's, and its keep-alive notices a link that is cut while nothing is sent.
+// A stream over a queue pair: how it is established, sleeps and ends. Sending and receiving are in
+// sender.h and receiver.h. The TCP connection of the exchange stays open: when it closes the peer's
+// process has gone, and its keep-alive notices a link that is cut while nothing is sent.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -9,12 +9,12 @@
 #include "transport/endpoint.h"
 #include "transport/transport.h"
 #include "verbs/device.h"
-#include "verbs/farewell.h"
-#include "verbs/introduction.h"
+#include "verbs/final_ack.h"
+#include "verbs/qp_exchange.h"
 #include "verbs/queue_pair.h"
-#include "verbs/receive_side.h"
+#include "verbs/receiver.h"
 #include "verbs/registration_cache.h"
-#include "verbs/send_side.h"
+#include "verbs/sender.h"
 #include "verbs/stream_memory.h"
 
 #include <memory>
@@ -29,7 +29,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
                 std::shared_ptr<Device> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::Limits& limits);
-  // Finishes, within a short time.
+  // Calls finish() with a deadline of kLongestDrain.
   ~VerbsEndpoint() override;
 
   [[nodiscard]] std::size_t try_send_parts(
@@ -43,40 +43,40 @@ class VerbsEndpoint final : public transport::Endpoint {
   void end_sleep() noexcept override;
   void finish(Deadline deadline) noexcept override;
   void cut() noexcept override;
-  [[nodiscard]] bool connected() const override { return stage_ == Stage::streaming; }
+  [[nodiscard]] bool connected() const override { return state_ == State::streaming; }
 
  private:
-  enum class Stage : std::uint8_t { connecting, introducing, readying, streaming };
+  enum class State : std::uint8_t { connecting, exchanging, readying, streaming };
 
   [[nodiscard]] bool establish();
-  void introduce();
-  void meet(const Facts& peer);
+  void start_exchange();
+  void connect_to(const QpInfo& peer);
   void progress();
-  void take(std::uint32_t immediate);
-  void listen();
-  void look_after_peer() noexcept;
-  void look_after_idle_peer();
-  void lose(const std::string& what) noexcept;
+  void handle(std::uint32_t immediate);
+  void poll_for_data();
+  void check_peer() noexcept;
+  void check_idle_peer();
+  void mark_lost(const std::string& what) noexcept;
   void throw_if_lost() const;
 
   int own_;
   transport::Limits limits_;
-  std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
+  std::unique_ptr<transport::Connecting> connecting_;  // also claims the stream at the listener
   std::shared_ptr<Device> device_;
   std::shared_ptr<RegistrationCache> cache_;
-  FileDescriptor socket_;
-  std::string way_ = "not connected yet";  // for texts: port, interface and addresses
-  Stage stage_ = Stage::connecting;
+  FileDescriptor socket_;                   // of the TCP connection
+  std::string path_ = "not connected yet";  // for error texts: port, interface and addresses
+  State state_ = State::connecting;
   bool finished_ = false;
-  Introduction introduction_;
+  QpExchange exchange_;
   std::unique_ptr<StreamMemory> memory_;
-  std::unique_ptr<QueuePair> pair_;  // ends before the memory
-  std::optional<SendSide> send_;     // from when the peer is known
-  std::optional<ReceiveSide> receive_;
-  Farewell farewell_;               // the peer's
+  std::unique_ptr<QueuePair> pair_;  // destroyed before the memory
+  std::optional<Sender> send_;       // from connect_to() on
+  std::optional<Receiver> receive_;
+  FinalAck final_ack_;              // the peer's
   std::uint32_t idle_ = 0;          // calls that moved nothing
   std::uint32_t unseen_sends_ = 0;  // since the last progress()
-  std::string lost_;                // what has happened; empty while all is well
+  std::string lost_;                // why the peer is lost; empty while it is not
 };
 
 }  // namespace hccl::verbs

@@ -51,7 +51,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
 FileDescriptor VerbsTransport::listen() {
   offer_.network = network_number();
   offer_.gid = device_->port().gid.bytes;
-  const Address address = meeting_point(offer_);
+  const Address address = tcp_address(offer_);
   const SocketAddress where = to_socket_address(address);
   FileDescriptor socket(
       ::socket(address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -67,7 +67,7 @@ FileDescriptor VerbsTransport::listen() {
 }
 
 Reach VerbsTransport::reach(std::span<const std::byte> peer_address) const {
-  const auto theirs = parse_offer(peer_address);
+  const auto theirs = parse_verbs_address(peer_address);
   if (!theirs) return {false, Cost::network, "its RDMA address is malformed"};
   const std::string why_not =
       why_unreachable(offer_.gid, theirs->gid, offer_.network == theirs->network);
@@ -81,12 +81,12 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer, transport::C
   if (key.to == own_.rank) {
     connecting = std::make_unique<transport::Claim>(listener_, key);
   } else {
-    const auto offer = parse_offer(peer_address);
-    if (!offer) {
+    const auto published = parse_verbs_address(peer_address);
+    if (!published) {
       throw Error(hcclInternalError, text("rank ", peer, " has published a malformed RDMA address",
                                           "; use one version on all ranks"));
     }
-    const Address address = meeting_point(*offer);
+    const Address address = tcp_address(*published);
     connecting = std::make_unique<transport::Dialer>(
         std::vector<transport::Target>{{to_socket_address(address), address.to_text()}}, own_, key,
         limits_, transport::keep_alive);

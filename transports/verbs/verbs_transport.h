@@ -5,8 +5,8 @@
 #include "transport/listener.h"
 #include "transport/registry.h"
 #include "verbs/device.h"
-#include "verbs/offer.h"
 #include "verbs/registration_cache.h"
+#include "verbs/verbs_address.h"
 
 #include <memory>
 #include <span>
@@ -28,7 +28,7 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] bool learns() const override { return true; }
   void learn(const transport::Region& region) override { cache_->learn(region); }
   void invalidate(const transport::Region& region) override { cache_->invalidate(region); }
-  [[nodiscard]] transport::Trouble trouble() override { return device_->look_after(); }
+  [[nodiscard]] transport::Trouble trouble() override { return device_->check(); }
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
 
  private:
@@ -39,7 +39,7 @@ class VerbsTransport final : public transport::Transport {
   std::vector<std::string> remarks_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<RegistrationCache> cache_;
-  Offer offer_;
+  VerbsAddress offer_;
   Bytes address_;
   std::shared_ptr<transport::Listener> listener_;
 };

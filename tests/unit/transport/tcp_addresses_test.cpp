@@ -67,40 +67,40 @@ TEST(TcpAddresses, LoopbackIsOfferedWhereThereIsNothingElse) {
             (std::vector<std::string>{"lo"}));
 }
 
-Offer offer_of(std::uint64_t network, const std::vector<Interface>& interfaces) {
-  Offer offer;
-  offer.network = network;
+TcpAddresses addresses_of(std::uint64_t network, const std::vector<Interface>& interfaces) {
+  TcpAddresses published;
+  published.network = network;
   for (const Interface& entry : interfaces) {
-    offer.addresses.push_back({entry.address, entry.prefix_length});
-    offer.addresses.back().address.port = 4000;
+    published.addresses.push_back({entry.address, entry.prefix_length});
+    published.addresses.back().address.port = 4000;
   }
-  return offer;
+  return published;
 }
 
 TEST(TcpAddresses, AnOfferSurvivesItsJourney) {
   std::vector<Interface> many(kMostOffered, kMachine[1]);
-  for (const Offer& offer : {offer_of(1, kMachine), offer_of(2, many)}) {
-    const Bytes bytes = serialize(offer);
+  for (const TcpAddresses& published : {addresses_of(1, kMachine), addresses_of(2, many)}) {
+    const Bytes bytes = serialize(published);
     EXPECT_LE(bytes.size(), 256U);
-    EXPECT_EQ(parse_offer(bytes), offer);
+    EXPECT_EQ(parse_tcp_addresses(bytes), published);
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-      EXPECT_FALSE(parse_offer(std::span(bytes).first(size)).has_value());
+      EXPECT_FALSE(parse_tcp_addresses(std::span(bytes).first(size)).has_value());
     }
   }
 }
 
 TEST(TcpAddresses, TheSameSubnetIsTriedFirst) {
-  const Offer ours = offer_of(1, {v4("eth0", {10, 1, 0, 7})});
-  const auto usable = usable_addresses(ours, offer_of(2, kMachine));
+  const TcpAddresses ours = addresses_of(1, {v4("eth0", {10, 1, 0, 7})});
+  const auto usable = usable_addresses(ours, addresses_of(2, kMachine));
   ASSERT_EQ(usable.size(), 3U);  // neither IPv6, which we do not have, nor their loopback
   EXPECT_EQ(usable[0].to_text(), "10.1.0.2:4000");
   EXPECT_EQ(usable[1].to_text(), "172.17.0.1:4000");
 }
 
 TEST(TcpAddresses, LoopbackLeadsNowhereElse) {
-  const Offer theirs = offer_of(2, {kMachine[0]});
-  EXPECT_TRUE(usable_addresses(offer_of(1, {kMachine[0]}), theirs).empty());
-  EXPECT_EQ(usable_addresses(offer_of(2, {kMachine[0]}), theirs).size(), 1U);
+  const TcpAddresses theirs = addresses_of(2, {kMachine[0]});
+  EXPECT_TRUE(usable_addresses(addresses_of(1, {kMachine[0]}), theirs).empty());
+  EXPECT_EQ(usable_addresses(addresses_of(2, {kMachine[0]}), theirs).size(), 1U);
 }
 
 }  // namespace

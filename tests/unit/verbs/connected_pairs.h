@@ -15,16 +15,16 @@
 
 namespace hccl::verbs::test {
 
-inline Facts facts_of(const Device& device, const QueuePair& pair) {
-  Facts facts;
-  facts.queue_pair = pair.number();
-  facts.first_packet = pair.first_packet();
-  facts.gid = device.port().gid.bytes;
-  facts.mtu = device.port().mtu;
-  return facts;
+inline QpInfo qp_info_of(const Device& device, const QueuePair& pair) {
+  QpInfo info;
+  info.queue_pair = pair.number();
+  info.first_packet = pair.first_packet();
+  info.gid = device.port().gid.bytes;
+  info.mtu = device.port().mtu;
+  return info;
 }
 
-inline Link link_between(int own, int peer) {
+inline ConnectionEnds ends_between(int own, int peer) {
   return {own, peer, "node-b", "fake0", 1, "10.77.0.1", "10.77.0.2", 4096};
 }
 
@@ -65,8 +65,8 @@ class ConnectedPairs : public testing::Test {
     far_.reset();
     near_ = std::make_unique<PairEnd>(wire_, 1, depths);
     far_ = std::make_unique<PairEnd>(wire_, 2, depths);
-    near().connect(facts_of(*far_->device, far()), link_between(0, 3));
-    far().connect(facts_of(*near_->device, near()), link_between(3, 0));
+    near().connect(qp_info_of(*far_->device, far()), ends_between(0, 3));
+    far().connect(qp_info_of(*near_->device, near()), ends_between(3, 0));
   }
 
   [[nodiscard]] QueuePair& near() { return *near_->pair; }
@@ -79,10 +79,10 @@ class ConnectedPairs : public testing::Test {
   }
   // All that has come to an end.
   [[nodiscard]] static std::vector<std::uint32_t> hear(QueuePair& pair) {
-    std::vector<std::uint32_t> heard;
+    std::vector<std::uint32_t> received;
     for (auto more = pair.poll(); !more.empty(); more = pair.poll())
-      heard.insert(heard.end(), more.begin(), more.end());
-    return heard;
+      received.insert(received.end(), more.begin(), more.end());
+    return received;
   }
 
   FakeWire wire_;

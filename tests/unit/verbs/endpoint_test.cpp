@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How endpoints meet, sleep and end, step by step.
+// How endpoints connect_to, sleep and end, step by step.
 #include "base/text.h"
 #include "endpoints.h"
 #include "sizes.h"
@@ -37,7 +37,7 @@ class Endpoints : public testing::Test {
     far_->cache().learn(far_memory_.region());
   }
   // Carries both on until they are connected.
-  void meet() {
+  void connect_to() {
     for (int i = 0; i < 10 && !(near().connected() && far().connected()); ++i) {
       EXPECT_EQ(near().try_receive(1).size(), 0U);
       EXPECT_EQ(far().try_receive(1).size(), 0U);
@@ -91,7 +91,7 @@ TEST_F(Endpoints, MeetWhenTheConnectionIsThere) {
   EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 0U);
   EXPECT_TRUE(near().flushed());
   near().release(0);
-  meet();
+  connect_to();
   EXPECT_EQ(near().try_send(std::as_bytes(std::span("abc", 3))), 3U);
   wire_.run();
   const auto view = far().try_receive(10);
@@ -116,11 +116,11 @@ TEST_F(Endpoints, NothingIsSentBeforeThePeerIsReady) {
 TEST_F(Endpoints, AnotherFormatIsRefused) {
   test::SocketPair sockets;
   far_ = std::make_unique<EndpointEnd>(wire_, 1, std::move(sockets.first), kNoLimit);
-  const Bytes noise(kFactsBytes, std::byte{7});
-  ASSERT_EQ(write(sockets.second.get(), noise.data(), noise.size()), kFactsBytes);
+  const Bytes noise(kQpInfoBytes, std::byte{7});
+  ASSERT_EQ(write(sockets.second.get(), noise.data(), noise.size()), kQpInfoBytes);
   EXPECT_EQ(receiving_throws(far()),
             text(hcclSystemError,
-                 ": rank 0 has introduced its queue pair in another format; use one version on all "
+                 ": rank 0 describes its queue pair in another format; use one version on all "
                  "ranks"));
 }
 
@@ -137,7 +137,7 @@ TEST_F(Endpoints, APeerThatEndsWhileTheyMeetIsLost) {
 }
 
 TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
-  meet();
+  connect_to();
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("last", 4))), 4U);
   wire_.prompt = true;
   wire_.run();
@@ -154,7 +154,7 @@ TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
 TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
   for (const bool takes_all : {true, false}) {
     start(0);
-    meet();
+    connect_to();
     const auto part = within_a_granule(near_memory_, 100 * kKiB);
     EXPECT_EQ(near().try_send(part), part.size());
     for (const std::uint32_t pair : wire_.pairs()) wire_.deliver(pair);
@@ -179,7 +179,7 @@ TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
 }
 
 TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
-  meet();
+  connect_to();
   const auto part = within_a_granule(near_memory_, 100 * kKiB);
   EXPECT_EQ(near().try_send(part), part.size());
   EXPECT_FALSE(near().flushed());
@@ -193,23 +193,24 @@ TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
 }
 
 TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
-  meet();
-  // Uninvited: what no sender of this version writes.
+  connect_to();
+  // Not advertised: no sender of this version writes there.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
-  EXPECT_TRUE(far().try_receive(1).empty()) << "it sees the invitation";
+  EXPECT_TRUE(far().try_receive(1).empty()) << "it sees the advert";
   wire_.distort(encode({Message::Kind::direct, 1, 1}));
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 1U);
   wire_.distort(encode({Message::Kind::credit, 1, 1}));
   EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 1U);
   wire_.run();
-  EXPECT_EQ(receiving_throws(far()),
-            text(hcclInternalError,
-                 ": rank 0 has written what rank 1 has no room for; use one version on all ranks"));
+  EXPECT_EQ(
+      receiving_throws(far()),
+      text(hcclInternalError,
+           ": rank 0 has written more than rank 1 has room for; use one version on all ranks"));
 }
 
 TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
-  meet();
+  connect_to();
   // The far end's completions are many, and what comes for it lies behind them.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 1024 * kKiB)), 0U);
   wire_.run();
@@ -224,8 +225,8 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
 }
 
 TEST_F(Endpoints, SleepOnlyWhileThereIsNoRoomByEitherWay) {
-  meet();
-  // When all messages are under way, less than is worth waking up for may still go straight.
+  connect_to();
+  // When all messages are under way, less than is worth waking up for may still go direct.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

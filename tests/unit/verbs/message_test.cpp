@@ -2,8 +2,8 @@
 // The 32 bits of a message: all of them are used, and none says two things.
 #include "verbs/message.h"
 
-#include "verbs/send_side.h"
-#include "verbs/windows.h"
+#include "verbs/flow_control.h"
+#include "verbs/sender.h"
 
 #include <array>
 #include <random>
@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Message::Kind;
 
-constexpr std::array kKinds{Kind::data, Kind::credit, Kind::direct, Kind::invitation};
+constexpr std::array kKinds{Kind::data, Kind::credit, Kind::direct, Kind::advert};
 
 TEST(Message, EveryKindTravels) {
   for (const Kind kind : kKinds) {
@@ -43,7 +43,7 @@ TEST(Message, AnyBitsAreAMessage) {
 TEST(Message, EachFieldHasItsOwnBits) {
   const std::uint32_t bytes = encode({Kind::data, Message::kMostBytes, 0});
   const std::uint32_t messages = encode({Kind::data, 0, Message::kMostMessages});
-  const std::uint32_t kind = encode({Kind::invitation, 0, 0});
+  const std::uint32_t kind = encode({Kind::advert, 0, 0});
   EXPECT_EQ(bytes & messages, 0U);
   EXPECT_EQ(messages & kind, 0U);
   EXPECT_EQ(kind & bytes, 0U);
@@ -54,8 +54,8 @@ TEST(Message, WhatTheWindowsAllowFits) {
   EXPECT_LE(kSlice, Message::kMostBytes);
   const Message whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMostMessages};
   EXPECT_EQ(decode(encode(whole)), whole) << "a credit for everything at once";
-  EXPECT_GT(Message::kMostMessages, 2 * kMostInvitations)
-      << "so few bits of the number of invitations tell which are meant";
+  EXPECT_GT(Message::kMostMessages, 2 * kMostAdverts)
+      << "so few bits of the number of adverts tell which are meant";
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace hccl::verbs {
 namespace {
 
-QueuePairFacts facts_of_the_pair() {
-  QueuePairFacts result;
+QueuePairParameters facts_of_the_pair() {
+  QueuePairParameters result;
   result.own_port = 2;
   result.own_gid_index = 3;
   result.own_mtu = 4096;

@@ -2,7 +2,7 @@
 // How a queue pair ends: by a failure of whatever kind, by being cut, or after the last write.
 #include "base/file_descriptor.h"
 #include "connected_pairs.h"
-#include "verbs/causes.h"
+#include "verbs/verbs_errors.h"
 
 #include <array>
 #include <atomic>
@@ -36,7 +36,7 @@ TEST_F(EndingPairs, EveryStatusIsAFailureWithItsText) {
     say(2);
     wire_.fail(near().number(), status, 129);
     EXPECT_TRUE(near().poll().empty());
-    EXPECT_EQ(near().failure().text, describe_completion(status, 129, test::link_between(0, 3)));
+    EXPECT_EQ(near().failure().text, describe_completion(status, 129, test::ends_between(0, 3)));
     EXPECT_EQ(near().failure().peer_lost, severity_of(status) == Severity::peer_lost) << number;
     EXPECT_TRUE(near().poll().empty()) << "it stays so";
   }
@@ -47,9 +47,9 @@ TEST_F(EndingPairs, WhatHasComeBeforeTheFailureIsHeard) {
   far().write({}, 0, {}, 8);
   wire_.deliver(far().number());
   wire_.fail(near().number(), IBV_WC_RETRY_EXC_ERR);
-  const auto heard = near().poll();
-  ASSERT_EQ(heard.size(), 1U);
-  EXPECT_EQ(heard.front(), 8U);
+  const auto received = near().poll();
+  ASSERT_EQ(received.size(), 1U);
+  EXPECT_EQ(received.front(), 8U);
   EXPECT_TRUE(near().failure().peer_lost);
 }
 
@@ -62,7 +62,7 @@ TEST_F(EndingPairs, TheFirstFailureIsTheOne) {
   wire_.faults.poll = true;
   EXPECT_TRUE(near().poll().empty());
   EXPECT_EQ(near().failure().text,
-            describe_completion(IBV_WC_REM_ACCESS_ERR, 3, test::link_between(0, 3)));
+            describe_completion(IBV_WC_REM_ACCESS_ERR, 3, test::ends_between(0, 3)));
 }
 
 TEST_F(EndingPairs, AQueueThatCannotBeReadIsAFailureOfOurs) {

@@ -89,16 +89,16 @@ TEST_F(QueuePairs, EnoughCompletionsAreToldForShortWrites) {
 
 TEST_F(QueuePairs, ImmediatesKeepTheirOrderInWhateverPieces) {
   std::uint32_t said = 0;
-  std::uint32_t heard = 0;
+  std::uint32_t received = 0;
   for (int round = 0; round < 50; ++round) {
-    while (near().free_writes() > 0 && said - heard < kDepths.arrivals) say(said++);
+    while (near().free_writes() > 0 && said - received < kDepths.arrivals) say(said++);
     wire_.run();
     static_cast<void>(near().poll());
-    for (const std::uint32_t word : far().poll()) EXPECT_EQ(word, heard++);
+    for (const std::uint32_t word : far().poll()) EXPECT_EQ(word, received++);
   }
   wire_.run();
-  for (const std::uint32_t word : hear(far())) EXPECT_EQ(word, heard++);
-  EXPECT_EQ(heard, said);
+  for (const std::uint32_t word : hear(far())) EXPECT_EQ(word, received++);
+  EXPECT_EQ(received, said);
   EXPECT_GT(said, 10 * kDepths.arrivals) << "requests are posted again";
 }
 
@@ -113,7 +113,7 @@ TEST_F(QueuePairs, ARingCallsOnceForWhatComesAfterIt) {
   say(2);
   wire_.run();
   EXPECT_TRUE(rings(far()));
-  far().take_rings();
+  far().drain_notifications();
   EXPECT_FALSE(rings(far()));
   say(3);
   wire_.run();
@@ -174,14 +174,14 @@ TEST_F(QueuePairs, WhatTheDeviceHasNoRoomForIsSaid) {
   const std::size_t before = wire_.objects();
   wire_.faults.no_channel = true;
   EXPECT_EQ(thrown_by(make),
-            "cannot make a completion channel on fake0: Too many open files" + advice);
+            "cannot create a completion channel on fake0: Too many open files" + advice);
   wire_.faults.no_channel = false;
   wire_.faults.no_completion_queue = true;
   EXPECT_EQ(thrown_by(make),
-            "cannot make a completion queue on fake0: Cannot allocate memory" + advice);
+            "cannot create a completion queue on fake0: Cannot allocate memory" + advice);
   wire_.faults.no_completion_queue = false;
   wire_.faults.no_queue_pair = true;
-  EXPECT_EQ(thrown_by(make), "cannot make a queue pair on fake0: Invalid argument" + advice);
+  EXPECT_EQ(thrown_by(make), "cannot create a queue pair on fake0: Invalid argument" + advice);
   wire_.faults.no_queue_pair = false;
   EXPECT_EQ(wire_.objects(), before) << "nothing stays";
   EXPECT_EQ(thrown_by(make), "nothing");
@@ -194,7 +194,7 @@ TEST_F(QueuePairs, APeerThatCannotBeAddressedIsNamed) {
     QueuePair pair(near_->device, kDepths);
     wire_.faults.no_change_to = state;
     EXPECT_EQ(thrown_by([&] {
-                pair.connect(test::facts_of(*far_->device, far()), test::link_between(0, 3));
+                pair.connect(test::qp_info_of(*far_->device, far()), test::ends_between(0, 3));
               }),
               std::string("rank 0 cannot make its queue pair to rank 3 (fake0 port 1, GID "
                           "10.77.0.1 to 10.77.0.2) ") +

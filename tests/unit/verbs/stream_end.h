@@ -4,9 +4,9 @@
 
 #include "connected_pairs.h"
 #include "verbs/message.h"
-#include "verbs/receive_side.h"
+#include "verbs/receiver.h"
 #include "verbs/registration_cache.h"
-#include "verbs/send_side.h"
+#include "verbs/sender.h"
 #include "verbs/stream_memory.h"
 
 #include <array>
@@ -20,10 +20,9 @@
 namespace hccl::verbs::test {
 
 // As many as an endpoint has.
-constexpr QueuePair::Depths kStreamDepths{
-    .writes = 2 * kMostMessages + kPlacesForOthers,
-    .arrivals = kMostMessages + kMostCredits + kMostInvitations,
-    .inline_bytes = 128};
+constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMostMessages + kPlacesForOthers,
+                                          .arrivals = kMostMessages + kMostCredits + kMostAdverts,
+                                          .inline_bytes = 128};
 
 class StreamEnd {
  public:
@@ -34,29 +33,29 @@ class StreamEnd {
         memory_(cache_),
         pair_(device_, depths) {}
 
-  [[nodiscard]] Facts facts() const {
-    Facts facts = facts_of(*device_, pair_);
-    facts.ring_address = memory_.ring_address();
-    facts.ring_key = memory_.ring_key();
-    facts.notes_address = memory_.notes_address();
-    facts.notes_key = memory_.notes_key();
-    return facts;
+  [[nodiscard]] QpInfo info() const {
+    QpInfo info = qp_info_of(*device_, pair_);
+    info.ring_address = memory_.ring_address();
+    info.ring_key = memory_.ring_key();
+    info.adverts_address = memory_.adverts_address();
+    info.adverts_key = memory_.adverts_key();
+    return info;
   }
-  void meet(const Facts& peer) {
-    pair_.connect(peer, link_between(0, 1));
+  void connect_to(const QpInfo& peer) {
+    pair_.connect(peer, ends_between(0, 1));
     const QueuePair::Target ring{peer.ring_address, peer.ring_key};
-    const QueuePair::Target notes{peer.notes_address, peer.notes_key};
+    const QueuePair::Target adverts{peer.adverts_address, peer.adverts_key};
     send_.emplace(pair_, memory_, cache_, ring);
-    receive_.emplace(pair_, memory_, cache_, ring, notes);
+    receive_.emplace(pair_, memory_, cache_, ring, adverts);
   }
 
   // What an endpoint does first in every call.
   void progress() {
     const auto immediates = pair_.poll();
     for (const std::uint32_t immediate : immediates) hear(decode(immediate));
-    send_->settle();
+    send_->release_completed();
     EXPECT_EQ(pair_.failure().text, "");
-    receive_->tell_credit(immediates.empty());
+    receive_->return_credit(immediates.empty());
   }
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts) {
     progress();
@@ -72,25 +71,25 @@ class StreamEnd {
   }
   void release(std::size_t count) {
     EXPECT_EQ(receive_->release(count), count);
-    receive_->tell_credit(false);
+    receive_->return_credit(false);
   }
   [[nodiscard]] std::size_t take(std::span<std::byte> destination) {
     if (!receive_->has_more()) progress();
     return receive_->take(destination);
   }
 
-  [[nodiscard]] SendSide& sending() { return *send_; }
-  [[nodiscard]] ReceiveSide& receiving() { return *receive_; }
+  [[nodiscard]] Sender& sending() { return *send_; }
+  [[nodiscard]] Receiver& receiving() { return *receive_; }
   [[nodiscard]] QueuePair& pair() { return pair_; }
   [[nodiscard]] RegistrationCache& cache() { return cache_; }
   // Messages of that kind that have come.
-  [[nodiscard]] int heard(Message::Kind kind) const {
-    return heard_.at(static_cast<std::size_t>(kind));
+  [[nodiscard]] int received(Message::Kind kind) const {
+    return received_.at(static_cast<std::size_t>(kind));
   }
 
  private:
   void hear(const Message& message) {
-    ++heard_.at(static_cast<std::size_t>(message.kind));
+    ++received_.at(static_cast<std::size_t>(message.kind));
     switch (message.kind) {
       case Message::Kind::data:
       case Message::Kind::direct:
@@ -99,8 +98,8 @@ class StreamEnd {
       case Message::Kind::credit:
         EXPECT_TRUE(send_->credit(message));
         break;
-      case Message::Kind::invitation:
-        send_->invited();
+      case Message::Kind::advert:
+        send_->advertised();
     }
   }
 
@@ -108,9 +107,9 @@ class StreamEnd {
   RegistrationCache cache_;
   StreamMemory memory_;
   QueuePair pair_;
-  std::optional<SendSide> send_;
-  std::optional<ReceiveSide> receive_;
-  std::array<int, 4> heard_{};
+  std::optional<Sender> send_;
+  std::optional<Receiver> receive_;
+  std::array<int, 4> received_{};
 };
 
 }  // namespace hccl::verbs::test

@@ -3,9 +3,9 @@
 // stays under way for as long as chance has it.
 #pragma once
 
-#include "verbs/invitation.h"
-#include "verbs/send_side.h"
-#include "verbs/windows.h"
+#include "verbs/advert.h"
+#include "verbs/flow_control.h"
+#include "verbs/sender.h"
 
 #include <algorithm>
 #include <array>
@@ -42,7 +42,7 @@ class StreamModel {
     }
   }
   // Takes everything that has been sent.
-  void settle() {
+  void release_completed() {
     while (!to_receiver_.empty() || taken_ < written_) {
       deliver_to_receiver();
       take();
@@ -50,13 +50,13 @@ class StreamModel {
       if (testing::Test::HasFailure()) return;
     }
     EXPECT_EQ(window_.held(), 0U);
-    EXPECT_EQ(host_.straight(), 0U);
+    EXPECT_EQ(receiver_view_.direct(), 0U);
   }
 
   struct Seen {
-    int straight = 0;   // invitations all of whose bytes came straight
+    int direct = 0;     // adverts all of whose bytes came direct
     int too_late = 0;   // through the ring
-    int partly = 0;     // first through the ring, then straight
+    int partly = 0;     // first through the ring, then direct
     int ring_next = 0;  // and bytes behind them through the ring again, before they were taken
   };
   [[nodiscard]] const Seen& seen() const { return seen_; }
@@ -67,7 +67,7 @@ class StreamModel {
     std::uint64_t position = 0;
     std::size_t bytes = 0;
     std::uint64_t address = 0;
-    std::uint32_t invitations = 0;
+    std::uint32_t adverts = 0;
   };
   struct Piece {
     std::uint64_t position = 0;
@@ -77,12 +77,12 @@ class StreamModel {
   void send(std::size_t most) {
     if (!sender_.may_send()) return;
     Data data{Message::Kind::data, written_, most, 0, seen_by_sender_};
-    if (const std::size_t welcome = guest_.welcome(written_); welcome > 0) {
+    if (const std::size_t direct_room = sender_view_.direct_room(written_); direct_room > 0) {
       data.kind = Message::Kind::direct;
-      data.bytes = std::min(most, welcome);
-      data.address = guest_.address(written_);
-      EXPECT_EQ(guest_.key(), seen_by_sender_) << "the key is that of the last invitation";
-      sender_.send_straight();
+      data.bytes = std::min(most, direct_room);
+      data.address = sender_view_.address(written_);
+      EXPECT_EQ(sender_view_.key(), seen_by_sender_) << "the key is that of the last advert";
+      sender_.send_direct();
     } else {
       data.bytes = std::min(most, sender_.room());
       if (data.bytes == 0) return;
@@ -96,18 +96,18 @@ class StreamModel {
     if (to_receiver_.empty()) return;
     const Data data = to_receiver_.front();
     to_receiver_.pop_front();
-    const bool straight = data.kind == Message::Kind::direct;
-    EXPECT_TRUE(window_.arrive(straight ? 0 : data.bytes));
-    EXPECT_LE(invitations_ - data.invitations, kMostInvitations);
-    seen_by_sender_as_told_ = data.invitations;
-    if (straight) {
+    const bool direct = data.kind == Message::Kind::direct;
+    EXPECT_TRUE(window_.arrive(direct ? 0 : data.bytes));
+    EXPECT_LE(adverts_ - data.adverts, kMostAdverts);
+    seen_by_sender_as_told_ = data.adverts;
+    if (direct) {
       EXPECT_EQ(data.address - address_, data.position - begin_) << "each byte has its own place";
-      EXPECT_GE(data.position, invited_from_);
-      EXPECT_LE(data.position + data.bytes, invited_from_ + invited_);
-      EXPECT_TRUE(host_.arrive(data.bytes, window_.arrived(), window_.released()));
-      straight_.push_back({data.position, data.bytes});
+      EXPECT_GE(data.position, advertised_from_);
+      EXPECT_LE(data.position + data.bytes, advertised_from_ + advertised_);
+      EXPECT_TRUE(receiver_view_.arrive(data.bytes, window_.arrived(), window_.released()));
+      direct_.push_back({data.position, data.bytes});
     } else {
-      if (!straight_.empty()) ++seen_.ring_next;
+      if (!direct_.empty()) ++seen_.ring_next;
       ring_.push_back({data.position, data.bytes});
     }
     tell();
@@ -118,13 +118,13 @@ class StreamModel {
     if (const auto* credit = std::get_if<Message>(&to_sender_.front())) {
       EXPECT_TRUE(sender_.credit(*credit));
     } else {
-      guest_.invite(std::get<Invitation>(to_sender_.front()));
+      sender_view_.update(std::get<Advert>(to_sender_.front()));
       ++seen_by_sender_;
     }
     to_sender_.pop_front();
   }
 
-  // What ReceiveSide::take() does, with a destination of its own.
+  // What Receiver::take() does, with a destination of its own.
   void take() {
     if (destination_ == 0) {
       destination_ = 1 + random_() % (4 * longest_);
@@ -138,29 +138,30 @@ class StreamModel {
       most -= count;
       destination_ -= count;
     }
-    if (!host_.open() && destination_ > 0 && most > 0 && polite_ &&
-        invitations_ - seen_by_sender_as_told_ < kMostInvitations) {
-      invite(1 + random_() % destination_);
+    if (!receiver_view_.open() && destination_ > 0 && most > 0 && polite_ &&
+        adverts_ - seen_by_sender_as_told_ < kMostAdverts) {
+      advertise(1 + random_() % destination_);
     }
   }
 
   std::size_t take_some(std::size_t most) {
-    const bool open = host_.open();
+    const bool open = receiver_view_.open();
     const std::size_t held = window_.held();
-    std::size_t count = std::min(open ? host_.ring_first(window_.released(), held) : held, most);
-    const bool straight = count == 0 && open;
-    if (straight) count = std::min(host_.straight(), most);
+    std::size_t count =
+        std::min(open ? receiver_view_.ring_first(window_.released(), held) : held, most);
+    const bool direct = count == 0 && open;
+    if (direct) count = std::min(receiver_view_.direct(), most);
     if (count == 0) return 0;
-    take_positions(straight ? straight_ : ring_, count);
-    if (!straight) {
+    take_positions(direct ? direct_ : ring_, count);
+    if (!direct) {
       window_.lend(count);
       EXPECT_EQ(window_.release(count), count);
       tell();
     }
     if (open) {
-      host_.take(count, straight);
-      (straight ? came_straight_ : came_through_ring_) += count;
-      if (!host_.open()) close();
+      receiver_view_.take(count, direct);
+      (direct ? came_direct_ : came_through_ring_) += count;
+      if (!receiver_view_.open()) close();
     }
     return count;
   }
@@ -177,20 +178,20 @@ class StreamModel {
     }
   }
 
-  void invite(std::size_t bytes) {
-    invited_from_ = taken_;
-    invited_ = bytes;
-    ++invitations_;
-    host_.invite(bytes);
-    to_sender_.emplace_back(Invitation{taken_, address_ + (taken_ - begin_),
-                                       static_cast<std::uint32_t>(bytes), invitations_});
+  void advertise(std::size_t bytes) {
+    advertised_from_ = taken_;
+    advertised_ = bytes;
+    ++adverts_;
+    receiver_view_.advertise(bytes);
+    to_sender_.emplace_back(
+        Advert{taken_, address_ + (taken_ - begin_), static_cast<std::uint32_t>(bytes), adverts_});
   }
   void close() {
-    EXPECT_EQ(came_straight_ + came_through_ring_, invited_);
-    if (came_through_ring_ == 0) ++seen_.straight;
-    if (came_straight_ == 0) ++seen_.too_late;
-    if (came_straight_ > 0 && came_through_ring_ > 0) ++seen_.partly;
-    came_straight_ = came_through_ring_ = 0;
+    EXPECT_EQ(came_direct_ + came_through_ring_, advertised_);
+    if (came_through_ring_ == 0) ++seen_.direct;
+    if (came_direct_ == 0) ++seen_.too_late;
+    if (came_direct_ > 0 && came_through_ring_ > 0) ++seen_.partly;
+    came_direct_ = came_through_ring_ = 0;
   }
   void tell() {
     if (window_.credit_due()) to_sender_.emplace_back(window_.take_credit());
@@ -203,26 +204,26 @@ class StreamModel {
   Seen seen_;
 
   std::deque<Data> to_receiver_;
-  std::deque<std::variant<Message, Invitation>> to_sender_;
+  std::deque<std::variant<Message, Advert>> to_sender_;
 
   SendWindow sender_;
-  Guest guest_;
+  SenderView sender_view_;
   std::uint64_t written_ = 0;
-  std::uint32_t seen_by_sender_ = 0;  // invitations
+  std::uint32_t seen_by_sender_ = 0;  // adverts
 
   ReceiveWindow window_;
-  Host host_;
+  ReceiverView receiver_view_;
   std::deque<Piece> ring_;
-  std::deque<Piece> straight_;
+  std::deque<Piece> direct_;
   std::uint64_t taken_ = 0;
   std::size_t destination_ = 0;  // what is left of it
   std::uint64_t begin_ = 0;      // its first byte's position, and where that goes
   std::uint64_t address_ = 0;
-  std::uint32_t invitations_ = 0;
+  std::uint32_t adverts_ = 0;
   std::uint32_t seen_by_sender_as_told_ = 0;
-  std::uint64_t invited_from_ = 0;
-  std::size_t invited_ = 0;
-  std::size_t came_straight_ = 0;
+  std::uint64_t advertised_from_ = 0;
+  std::size_t advertised_ = 0;
+  std::size_t came_direct_ = 0;
   std::size_t came_through_ring_ = 0;
 };
 

@@ -18,8 +18,8 @@ class Steps : public testing::Test {
   void SetUp() override {
     near_ = std::make_unique<StreamEnd>(wire_, 1, kNoLimit);
     far_ = std::make_unique<StreamEnd>(wire_, 2, kNoLimit);
-    near_->meet(far_->facts());
-    far_->meet(near_->facts());
+    near_->connect_to(far_->info());
+    far_->connect_to(near_->info());
     near_->cache().learn(near_memory_.region());
     far_->cache().learn(far_memory_.region());
     test::fill(near_memory_.all(), 1, 0);
@@ -80,35 +80,35 @@ class Steps : public testing::Test {
 };
 
 TEST_F(Steps, ThroughTheRingThenStraightThenThroughTheRingAgain) {
-  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // nobody is invited yet
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // nobody is advertised yet
   EXPECT_EQ(take(600 * kKiB), 0U);
-  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // the invitation is late
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // the advert is late
   wire_.run();
-  EXPECT_EQ(send(450 * kKiB), 450 * kKiB);  // of these, 400 KiB straight
+  EXPECT_EQ(send(450 * kKiB), 450 * kKiB);  // of these, 400 KiB direct
   wire_.run();
   EXPECT_EQ(take(600 * kKiB), 600 * kKiB);
   EXPECT_TRUE(is_right());
   EXPECT_EQ(far_->receiving().held(), 50 * kKiB);
   EXPECT_EQ(take(50 * kKiB), 50 * kKiB);
   EXPECT_TRUE(is_right());
-  EXPECT_EQ(far_->heard(Kind::direct), static_cast<int>(400 * kKiB / kSlice) + 1);
-  EXPECT_EQ(near_->heard(Kind::invitation), 1);
+  EXPECT_EQ(far_->received(Kind::direct), static_cast<int>(400 * kKiB / kSlice) + 1);
+  EXPECT_EQ(near_->received(Kind::advert), 1);
 }
 
-TEST_F(Steps, AnInvitationMayBeServedByTheRingAlone) {
+TEST_F(Steps, AnAdvertMayBeServedByTheRingAlone) {
   EXPECT_EQ(take(100 * kKiB), 0U);
   EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
   wire_.run();
   EXPECT_EQ(take(100 * kKiB), 100 * kKiB);
   EXPECT_TRUE(is_right());
-  EXPECT_EQ(send(50 * kKiB), 50 * kKiB) << "the invitation comes when all has been sent";
+  EXPECT_EQ(send(50 * kKiB), 50 * kKiB) << "the advert comes when all has been sent";
   wire_.run();
   EXPECT_EQ(far_->lend(60 * kKiB).size(), 50 * kKiB) << "nobody waits for more of it";
-  EXPECT_EQ(far_->heard(Kind::direct), 0);
+  EXPECT_EQ(far_->received(Kind::direct), 0);
 }
 
-TEST_F(Steps, NoMoreInvitationsAreUnderWayThanThereAreRequestsFor) {
-  for (std::uint32_t i = 0; i < 3 * kMostInvitations; ++i) {
+TEST_F(Steps, NoMoreAdvertsAreUnderWayThanThereAreRequestsFor) {
+  for (std::uint32_t i = 0; i < 3 * kMostAdverts; ++i) {
     EXPECT_EQ(take(16 * kKiB), 0U);
     EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);
     wire_.deliver(near_->pair().number());
@@ -116,25 +116,25 @@ TEST_F(Steps, NoMoreInvitationsAreUnderWayThanThereAreRequestsFor) {
   }
   wire_.run();
   EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // says that it has seen them
-  EXPECT_EQ(near_->heard(Kind::invitation), static_cast<int>(kMostInvitations));
+  EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMostAdverts));
   wire_.run();
   EXPECT_EQ(take(16 * kKiB), 16 * kKiB);
   EXPECT_EQ(take(16 * kKiB), 0U);
   wire_.run();
   near_->progress();
-  EXPECT_EQ(near_->heard(Kind::invitation), static_cast<int>(kMostInvitations) + 1);
+  EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMostAdverts) + 1);
   EXPECT_TRUE(is_right());
 }
 
-TEST_F(Steps, LittleIsNotWorthAnInvitation) {
-  EXPECT_EQ(take(kWorthInviting - 1), 0U);
+TEST_F(Steps, LittleIsNotWorthAnAdvert) {
+  EXPECT_EQ(take(kLeastDirect - 1), 0U);
   wire_.run();
   near_->progress();
-  EXPECT_EQ(near_->heard(Kind::invitation), 0);
-  EXPECT_EQ(take(kWorthInviting), 0U);
+  EXPECT_EQ(near_->received(Kind::advert), 0);
+  EXPECT_EQ(take(kLeastDirect), 0U);
   wire_.run();
   near_->progress();
-  EXPECT_EQ(near_->heard(Kind::invitation), 1);
+  EXPECT_EQ(near_->received(Kind::advert), 1);
 }
 
 TEST_F(Steps, RegisteredMemoryIsReadUntilThePeerHasIt) {
@@ -172,7 +172,7 @@ TEST_F(Steps, NoMoreIsTakenThanTheRingHolds) {
 TEST_F(Steps, WhoAwaitsTheRestOfADestinationMayReadNothingElse) {
   EXPECT_EQ(take(100 * kKiB), 0U);
   EXPECT_EQ(thrown_by([&] { static_cast<void>(far_->lend(1)); }),
-            "a stream is read while the rest of a destination is awaited; report this");
+            "a stream is read while an advertised destination is not full; report this");
   wire_.run();
   EXPECT_EQ(send(10 * kKiB), 10 * kKiB);
   wire_.run();
@@ -180,7 +180,7 @@ TEST_F(Steps, WhoAwaitsTheRestOfADestinationMayReadNothingElse) {
   EXPECT_EQ(thrown_by([&] {
               static_cast<void>(far_->receiving().take(far_memory_.all().subspan(1, 100 * kKiB)));
             }),
-            "a stream is read into another place than was invited; report this");
+            "a stream is read into another buffer than was advertised; report this");
 }
 
 TEST_F(Steps, WhatCannotBeRightIsRefused) {
@@ -190,18 +190,18 @@ TEST_F(Steps, WhatCannotBeRightIsRefused) {
   EXPECT_FALSE(arrives(Kind::data, kRingBytes + 1));
   EXPECT_TRUE(arrives(Kind::data, kRingBytes));
   EXPECT_FALSE(arrives(Kind::data, 1)) << "the ring is full";
-  EXPECT_FALSE(arrives(Kind::direct, 1)) << "nobody is invited";
+  EXPECT_FALSE(arrives(Kind::direct, 1)) << "nobody is advertised";
   EXPECT_FALSE(near_->sending().credit({Kind::credit, 1, 0}));
   EXPECT_FALSE(near_->sending().credit({Kind::credit, 0, 1}));
 }
 
-TEST_F(Steps, InvitationsThatWereNotSentCannotHaveBeenSeen) {
+TEST_F(Steps, AdvertsThatWereNotSentCannotHaveBeenSeen) {
   const auto arrives = [&](std::uint32_t seen) {
     return far_->receiving().arrive({Kind::data, 1, seen});
   };
   EXPECT_TRUE(arrives(0));
   EXPECT_FALSE(arrives(1));
-  EXPECT_FALSE(arrives(Message::kMostMessages - kMostInvitations));
+  EXPECT_FALSE(arrives(Message::kMostMessages - kMostAdverts));
 }
 
 }  // namespace

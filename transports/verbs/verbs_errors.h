@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of a completion status, an asynchronous event or a failed registration for people:
-// the likely cause, and one thing to do.
+// Texts for completion statuses, asynchronous events and failed registrations: the likely cause and
+// one thing to do.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace hccl::verbs {
 
-// Both ends of a queue pair, for texts.
-struct Link {
+// The two ends of a queue pair, for error texts.
+struct ConnectionEnds {
   int own_rank = -1;
   int peer_rank = -1;
   std::string peer_host;
@@ -24,25 +24,25 @@ struct Link {
 };
 
 enum class Severity : std::uint8_t {
-  peer_lost,    // the peer, its host or the way to it is gone: PeerLost
-  port_down,    // this host's port has no link: whoever uses it is cut off until it comes back
-  device_gone,  // nothing of the device can be used any more
-  own_fault,    // this library asked for what cannot be done
+  peer_lost,    // the peer, its host or the path to it is gone: PeerLost
+  port_down,    // this host's port has no link; its users are cut off until the link is back
+  device_gone,  // the device can no longer be used
+  own_fault,    // this library made an invalid request
   ignorable,
 };
 
 [[nodiscard]] Severity severity_of(ibv_wc_status status);
 [[nodiscard]] Severity severity_of(ibv_event_type event);
 
-// The status is a number of the device's: one that verbs.h does not know is described as well.
+// Returns a description. Statuses that verbs.h does not define are described by their number.
 [[nodiscard]] std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
-                                              const Link& link);
-// `port`: the event's port_num where it has one, else 0.
+                                              const ConnectionEnds& ends);
+// Returns a description. `port`: the event's port_num if it has one, else 0.
 [[nodiscard]] std::string describe_event(ibv_event_type event, const std::string& device, int port);
 
-// The soft RLIMIT_MEMLOCK in bytes; RLIM_INFINITY: none.
+// Returns the soft RLIMIT_MEMLOCK in bytes, or RLIM_INFINITY if there is no limit.
 [[nodiscard]] std::uint64_t locked_memory_limit();
-// Words the error of an ibv_reg_mr that failed with `error_number`: "cannot register N bytes with
+// Returns the text for an ibv_reg_mr that failed with `error_number`: "cannot register N bytes with
 // DEVICE: ...".
 [[nodiscard]] std::string memlock_advice(std::size_t bytes, int error_number,
                                          const std::string& device,

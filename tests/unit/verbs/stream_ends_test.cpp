@@ -32,12 +32,12 @@ class Streams : public testing::Test {
     EXPECT_EQ(wire_.memory().count(), 0U) << "nothing stays registered";
   }
 
-  // Sends so much both ways; what has come to the first end then stands in heard_.
+  // Sends so much both ways; what has come to the first end then stands in received_.
   void exchange(const Conditions& conditions, std::uint64_t total) {
     StreamEnd near(wire_, 1, conditions.budget, conditions.depths);
     StreamEnd far(wire_, 2, conditions.budget, conditions.depths);
-    near.meet(far.facts());
-    far.meet(near.facts());
+    near.connect_to(far.info());
+    far.connect_to(near.info());
     SidesDriver near_driver(near, seed_, 1, 2, total);
     SidesDriver far_driver(far, seed_ + 1, 2, 1, total);
     if (conditions.learned) {
@@ -65,11 +65,14 @@ class Streams : public testing::Test {
     for (int looks = 0; looks < 20 && !(near.flushed() && far.flushed()); ++looks) {
     }
     EXPECT_TRUE(near.flushed() && far.flushed());
-    for (std::size_t kind = 0; kind < heard_.size(); ++kind)
-      heard_.at(kind) = near.heard(static_cast<Kind>(kind)) + far.heard(static_cast<Kind>(kind));
+    for (std::size_t kind = 0; kind < received_.size(); ++kind)
+      received_.at(kind) =
+          near.received(static_cast<Kind>(kind)) + far.received(static_cast<Kind>(kind));
   }
 
-  [[nodiscard]] int heard(Kind kind) const { return heard_.at(static_cast<std::size_t>(kind)); }
+  [[nodiscard]] int received(Kind kind) const {
+    return received_.at(static_cast<std::size_t>(kind));
+  }
 
   std::uint64_t seed_ = test_seed();
   testing::ScopedTrace trace_{__FILE__, __LINE__, testing::Message() << "HCCL_TEST_SEED=" << seed_};
@@ -90,41 +93,41 @@ class Streams : public testing::Test {
 
   std::mt19937_64 random_{seed_};
   std::array<std::size_t, 7> mood_{};
-  std::array<int, 4> heard_{};
+  std::array<int, 4> received_{};
 };
 
 TEST_F(Streams, EveryByteArrivesInItsPlace) {
   exchange({}, static_cast<std::uint64_t>(scaled(100)) * kMiB);
-  EXPECT_GT(heard(Kind::data), 0);
-  EXPECT_GT(heard(Kind::direct), 0);
-  EXPECT_GT(heard(Kind::invitation), 5 * static_cast<int>(kMostInvitations));
-  EXPECT_GT(heard(Kind::credit), 0);
+  EXPECT_GT(received(Kind::data), 0);
+  EXPECT_GT(received(Kind::direct), 0);
+  EXPECT_GT(received(Kind::advert), 5 * static_cast<int>(kMostAdverts));
+  EXPECT_GT(received(Kind::credit), 0);
 }
 
 TEST_F(Streams, WithoutRegisteredMemoryAllGoesThroughTheRings) {
   exchange({.learned = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
-  EXPECT_GT(heard(Kind::data), 0);
-  EXPECT_EQ(heard(Kind::direct), 0);
-  EXPECT_EQ(heard(Kind::invitation), 0);
+  EXPECT_GT(received(Kind::data), 0);
+  EXPECT_EQ(received(Kind::direct), 0);
+  EXPECT_EQ(received(Kind::advert), 0);
 }
 
 TEST_F(Streams, WithHardlyAnyRoomForRegistrations) {
   exchange({.budget = kGranule}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
-  EXPECT_GT(heard(Kind::direct), 0);
+  EXPECT_GT(received(Kind::direct), 0);
 }
 
 TEST_F(Streams, WithHardlyAnyPlacesForWrites) {
   QueuePair::Depths depths = test::kStreamDepths;
   depths.writes = kPlacesForOthers + 3;
   exchange({.depths = depths}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
-  EXPECT_GT(heard(Kind::direct), 0);
+  EXPECT_GT(received(Kind::direct), 0);
 }
 
 TEST_F(Streams, OverDevicesThatCopyNothing) {
   wire_.faults.most_inline = 0;
   exchange({}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
-  EXPECT_GT(heard(Kind::data), 0);
-  EXPECT_EQ(heard(Kind::invitation), 0) << "they must be copied";
+  EXPECT_GT(received(Kind::data), 0);
+  EXPECT_EQ(received(Kind::advert), 0) << "they must be copied";
 }
 
 }  // namespace

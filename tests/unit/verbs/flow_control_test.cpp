@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both windows of a stream, with data and credits that are on their way for as long as chance has
 // it: neither the ring nor the receive requests ever run over, and nobody waits for ever.
-#include "verbs/windows.h"
+#include "verbs/flow_control.h"
 
 #include "ranks.h"
-#include "verbs/send_side.h"
+#include "verbs/sender.h"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,7 @@ class Traffic {
       case 1:
         return send_through_ring(1 + random_() % 200);  // so that messages are short, too
       case 2:
-        return send_straight();
+        return send_direct();
       case 3:
         return deliver_data();
       case 4:
@@ -51,7 +51,7 @@ class Traffic {
   }
 
   // The receiver takes everything; nothing stays under way.
-  void settle() {
+  void release_completed() {
     while (!data_.empty()) deliver_data();
     receiver_.lend(receiver_.held());
     receiver_.release(receiver_.lent());
@@ -60,7 +60,7 @@ class Traffic {
   }
   void check_that_there_is_room() const {
     EXPECT_TRUE(sender_.may_send());
-    if (!behind_straight_) {
+    if (!behind_direct_) {
       EXPECT_GT(sender_.room(), kRingBytes - kCreditBytes)
           << "less than is worth telling is missing";
     }
@@ -85,15 +85,15 @@ class Traffic {
     bytes = std::min(bytes, sender_.room());
     if (bytes == 0 || !sender_.may_send()) return;
     sender_.send_through_ring(bytes);
-    behind_straight_ = behind_straight_ && sender_.sent() < straight_at_ + kCreditBytes;
+    behind_direct_ = behind_direct_ && sender_.sent() < direct_at_ + kCreditBytes;
     bytes_under_way_ += bytes;
     data_.push_back(bytes);
   }
-  void send_straight() {
+  void send_direct() {
     if (!sender_.may_send()) return;
-    sender_.send_straight();
-    straight_at_ = sender_.sent();
-    behind_straight_ = true;
+    sender_.send_direct();
+    direct_at_ = sender_.sent();
+    behind_direct_ = true;
     data_.push_back(0);
   }
   void deliver_data() {
@@ -131,8 +131,8 @@ class Traffic {
   std::deque<std::size_t> data_;  // under way: bytes through the ring
   std::deque<Message> credits_;
   std::size_t bytes_under_way_ = 0;
-  std::uint64_t straight_at_ = 0;  // of the ring's bytes, when the last went straight
-  bool behind_straight_ = false;   // and hardly any through the ring since
+  std::uint64_t direct_at_ = 0;  // of the ring's bytes, when the last went direct
+  bool behind_direct_ = false;   // and hardly any through the ring since
   bool was_full_ = false;
   bool had_no_message_ = false;
 };
@@ -147,7 +147,7 @@ TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
       traffic.step();
       traffic.check();
     }
-    traffic.settle();
+    traffic.release_completed();
     traffic.check();
     traffic.check_that_there_is_room();
   }
@@ -170,7 +170,7 @@ TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
     tell();
   }
   while (sender.may_send()) {
-    sender.send_straight();
+    sender.send_direct();
     ASSERT_TRUE(receiver.arrive(0));
     tell();
   }
@@ -183,7 +183,7 @@ TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
 TEST(SendWindow, WaitsBehindWhatWentStraightUntilTheRingIsRead) {
   SendWindow window;
   window.send_through_ring(1000);
-  window.send_straight();
+  window.send_direct();
   EXPECT_EQ(window.room(), kRunAhead);
   window.send_through_ring(kCreditBytes - 1);
   EXPECT_GE(window.room(), kViewBytes) << "the peer may have taken those, and not told";
@@ -194,7 +194,7 @@ TEST(SendWindow, WaitsBehindWhatWentStraightUntilTheRingIsRead) {
   EXPECT_TRUE(window.credit({Kind::credit, 1, 1}));
   EXPECT_EQ(window.room(), kRingBytes - kRunAhead + 2);
   window.send_through_ring(window.room());
-  window.send_straight();
+  window.send_direct();
   EXPECT_EQ(window.room(), 0U) << "the ring has no more";
 }
 
@@ -203,7 +203,7 @@ TEST(SendWindow, IsFullAtTheEndOfTheRing) {
   EXPECT_EQ(window.room(), kRingBytes);
   window.send_through_ring(kRingBytes);
   EXPECT_EQ(window.room(), 0U);
-  EXPECT_TRUE(window.may_send()) << "what goes straight needs no room";
+  EXPECT_TRUE(window.may_send()) << "what goes direct needs no room";
   EXPECT_TRUE(window.credit({Kind::credit, 1000, 1}));
   EXPECT_EQ(window.room(), 1000U);
   EXPECT_EQ(window.sent(), kRingBytes);
@@ -214,7 +214,7 @@ TEST(SendWindow, IsFullWithTheLastMessage) {
   for (std::uint32_t i = 0; i < kMostMessages; ++i) {
     EXPECT_TRUE(window.may_send());
     if (i % 2 == 0) {
-      window.send_straight();
+      window.send_direct();
     } else {
       window.send_through_ring(1);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of causes, one for what a work request ends with and one for what a device reports on
 // its own. The names are those that libibverbs prints, which people search for.
-#include "verbs/causes.h"
+#include "verbs/verbs_errors.h"
 
 #include "base/text.h"
 
@@ -63,7 +63,7 @@ constexpr std::array kCompletions{
           "the peer's process or host has stopped answering, or packets are lost on the way: a "
           "wrong GID index, a missing route, an MTU that a switch does not carry, a firewall that "
           "drops UDP port 4791, or congestion without flow control (PFC)",
-          ""},  // way_check()
+          ""},  // path_check()
     Cause{"RNR retry counter exceeded", Severity::peer_lost,
           "the peer has posted no buffer for a message for long: its process is stopped, or runs "
           "another version of hccl",
@@ -133,11 +133,11 @@ const Cause& find(const std::array<Cause, N>& causes, int number) {
 
 // The first thing to find out of a peer that does not answer. Around the payload a RoCE v2 packet
 // has 36 bytes more than a ping around its own: with them one that is as large gets through or not.
-std::string way_check(const Link& link) {
+std::string path_check(const ConnectionEnds& ends) {
   constexpr std::uint32_t kBeyondPing = 36;
-  return text("see whether rank ", link.peer_rank,
-              " still runs, and if it does, whether `ping -M do -s ", link.mtu + kBeyondPing, ' ',
-              link.peer_gid, "` gets through");
+  return text("see whether rank ", ends.peer_rank,
+              " still runs, and if it does, whether `ping -M do -s ", ends.mtu + kBeyondPing, ' ',
+              ends.peer_gid, "` gets through");
 }
 
 std::string size_text(std::uint64_t bytes) {
@@ -161,14 +161,14 @@ Severity severity_of(ibv_event_type event) {
 }
 
 std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
-                                const Link& link) {
+                                const ConnectionEnds& ends) {
   const int number = static_cast<int>(status);
   const Cause& cause = find(kCompletions, number);
-  const std::string advice = *cause.advice == '\0' ? way_check(link) : cause.advice;
+  const std::string advice = *cause.advice == '\0' ? path_check(ends) : cause.advice;
   return text("completion error ", number, " (", cause.name, "), vendor error ", vendor_error,
-              ", between rank ", link.own_rank, " (", link.device, " port ", link.port, ", GID ",
-              link.own_gid, ") and rank ", link.peer_rank, " (host ", link.peer_host, ", GID ",
-              link.peer_gid, ") with an MTU of ", link.mtu, ": ", cause.cause, "; ", advice);
+              ", between rank ", ends.own_rank, " (", ends.device, " port ", ends.port, ", GID ",
+              ends.own_gid, ") and rank ", ends.peer_rank, " (host ", ends.peer_host, ", GID ",
+              ends.peer_gid, ") with an MTU of ", ends.mtu, ": ", cause.cause, "; ", advice);
 }
 
 std::string describe_event(ibv_event_type event, const std::string& device, int port) {

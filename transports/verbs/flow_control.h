@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flow control. A ring at the receiver holds the bytes that have come through it and are not
-// released; every message needs a receive request there, too. Both come back as credit, told in
-// large pieces.
+// Credit-based flow control. The receiver's ring holds the bytes that have come through it until
+// they are released, and every message takes one of its receive requests. The receiver returns both
+// as credit, in batches.
 #pragma once
 
 #include "verbs/message.h"
@@ -12,29 +12,28 @@
 
 namespace hccl::verbs {
 
-// Holds what a link needs between two turns of its receiver, and fits the second-level cache with
-// what is copied from and to.
+// Covers what a link carries between two turns of the receiver, and fits the second-level cache
+// together with the source and the destination of a copy.
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
-// Data messages that the receiver has not acknowledged.
+// The most data messages that may be unacknowledged.
 constexpr std::uint32_t kMostMessages = 128;
-// The receiver returns credit once it has consumed this many bytes.
+// The receiver returns credit once this many bytes or messages have been consumed.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
 // Credits that can be under way at a time: each returns kCreditBytes or kCreditMessages of a full
 // window.
 constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
-// How much goes through the ring behind bytes that went straight, until the peer takes of it: those
-// are likely to be invited, too, and spared a copy.
+// The most bytes that go through the ring behind bytes that went direct, until the peer consumes
+// some: the next ones are likely to be advertised as well, which spares a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-// The bytes that the peer can see in one piece: it may have taken less than it tells of before
-// that.
+// The bytes that the peer can see in one piece: credit for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
 
-// The window of the end that writes.
+// The sender's window.
 class SendWindow {
  public:
-  // Bytes that went through the ring.
+  // Returns the bytes sent through the ring since the beginning.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::size_t room() const {
     const std::uint64_t end = std::min(taken_ + kRingBytes, run_ahead_end_);
@@ -45,11 +44,11 @@ class SendWindow {
     sent_ += bytes;
     ++messages_;
   }
-  void send_straight() {
+  void send_direct() {
     ++messages_;
     run_ahead_end_ = sent_ + kRunAhead;
   }
-  // False if the peer says that it has taken more than there was.
+  // Applies a credit message. Returns false if it exceeds what was sent.
   [[nodiscard]] bool credit(const Message& credit) {
     if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
     taken_ += credit.bytes;
@@ -63,17 +62,17 @@ class SendWindow {
 
   std::uint64_t sent_ = 0;
   std::uint64_t taken_ = 0;
-  std::uint64_t run_ahead_end_ = kNoEnd;  // of what may be sent, whatever room there is
-  std::uint32_t messages_ = 0;            // not acknowledged
+  std::uint64_t run_ahead_end_ = kNoEnd;  // nothing is sent beyond it, whatever room there is
+  std::uint32_t messages_ = 0;            // unacknowledged
 };
 
-// The window of the end that reads.
+// The receiver's window.
 class ReceiveWindow {
  public:
   // Accounts for a message that came through the ring with `bytes`. Returns false if the peer has
   // written more than it may.
   [[nodiscard]] bool arrive(std::size_t bytes) {
-    if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - told_) ||
+    if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - returned_) ||
         messages_ == kMostMessages)
       return false;
     arrived_ += bytes;
@@ -87,7 +86,7 @@ class ReceiveWindow {
   [[nodiscard]] std::size_t held() const { return static_cast<std::size_t>(arrived_ - released_); }
   [[nodiscard]] std::size_t lent() const { return static_cast<std::size_t>(lent_ - released_); }
   void lend(std::size_t count) { lent_ = std::max(lent_, released_ + count); }
-  // Returns what was released of the count: no more than is lent.
+  // Releases up to `count` lent bytes and returns how many it released.
   std::size_t release(std::size_t count) {
     count = std::min(count, lent());
     released_ += count;
@@ -95,18 +94,18 @@ class ReceiveWindow {
   }
 
   [[nodiscard]] bool credit_due() const {
-    return released_ - told_ >= kCreditBytes || messages_ >= kCreditMessages;
+    return released_ - returned_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
-  // Returns whether credit may be sent when there is nothing else to do: the peer has half of its
-  // messages left. The bytes of large ones it may be waiting for.
+  // Returns whether credit may wait until the receiver is idle: the peer still has half of its
+  // messages, and is not waiting for room for large ones.
   [[nodiscard]] bool credit_can_wait() const {
-    return released_ - told_ < kCreditBytes && messages_ < kMostMessages / 2;
+    return released_ - returned_ < kCreditBytes && messages_ < kMostMessages / 2;
   }
   // Returns the credit to send, and counts it as sent.
   [[nodiscard]] Message take_credit() {
-    const Message credit{Message::Kind::credit, static_cast<std::uint32_t>(released_ - told_),
+    const Message credit{Message::Kind::credit, static_cast<std::uint32_t>(released_ - returned_),
                          messages_};
-    told_ = released_;
+    returned_ = released_;
     messages_ = 0;
     return credit;
   }
@@ -115,8 +114,8 @@ class ReceiveWindow {
   std::uint64_t arrived_ = 0;
   std::uint64_t lent_ = 0;
   std::uint64_t released_ = 0;
-  std::uint64_t told_ = 0;
-  std::uint32_t messages_ = 0;  // that have come and are not acknowledged
+  std::uint64_t returned_ = 0;
+  std::uint32_t messages_ = 0;  // received, not acknowledged yet
 };
 
 }  // namespace hccl::verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two ends tell each other of their queue pairs, over a connection that gives as little at a
 // time as a connection may.
-#include "verbs/introduction.h"
+#include "verbs/qp_exchange.h"
 
 #include "base/file_descriptor.h"
 #include "gids.h"
@@ -18,72 +18,72 @@ namespace hccl::verbs {
 namespace {
 
 using hccl::test::test_seed;
-using Outcome = Introduction::Outcome;
+using Outcome = QpExchange::Outcome;
 
-Facts facts() {
+QpInfo info() {
   return {.queue_pair = 0x00abcd,
           .first_packet = 0x654321,
           .gid = test::v4(10, 77, 0, 2),
           .mtu = 1024,
           .ring_address = 0x7f0123456000,
           .ring_key = 0x89abcdef,
-          .notes_address = 0x7fabcdef8000,
-          .notes_key = 0xfedcba98};
+          .adverts_address = 0x7fabcdef8000,
+          .adverts_key = 0xfedcba98};
 }
 
-Facts with(const std::function<void(Facts&)>& change) {
-  Facts changed = facts();
+QpInfo with(const std::function<void(QpInfo&)>& change) {
+  QpInfo changed = info();
   change(changed);
   return changed;
 }
 
-TEST(Facts, Travel) {
-  EXPECT_EQ(serialize(facts()).size(), kFactsBytes);
-  EXPECT_EQ(parse_facts(serialize(facts())), facts());
-  const Facts largest{0xffffff,    0xffffff, test::v6(0xfd, 0x00, 1), 4096, ~0ULL, ~0U,
-                      ~0ULL - 100, ~0U - 1};
-  EXPECT_EQ(parse_facts(serialize(largest)), largest);
+TEST(QpInfo, Travel) {
+  EXPECT_EQ(serialize(info()).size(), kQpInfoBytes);
+  EXPECT_EQ(parse_qp_info(serialize(info())), info());
+  const QpInfo largest{0xffffff,    0xffffff, test::v6(0xfd, 0x00, 1), 4096, ~0ULL, ~0U,
+                       ~0ULL - 100, ~0U - 1};
+  EXPECT_EQ(parse_qp_info(serialize(largest)), largest);
 }
 
-TEST(Facts, NumbersHaveTheBoundsOfPackets) {
-  EXPECT_TRUE(parse_facts(serialize(with([](Facts& f) { f.queue_pair = (1U << 24) - 1; }))));
-  EXPECT_FALSE(parse_facts(serialize(with([](Facts& f) { f.queue_pair = 1U << 24; }))));
-  EXPECT_FALSE(parse_facts(serialize(with([](Facts& f) { f.queue_pair = ~0U; }))));
-  EXPECT_TRUE(parse_facts(serialize(with([](Facts& f) { f.first_packet = (1U << 24) - 1; }))));
-  EXPECT_FALSE(parse_facts(serialize(with([](Facts& f) { f.first_packet = 1U << 24; }))));
+TEST(QpInfo, NumbersHaveTheBoundsOfPackets) {
+  EXPECT_TRUE(parse_qp_info(serialize(with([](QpInfo& f) { f.queue_pair = (1U << 24) - 1; }))));
+  EXPECT_FALSE(parse_qp_info(serialize(with([](QpInfo& f) { f.queue_pair = 1U << 24; }))));
+  EXPECT_FALSE(parse_qp_info(serialize(with([](QpInfo& f) { f.queue_pair = ~0U; }))));
+  EXPECT_TRUE(parse_qp_info(serialize(with([](QpInfo& f) { f.first_packet = (1U << 24) - 1; }))));
+  EXPECT_FALSE(parse_qp_info(serialize(with([](QpInfo& f) { f.first_packet = 1U << 24; }))));
   for (const std::uint32_t mtu : {256U, 1024U, 4096U})
-    EXPECT_TRUE(parse_facts(serialize(with([=](Facts& f) { f.mtu = mtu; })))) << mtu;
+    EXPECT_TRUE(parse_qp_info(serialize(with([=](QpInfo& f) { f.mtu = mtu; })))) << mtu;
   for (const std::uint32_t mtu : {0U, 255U, 4097U, ~0U})
-    EXPECT_FALSE(parse_facts(serialize(with([=](Facts& f) { f.mtu = mtu; })))) << mtu;
+    EXPECT_FALSE(parse_qp_info(serialize(with([=](QpInfo& f) { f.mtu = mtu; })))) << mtu;
 }
 
-TEST(Facts, CutOrExtendedTheyAreNone) {
-  const Bytes whole = serialize(facts());
+TEST(QpInfo, CutOrExtendedTheyAreNone) {
+  const Bytes whole = serialize(info());
   for (std::size_t size = 0; size < whole.size(); ++size)
-    EXPECT_FALSE(parse_facts(std::span(whole).first(size))) << size;
+    EXPECT_FALSE(parse_qp_info(std::span(whole).first(size))) << size;
   Bytes longer = whole;
   longer.push_back(std::byte{0});
-  EXPECT_FALSE(parse_facts(longer));
+  EXPECT_FALSE(parse_qp_info(longer));
 }
 
-TEST(Facts, OfAnotherFormatTheyAreNone) {
+TEST(QpInfo, OfAnotherFormatTheyAreNone) {
   for (std::size_t at = 0; at < 4; ++at) {
-    Bytes other = serialize(facts());
+    Bytes other = serialize(info());
     other[at] ^= std::byte{2};
-    EXPECT_FALSE(parse_facts(other)) << at;
+    EXPECT_FALSE(parse_qp_info(other)) << at;
   }
 }
 
-TEST(Facts, GarbageIsReadAsItIsOrNotAtAll) {
+TEST(QpInfo, GarbageIsReadAsItIsOrNotAtAll) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
-  const Bytes known = serialize(facts());
+  const Bytes known = serialize(info());
   for (int i = 0; i < 20'000; ++i) {
     Bytes bytes = known;
     for (std::size_t left = 1 + random() % 6; left > 0; --left)
       bytes[random() % bytes.size()] = static_cast<std::byte>(random());
-    const auto read = parse_facts(bytes);
+    const auto read = parse_qp_info(bytes);
     EXPECT_TRUE(!read || serialize(*read) == bytes);
   }
 }
@@ -101,83 +101,83 @@ class Introducing : public testing::Test {
   }
   // What has been said to the other end, so far.
   [[nodiscard]] Bytes hear() const {
-    Bytes heard;
+    Bytes received;
     std::array<std::byte, 4096> buffer{};
     ssize_t got = 0;
     while ((got = recv(far_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0)
-      heard.insert(heard.end(), buffer.begin(), buffer.begin() + got);
-    return heard;
+      received.insert(received.end(), buffer.begin(), buffer.begin() + got);
+    return received;
   }
-  [[nodiscard]] Outcome poll(std::size_t count = kFactsBytes) {
-    return introduction_.poll(near_.get(), count);
+  [[nodiscard]] Outcome poll(std::size_t count = kQpInfoBytes) {
+    return exchange_.poll(near_.get(), count);
   }
-  [[nodiscard]] Bytes heard() const {
-    return {introduction_.heard().begin(), introduction_.heard().end()};
+  [[nodiscard]] Bytes received() const {
+    return {exchange_.received().begin(), exchange_.received().end()};
   }
 
   FileDescriptor near_;
   FileDescriptor far_;
-  Introduction introduction_;
+  QpExchange exchange_;
 };
 
 TEST_F(Introducing, IsDoneWhenBothHaveSaidAll) {
-  const Bytes own = serialize(facts());
-  introduction_.send(own);
-  EXPECT_TRUE(introduction_.has_unsent());
+  const Bytes own = serialize(info());
+  exchange_.send(own);
+  EXPECT_TRUE(exchange_.has_unsent());
   EXPECT_EQ(poll(), Outcome::waiting);
-  EXPECT_FALSE(introduction_.has_unsent());
+  EXPECT_FALSE(exchange_.has_unsent());
   EXPECT_EQ(hear(), own);
-  const Bytes theirs = serialize(with([](Facts& f) { f.queue_pair = 3; }));
+  const Bytes theirs = serialize(with([](QpInfo& f) { f.queue_pair = 3; }));
   say(theirs);
   EXPECT_EQ(poll(), Outcome::done);
-  EXPECT_EQ(heard(), theirs);
+  EXPECT_EQ(received(), theirs);
   EXPECT_EQ(poll(), Outcome::done) << "it stays so";
 }
 
 TEST_F(Introducing, WaitsForEachByte) {
-  const Bytes theirs = serialize(facts());
+  const Bytes theirs = serialize(info());
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     EXPECT_EQ(poll(), Outcome::waiting) << i;
-    EXPECT_EQ(introduction_.heard().size(), i);
+    EXPECT_EQ(exchange_.received().size(), i);
     say(std::span(theirs).subspan(i, 1));
   }
   EXPECT_EQ(poll(), Outcome::done);
-  EXPECT_EQ(parse_facts(introduction_.heard()), facts());
+  EXPECT_EQ(parse_qp_info(exchange_.received()), info());
 }
 
 TEST_F(Introducing, LeavesWhatComesNextForTheNextStep) {
-  Bytes said = serialize(facts());
+  Bytes said = serialize(info());
   said.push_back(std::byte{0x52});
   say(said);
   EXPECT_EQ(poll(), Outcome::done);
-  EXPECT_EQ(introduction_.heard().size(), kFactsBytes);
-  introduction_.forget_heard();
-  EXPECT_TRUE(introduction_.heard().empty());
+  EXPECT_EQ(exchange_.received().size(), kQpInfoBytes);
+  exchange_.clear_received();
+  EXPECT_TRUE(exchange_.received().empty());
   EXPECT_EQ(poll(1), Outcome::done);
-  EXPECT_EQ(heard(), Bytes{std::byte{0x52}});
-  introduction_.forget_heard();
+  EXPECT_EQ(received(), Bytes{std::byte{0x52}});
+  exchange_.clear_received();
   EXPECT_EQ(poll(1), Outcome::waiting);
 }
 
 TEST_F(Introducing, HearsOfAnEndThatComesEarly) {
-  const Bytes all = serialize(facts());
-  say(std::span(all).first(kFactsBytes - 1));
+  const Bytes all = serialize(info());
+  say(std::span(all).first(kQpInfoBytes - 1));
   far_.reset();
   EXPECT_EQ(poll(), Outcome::closed);
 }
 
 TEST_F(Introducing, HearsOfAnEndBeforeAnythingIsSaid) {
-  introduction_.send(serialize(facts()));
+  exchange_.send(serialize(info()));
   far_.reset();
   EXPECT_EQ(poll(), Outcome::closed) << "and no signal ends the process";
 }
 
 TEST_F(Introducing, TakesTheLastWordsOfAnEndThatHasGone) {
   EXPECT_EQ(poll(), Outcome::waiting);
-  say(serialize(facts()));
+  say(serialize(info()));
   far_.reset();
   EXPECT_EQ(poll(), Outcome::done);
-  introduction_.forget_heard();
+  exchange_.clear_received();
   EXPECT_EQ(poll(1), Outcome::closed);
 }
 
@@ -186,11 +186,11 @@ TEST_F(Introducing, SendsWhatIsLeftWhenTheBufferHasRoomAgain) {
   ASSERT_EQ(setsockopt(near_.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
   Bytes own(std::size_t{1} << 20);
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<std::byte>(i * 31 >> 3);
-  introduction_.send(own);
-  say(serialize(facts()));
-  EXPECT_EQ(poll(), Outcome::waiting) << "what has come is heard, but not all is said";
-  EXPECT_TRUE(introduction_.has_unsent());
-  EXPECT_EQ(introduction_.heard().size(), kFactsBytes);
+  exchange_.send(own);
+  say(serialize(info()));
+  EXPECT_EQ(poll(), Outcome::waiting) << "what has come is received, but not all is said";
+  EXPECT_TRUE(exchange_.has_unsent());
+  EXPECT_EQ(exchange_.received().size(), kQpInfoBytes);
   Bytes got;
   while (got.size() < own.size()) {
     const Bytes more = hear();
@@ -200,7 +200,7 @@ TEST_F(Introducing, SendsWhatIsLeftWhenTheBufferHasRoomAgain) {
   }
   EXPECT_EQ(got, own);
   EXPECT_EQ(poll(), Outcome::done);
-  EXPECT_EQ(parse_facts(introduction_.heard()), facts());
+  EXPECT_EQ(parse_qp_info(exchange_.received()), info());
 }
 
 }  // namespace

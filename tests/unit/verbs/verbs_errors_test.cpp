@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number that a device can report has a text with a cause and something to do.
-#include "verbs/causes.h"
+#include "verbs/verbs_errors.h"
 
 #include "verbs/verbs_library.h"
 
@@ -13,7 +13,9 @@
 namespace hccl::verbs {
 namespace {
 
-Link link_of_ranks() { return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024}; }
+ConnectionEnds ends_of_ranks() {
+  return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
+}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -27,7 +29,7 @@ std::string advice_of(const std::string& text) {
 
 TEST(Causes, TheTrapThatPeopleSearchFor) {
   EXPECT_EQ(
-      describe_completion(IBV_WC_RETRY_EXC_ERR, 129, link_of_ranks()),
+      describe_completion(IBV_WC_RETRY_EXC_ERR, 129, ends_of_ranks()),
       "completion error 12 (transport retry counter exceeded), vendor error 129, between rank 0 "
       "(rxe0 port 1, GID 10.77.0.1) and rank 3 (host node-b, GID 10.77.0.2) with an MTU of 1024: "
       "the peer's process or host has stopped answering, or packets are lost on the way: a wrong "
@@ -40,7 +42,7 @@ TEST(Causes, EveryCompletionHasACauseAndAnAdvice) {
   const VerbsLibrary* const library = verbs_library();
   for (int number = IBV_WC_SUCCESS; number <= IBV_WC_TM_RNDV_INCOMPLETE; ++number) {
     const auto status = static_cast<ibv_wc_status>(number);
-    const std::string text = describe_completion(status, 5, link_of_ranks());
+    const std::string text = describe_completion(status, 5, ends_of_ranks());
     EXPECT_EQ(text.find("completion error " + std::to_string(number) + " ("), 0U) << text;
     EXPECT_TRUE(contains(text, "vendor error 5,") && contains(text, "node-b")) << text;
     EXPECT_GT(advice_of(text).size(), 10U) << text;
@@ -71,7 +73,7 @@ TEST(Causes, EveryEventHasACauseAndAnAdvice) {
 
 TEST(Causes, NumbersOfLaterVersionsAreTold) {
   const auto status = static_cast<ibv_wc_status>(31);
-  const std::string text = describe_completion(status, 0, link_of_ranks());
+  const std::string text = describe_completion(status, 0, ends_of_ranks());
   EXPECT_TRUE(contains(text, "completion error 31 (unknown)")) << text;
   EXPECT_EQ(severity_of(status), Severity::device_gone);
   const auto event = static_cast<ibv_event_type>(31);

@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verbs/send_side.h"
+#include "verbs/sender.h"
 
 #include <algorithm>
 
 namespace hccl::verbs {
 namespace {
 
-// Less is copied sooner than its registration is found and its completion taken.
+// Copying fewer bytes is faster than finding their registration and reaping their completion.
 constexpr std::size_t kWorthLeasing = std::size_t{8} << 10;
 
 }  // namespace
 
-SendSide::Way SendSide::way(std::uint64_t position) const {
+Sender::Route Sender::route(std::uint64_t position) const {
   if (!window_.may_send() || pair_.free_writes() <= kPlacesForOthers) return {};
-  if (const std::size_t welcome = guest_.welcome(position); welcome > 0)
-    return {{guest_.address(position), guest_.key()}, std::min(welcome, kSlice), true};
+  if (const std::size_t direct = sender_view_.direct_room(position); direct > 0)
+    return {{sender_view_.address(position), sender_view_.key()}, std::min(direct, kSlice), true};
   const std::uint64_t at = window_.sent() % kRingBytes;
   return {{ring_.address + at, ring_.key},
           std::min({window_.room(), static_cast<std::size_t>(kRingBytes - at), kSlice}),
           false};
 }
 
-std::size_t SendSide::room() const {
-  return way(written_).most == 0 ? 0 : guest_.welcome(written_) + window_.room();
+std::size_t Sender::room() const {
+  return route(written_).most == 0 ? 0 : sender_view_.direct_room(written_) + window_.room();
 }
 
-std::uint64_t SendSide::write(std::span<const std::byte> bytes, std::uint32_t key, const Way& way) {
+std::uint64_t Sender::write(std::span<const std::byte> bytes, std::uint32_t key,
+                            const Route& route) {
   const auto count = static_cast<std::uint32_t>(bytes.size());
-  const std::uint32_t seen = invitations_ & Message::kMostMessages;
-  const auto kind = way.straight ? Message::Kind::direct : Message::Kind::data;
-  const std::uint64_t number = pair_.write(bytes, key, way.target, encode({kind, count, seen}));
+  const std::uint32_t seen = adverts_ & Message::kMostMessages;
+  const auto kind = route.direct ? Message::Kind::direct : Message::Kind::data;
+  const std::uint64_t number = pair_.write(bytes, key, route.target, encode({kind, count, seen}));
   written_ += count;
-  if (way.straight) {
-    window_.send_straight();
+  if (route.direct) {
+    window_.send_direct();
   } else {
     window_.send_through_ring(count);
   }
   return number;
 }
 
-std::size_t SendSide::send_registered(std::span<const std::byte> part) {
-  const Way to = way(written_);
+std::size_t Sender::send_registered(std::span<const std::byte> part) {
+  const Route to = route(written_);
   if (to.most == 0) return 0;
   const auto lease = cache_.lease(part.first(std::min(part.size(), to.most)));
   if (!lease) return 0;
@@ -51,9 +52,9 @@ std::size_t SendSide::send_registered(std::span<const std::byte> part) {
   return lease->bytes;
 }
 
-std::size_t SendSide::stage(std::span<const std::byte> part) {
+std::size_t Sender::stage(std::span<const std::byte> part) {
   const std::span<std::byte> place = memory_.outgoing(staged_);
-  const std::size_t most = way(written_).most;
+  const std::size_t most = route(written_).most;
   const auto free = kRingBytes - static_cast<std::size_t>(staged_ - unstaged_);
   const std::size_t count =
       most > unwritten_ ? std::min({part.size(), most - unwritten_, place.size(), free}) : 0;
@@ -64,11 +65,11 @@ std::size_t SendSide::stage(std::span<const std::byte> part) {
   return count;
 }
 
-void SendSide::write_staged() {
+void Sender::write_staged() {
   if (unwritten_ == 0) return;
   const auto bytes = memory_.outgoing(staged_ - unwritten_).first(unwritten_);
   const bool copied = pair_.copies(unwritten_);
-  const std::uint64_t number = write(bytes, memory_.key_for_sending(), way(written_));
+  const std::uint64_t number = write(bytes, memory_.key_for_sending(), route(written_));
   unwritten_ = 0;
   if (!copied) {
     held_.push_back({number, staged_, nullptr});
@@ -79,7 +80,7 @@ void SendSide::write_staged() {
   }
 }
 
-std::size_t SendSide::send_from(std::span<const std::byte> part) {
+std::size_t Sender::send_from(std::span<const std::byte> part) {
   if (part.size() >= kWorthLeasing) {
     write_staged();
     if (const std::size_t count = send_registered(part); count > 0) return count;
@@ -87,7 +88,7 @@ std::size_t SendSide::send_from(std::span<const std::byte> part) {
   return stage(part);
 }
 
-std::size_t SendSide::send(std::span<const std::span<const std::byte>> parts) {
+std::size_t Sender::send(std::span<const std::span<const std::byte>> parts) {
   std::size_t taken = 0;
   for (auto part : parts) {
     while (!part.empty()) {
@@ -102,7 +103,7 @@ std::size_t SendSide::send(std::span<const std::span<const std::byte>> parts) {
   return taken;
 }
 
-void SendSide::settle() {
+void Sender::release_completed() {
   while (!held_.empty() && held_.front().write <= pair_.completed()) {
     unstaged_ = held_.front().staged_end;
     leased_ -= held_.front().registration ? 1U : 0U;
@@ -110,7 +111,7 @@ void SendSide::settle() {
   }
 }
 
-void SendSide::abandon() {
+void Sender::abandon() {
   held_.clear();
   leased_ = 0;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks over RDMA read from others before their queue pairs work: the published address, and
+// the info that a connection brings. The first byte says which.
+#include "fuzz.h"
+#include "verbs/qp_exchange.h"
+#include "verbs/verbs_address.h"
+
+#include <algorithm>
+
+namespace {
+
+using namespace hccl;
+
+void try_address(std::span<const std::byte> bytes) {
+  const auto address = verbs::parse_verbs_address(bytes);
+  fuzz::accepted = address.has_value();
+  if (!address) return;
+  fuzz::check(std::ranges::equal(verbs::serialize(*address), bytes),
+              "an address survives encoding");
+  fuzz::check(address->tcp_port != 0, "somebody listens at the port");
+  const Address listener = verbs::tcp_address(*address);
+  fuzz::check(listener.port == address->tcp_port, "the port is that of the address");
+  fuzz::check(!listener.to_text().empty(), "an address has a text");
+  fuzz::check(verbs::why_unreachable(address->gid, address->gid).empty(),
+              "within one network a rank reaches its own address");
+}
+
+void try_info(std::span<const std::byte> bytes) {
+  const auto info = verbs::parse_qp_info(bytes);
+  fuzz::accepted = info.has_value();
+  if (!info) return;
+  fuzz::check(bytes.size() == verbs::kQpInfoBytes, "info have one size");
+  fuzz::check(std::ranges::equal(verbs::serialize(*info), bytes), "info survive encoding");
+  fuzz::check(info->queue_pair < 1U << 24 && info->first_packet < 1U << 24,
+              "numbers fit the packets");
+  fuzz::check(info->mtu >= 256 && info->mtu <= 4096, "there is such a port");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::accepted = false;
+  if (size == 0) return 0;
+  const auto bytes = fuzz::bytes_of(data + 1, size - 1);
+  if (*data % 2 == 0) {
+    try_address(bytes);
+  } else {
+    try_info(bytes);
+  }
+  return 0;
+}

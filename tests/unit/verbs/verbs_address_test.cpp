@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank publishes survives the way, and nothing else is taken for it.
+#include "verbs/verbs_address.h"
+
+#include "gids.h"
+#include "ranks.h"
+#include "transport/transport.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace hccl::verbs {
+namespace {
+
+using hccl::test::test_seed;
+
+VerbsAddress address() { return {0x0123456789abcdef, test::v4(10, 77, 0, 2), 40001}; }
+
+TEST(VerbsAddress, Travels) {
+  EXPECT_EQ(parse_verbs_address(serialize(address())), address());
+  const VerbsAddress six{1, test::v6(0xfd, 0x00, 7), 65535};
+  EXPECT_EQ(parse_verbs_address(serialize(six)), six);
+  EXPECT_LE(serialize(address()).size(), transport::kMostAddressBytes);
+}
+
+TEST(VerbsAddress, CutOrExtendedItIsNone) {
+  const Bytes whole = serialize(address());
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(parse_verbs_address(std::span(whole).first(size))) << size;
+  Bytes longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(parse_verbs_address(longer));
+}
+
+TEST(VerbsAddress, OfAnotherFormatItIsNone) {
+  for (int format = 0; format < 256; ++format) {
+    Bytes other = serialize(address());
+    if (other[0] == static_cast<std::byte>(format)) continue;
+    other[0] = static_cast<std::byte>(format);
+    EXPECT_FALSE(parse_verbs_address(other)) << format;
+  }
+}
+
+TEST(VerbsAddress, NobodyListensOnPortZero) {
+  VerbsAddress none = address();
+  none.tcp_port = 0;
+  EXPECT_FALSE(parse_verbs_address(serialize(none)));
+  none.tcp_port = 1;
+  EXPECT_TRUE(parse_verbs_address(serialize(none)));
+}
+
+TEST(VerbsAddress, GarbageIsReadAsItIsOrNotAtAll) {
+  const std::uint64_t seed = test_seed();
+  SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  const Bytes known = serialize(address());
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes bytes(random() % (known.size() + 2));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    if (!bytes.empty() && random() % 2 == 0) bytes[0] = known[0];
+    const auto read = parse_verbs_address(bytes);
+    EXPECT_TRUE(!read || serialize(*read) == bytes);
+  }
+}
+
+TEST(VerbsAddress, ThePortIsMetAtItsOwnAddress) {
+  EXPECT_EQ(tcp_address(address()).to_text(), "10.77.0.2:40001");
+  const VerbsAddress six{1, test::v6(0xfd, 0x00, 7), 80};
+  EXPECT_EQ(tcp_address(six).to_text(), "[fd00::7]:80");
+}
+
+}  // namespace
+}  // namespace hccl::verbs

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of a stream: bytes come through the ring, or direct to an advertised buffer.
+#pragma once
+
+#include "verbs/advert.h"
+#include "verbs/flow_control.h"
+#include "verbs/queue_pair.h"
+#include "verbs/registration_cache.h"
+#include "verbs/stream_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace hccl::verbs {
+
+class Receiver {
+ public:
+  // All must outlive the receiver. `ring` and `adverts`: the peer's.
+  Receiver(QueuePair& pair, const StreamMemory& memory, RegistrationCache& cache,
+           const QueuePair::Target& ring, const QueuePair::Target& adverts)
+      : pair_(pair), memory_(memory), cache_(cache), ring_(ring), adverts_target_(adverts) {}
+
+  // Accounts for a message with data. Returns false if the peer wrote more than it may.
+  [[nodiscard]] bool arrive(const Message& message);
+  // Returns whether bytes have arrived that are neither lent nor consumed.
+  [[nodiscard]] bool has_more() const {
+    return window_.held() > window_.lent() || receiver_view_.direct() > 0;
+  }
+  // Returns the bytes consumed since the beginning.
+  [[nodiscard]] std::uint64_t taken() const { return taken_; }
+  [[nodiscard]] std::size_t held() const { return window_.held(); }
+  [[nodiscard]] std::size_t lent() const { return window_.lent(); }
+
+  // Lends at most `most` of the arrived bytes, from the first unreleased one on. Throws
+  // Error(hcclInternalError) while an advertised destination is not full.
+  [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
+  // Releases up to `count` lent bytes and returns how many it released.
+  std::size_t release(std::size_t count);
+  // Moves arrived bytes to the destination and returns how many. Advertises the rest of the
+  // destination if it is worth it.
+  [[nodiscard]] std::size_t take(std::span<std::byte> destination);
+  // Returns credit to the peer once a batch of it is due. `idle`: this end has nothing else to do.
+  void return_credit(bool idle);
+
+ private:
+  [[nodiscard]] std::size_t take_some(std::span<std::byte> destination);
+  void advertise(std::span<std::byte> destination);
+
+  QueuePair& pair_;
+  const StreamMemory& memory_;
+  RegistrationCache& cache_;
+  const QueuePair::Target ring_;
+  const QueuePair::Target adverts_target_;
+  ReceiveWindow window_;
+  ReceiverView receiver_view_;
+  std::shared_ptr<Registration> advertised_;  // of the open advert
+  const std::byte* awaited_ = nullptr;        // the destination of the next advertised byte
+  std::uint64_t taken_ = 0;                   // bytes of the stream, by either path
+  std::uint32_t adverts_ = 0;                 // sent
+  std::uint32_t seen_ = 0;                    // of these, read by the peer as far as it has told
+};
+
+}  // namespace hccl::verbs

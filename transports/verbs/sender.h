@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half of a stream. Reads registered memory of the program in place and copies anything
+// else to a staging ring first; writes to the buffer that the peer advertised, else to its ring.
+#pragma once
+
+#include "verbs/advert.h"
+#include "verbs/flow_control.h"
+#include "verbs/queue_pair.h"
+#include "verbs/registration_cache.h"
+#include "verbs/stream_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+
+namespace hccl::verbs {
+
+// The longest message: long enough to keep the device busy, short enough that the receiver reduces
+// one while the next is in flight.
+constexpr std::size_t kSlice = std::size_t{64} << 10;
+// Writes kept free for everything but data: credits, adverts and the last write of a stream.
+constexpr std::uint32_t kPlacesForOthers = 2 * (kMostCredits + kMostAdverts);
+
+class Sender {
+ public:
+  // All must outlive the sender. `ring`: the peer's.
+  Sender(QueuePair& pair, const StreamMemory& memory, RegistrationCache& cache,
+         const QueuePair::Target& ring)
+      : pair_(pair), memory_(memory), cache_(cache), ring_(ring) {}
+
+  // Takes a prefix of the concatenated parts and returns its size. Throws Error(hcclSystemError).
+  [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts);
+  // Releases the resources that completed writes have held.
+  void release_completed();
+  // Returns whether no write reads the program's memory any more.
+  [[nodiscard]] bool flushed() const { return leased_ == 0; }
+  // Returns how many bytes send() could take now.
+  [[nodiscard]] std::size_t room() const;
+  // Applies a credit message. Returns false if it exceeds what was sent.
+  [[nodiscard]] bool credit(const Message& message) { return window_.credit(message); }
+  // Reads the advert that the peer has written.
+  void advertised() { sender_view_.update(memory_.advert(adverts_++)); }
+  // Releases everything that writes hold. Call when the queue pair has ended.
+  void abandon();
+  // Returns the bytes written to the stream since the beginning.
+  [[nodiscard]] std::uint64_t written() const { return written_; }
+
+ private:
+  // The target of the next write from a position on, and its greatest size.
+  struct Route {
+    QueuePair::Target target;
+    std::size_t most = 0;
+    bool direct = false;
+  };
+  // The resources that a write holds until it has completed.
+  struct Held {
+    std::uint64_t write = 0;
+    std::uint64_t staged_end = 0;
+    std::shared_ptr<Registration> registration;
+  };
+
+  [[nodiscard]] Route route(std::uint64_t position) const;
+  [[nodiscard]] std::size_t send_from(std::span<const std::byte> part);
+  [[nodiscard]] std::size_t send_registered(std::span<const std::byte> part);
+  [[nodiscard]] std::size_t stage(std::span<const std::byte> part);
+  void write_staged();
+  [[nodiscard]] std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t key,
+                                    const Route& route);
+
+  QueuePair& pair_;
+  const StreamMemory& memory_;
+  RegistrationCache& cache_;
+  const QueuePair::Target ring_;
+  SendWindow window_;
+  SenderView sender_view_;
+  std::uint32_t adverts_ = 0;   // read so far
+  std::uint64_t written_ = 0;   // bytes of the stream, by either path
+  std::size_t unwritten_ = 0;   // staged bytes that no write covers yet
+  std::uint64_t staged_ = 0;    // bytes staged since the beginning
+  std::uint64_t unstaged_ = 0;  // of these, bytes whose room is free again
+  std::deque<Held> held_;       // by writes in flight, oldest first
+  std::size_t leased_ = 0;      // entries of held_ that hold memory of the program
+};
+
+}  // namespace hccl::verbs

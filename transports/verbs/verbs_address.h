@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The address that a rank publishes: the GID of its RDMA port and the TCP port at which it accepts
+// connections there.
+#pragma once
+
+#include "base/address.h"
+#include "base/fields.h"
+#include "verbs/gid.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace hccl::verbs {
+
+struct VerbsAddress {
+  std::uint64_t network = 0;  // where loopback is the same
+  GidBytes gid{};
+  std::uint16_t tcp_port = 0;
+
+  friend bool operator==(const VerbsAddress&, const VerbsAddress&) = default;
+};
+
+[[nodiscard]] Bytes serialize(const VerbsAddress& address);
+// Returns nothing if no rank of this version publishes these bytes.
+[[nodiscard]] std::optional<VerbsAddress> parse_verbs_address(std::span<const std::byte> bytes);
+
+// Returns the TCP address. The GID of a RoCE v2 port is an address of its network interface.
+[[nodiscard]] Address tcp_address(const VerbsAddress& address);
+
+}  // namespace hccl::verbs
