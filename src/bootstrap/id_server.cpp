@@ -244,7 +244,7 @@ void IdServer::close() {
     });
   }
   acceptor_->close();
-  strangers_.say_how_many_more();
+  strangers_.report_omitted();
   io_->linger.cancel();
   io_->report.cancel();
   io_->judgement.cancel();

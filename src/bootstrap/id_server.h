@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/deadline.h"
-#include "base/stranger_log.h"
+#include "base/rejection_log.h"
 #include "bootstrap/acceptor.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/missing_reports.h"
@@ -106,7 +106,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   ReservedPost releasing_;
   Rendezvous rendezvous_;
   std::vector<SessionPointer> sessions_;  // in order of arrival
-  StrangerLog strangers_{"bootstrap"};
+  RejectionLog strangers_{"bootstrap"};
   std::map<int, ProcessWatch> watches_;  // of joined ranks, by rank
   std::vector<bool> told_;               // by rank: knows of the failure
   std::vector<std::promise<void>> waiting_for_told_;

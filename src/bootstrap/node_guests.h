@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/deadline.h"
-#include "base/stranger_log.h"
+#include "base/rejection_log.h"
 #include "bootstrap/frame_channel.h"
 
 #include <cstddef>
@@ -46,7 +46,7 @@ class NodeGuests {
   std::size_t most_guests_;
   Deadline::Duration limit_;
   std::vector<Guest> guests_;  // in order of arrival
-  StrangerLog strangers_{"bootstrap"};
+  RejectionLog strangers_{"bootstrap"};
 };
 
 }  // namespace hccl::bootstrap

@@ -161,9 +161,9 @@ void Fabric::wake() {
   for (const auto& [ordinal, lane] : lanes_) lane->wake();
 }
 
-std::unique_ptr<transport::Endpoint> Fabric::open(int peer, transport::Channel channel) {
+std::unique_ptr<transport::Endpoint> Fabric::open(int peer, transport::ConnectionId connection) {
   const Way& way = ways_[static_cast<std::size_t>(peer)];
-  return way.transport->open(peer, channel, way.address);
+  return way.transport->open(peer, connection, way.address);
 }
 
 std::string Fabric::transport_to(int rank) const {

@@ -75,7 +75,8 @@ class Fabric {
   // Wakes whoever waits in a call, to look for a fault. Any thread.
   void wake();
 
-  [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer, transport::Channel channel);
+  [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
+                                                          transport::ConnectionId connection);
   // Before an endpoint ends: its peer gets what was sent, unless the communicator has failed.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
   [[nodiscard]] const FabricOptions& options() const { return options_; }

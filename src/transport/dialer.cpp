@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt after the other, each with its time.
+// One attempt after another, each with a time limit.
 #include "transport/dialer.h"
 
 #include "base/errno_advice.h"
@@ -17,15 +17,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPause{5};
 constexpr std::chrono::milliseconds kLongestPause{500};
-// For an address of several; doubles with each round, since a rank may just be late.
-constexpr std::chrono::seconds kFirstPatience{5};
+// Of an attempt where a rank has several addresses. Doubles with each round, for a rank may be
+// late.
+constexpr std::chrono::seconds kFirstAttemptLimit{5};
 constexpr int kMostRefusalsPerTarget = 5;
 
 Deadline at_once() { return Deadline::after(std::chrono::nanoseconds(1)); }
 
 }  // namespace
 
-Dialer::Dialer(std::vector<Target> targets, const Membership& own, const StreamKey& key,
+Dialer::Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
                const Limits& limits, TuneSocket tune)
     : targets_(std::move(targets)),
       own_(own),
@@ -35,30 +36,30 @@ Dialer::Dialer(std::vector<Target> targets, const Membership& own, const StreamK
       deadline_(Deadline::after(limits.connect)),
       handshake_(own, key),
       attempt_(at_once()),
-      patience_(kFirstPatience),
+      attempt_limit_(kFirstAttemptLimit),
       pause_(kShortestPause),
-      troubles_(targets_.size(), "has not been tried") {}
+      failures_(targets_.size(), "has not been tried") {}
 
 std::optional<FileDescriptor> Dialer::poll() {
-  if (!hopeless_.empty()) throw PeerLost(key_.to, hopeless_);
-  if (stage_ == Stage::pausing) {
+  if (!given_up_.empty()) throw PeerLost(key_.to, given_up_);
+  if (state_ == State::pausing) {
     if (!attempt_.expired()) return std::nullopt;
     start_attempt();
   }
-  if (stage_ == Stage::connecting && is_connected()) {
-    stage_ = Stage::talking;
+  if (state_ == State::connecting && is_connected()) {
+    state_ = State::handshaking;
     const Bytes& hello = handshake_.hello();
-    if (!say(hello)) fail_attempt(system_error_text(errno), false);
+    if (!send_now(hello)) fail_attempt(system_error_text(errno), false);
   }
-  if (stage_ == Stage::talking) converse();
-  if (stage_ == Stage::talking && handshake_.state() == Handshake::State::done) {
+  if (state_ == State::handshaking) continue_handshake();
+  if (state_ == State::handshaking && handshake_.state() == Handshake::State::done) {
     return std::move(socket_);
   }
   return std::nullopt;
 }
 
-// The messages of a handshake fit the buffer of a fresh connection.
-bool Dialer::say(const Bytes& bytes) const noexcept {
+// The messages of a handshake fit the send buffer of a new connection.
+bool Dialer::send_now(const Bytes& bytes) const noexcept {
   const ssize_t sent =
       retried([&] { return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
   return sent == static_cast<ssize_t>(bytes.size());
@@ -68,17 +69,17 @@ void Dialer::start_attempt() {
   socket_ = FileDescriptor(
       socket(target().address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.valid()) {
-    throw Error(hcclSystemError, text("cannot make a socket: ", system_error_text(errno), "; ",
+    throw Error(hcclSystemError, text("cannot create a socket: ", system_error_text(errno), "; ",
                                       advice_on(errno, "see HCCL_SOCKET_IFNAME")));
   }
   if (tune_ != nullptr) tune_(socket_.get(), limits_);
   handshake_ = ConnectorHandshake(own_, key_);
-  attempt_ = Deadline::after(patience_);
-  stage_ = Stage::connecting;
-  const Target& to = target();
+  attempt_ = Deadline::after(attempt_limit_);
+  state_ = State::connecting;
+  const DialTarget& to = target();
   while (connect(socket_.get(), to.address.get(), to.address.length) != 0 && errno != EINPROGRESS) {
     if (errno == EINTR) continue;
-    // A unix socket whose backlog is full says EAGAIN.
+    // A unix socket returns EAGAIN if the listener's backlog is full.
     return fail_attempt(system_error_text(errno), errno == ECONNREFUSED);
   }
 }
@@ -96,35 +97,35 @@ bool Dialer::is_connected() {
   return error == 0;
 }
 
-void Dialer::converse() {
+void Dialer::continue_handshake() {
   std::array<std::byte, 256> buffer{};
-  while (handshake_.state() == Handshake::State::talking) {
+  while (handshake_.state() == Handshake::State::in_progress) {
     const std::size_t most = std::min(buffer.size(), handshake_.wanted());
     const ssize_t count = recv(socket_.get(), buffer.data(), most, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
-      // The host answers; its process may be late. Elsewhere somebody may answer at once.
+      // The host answers, so its process is just late. Another of its addresses may answer sooner.
       deadline_ = Deadline::after(limits_.connect);
-      if (targets_.size() > 1 && attempt_.expired()) fail_attempt("says nothing", false);
+      if (targets_.size() > 1 && attempt_.expired()) fail_attempt("sends nothing", false);
       return;
     }
     if (count <= 0) {
-      return fail_attempt(count == 0 ? std::string("closed the connection without a word")
+      return fail_attempt(count == 0 ? std::string("closed the connection without an answer")
                                      : system_error_text(errno),
                           false);
     }
     const Bytes answer = handshake_.take(std::span(buffer).first(static_cast<std::size_t>(count)));
-    if (!answer.empty() && !say(answer)) return fail_attempt(system_error_text(errno), false);
+    if (!answer.empty() && !send_now(answer)) return fail_attempt(system_error_text(errno), false);
   }
   if (handshake_.state() == Handshake::State::refused) fail_attempt(handshake_.why(), true);
 }
 
 void Dialer::fail_attempt(const std::string& why, bool refused) {
   socket_.reset();
-  stage_ = Stage::pausing;
-  troubles_[at_] = why;
+  state_ = State::pausing;
+  failures_[at_] = why;
   refusals_ = refused ? refusals_ + 1 : 0;
-  give_up_if_hopeless();
+  give_up_if_due();
   if (++at_ < targets_.size()) {
     attempt_ = at_once();
     return;
@@ -132,25 +133,25 @@ void Dialer::fail_attempt(const std::string& why, bool refused) {
   at_ = 0;
   attempt_ = Deadline::after(pause_);
   pause_ = std::min<Deadline::Duration>(2 * pause_, kLongestPause);
-  patience_ *= 2;
+  attempt_limit_ *= 2;
 }
 
-void Dialer::give_up_if_hopeless() {
+void Dialer::give_up_if_due() {
   const bool refuses = refusals_ >= kMostRefusalsPerTarget * static_cast<int>(targets_.size());
   if (!refuses && !deadline_.expired()) return;
   std::string tried;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    tried += text(i == 0 ? "" : ", ", targets_[i].name, " (", troubles_[i], ')');
+    tried += text(i == 0 ? "" : ", ", targets_[i].name, " (", failures_[i], ')');
   }
-  hopeless_ = text("rank ", key_.from, " cannot reach rank ", key_.to, " at ", tried,
+  given_up_ = text("rank ", key_.from, " cannot reach rank ", key_.to, " at ", tried,
                    "; see what that rank says");
-  throw PeerLost(key_.to, hopeless_);
+  throw PeerLost(key_.to, given_up_);
 }
 
 void Dialer::plan_sleep(SleepPlan& plan) {
-  if (stage_ == Stage::connecting) plan.descriptors.push_back({socket_.get(), POLLOUT, 0});
-  if (stage_ == Stage::talking) plan.descriptors.push_back({socket_.get(), POLLIN, 0});
-  if (stage_ != Stage::talking || targets_.size() > 1) {
+  if (state_ == State::connecting) plan.descriptors.push_back({socket_.get(), POLLOUT, 0});
+  if (state_ == State::handshaking) plan.descriptors.push_back({socket_.get(), POLLIN, 0});
+  if (state_ != State::handshaking || targets_.size() > 1) {
     plan.at_most = std::min(plan.at_most, attempt_.remaining());
   }
 }

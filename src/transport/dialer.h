@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to one of a rank's addresses and proves itself there.
+// Connects to one of a rank's addresses and authenticates there.
 #pragma once
 
 #include "base/address.h"
 #include "base/file_descriptor.h"
-#include "transport/connecting.h"
+#include "transport/connection_attempt.h"
 #include "transport/handshake.h"
 
 #include <string>
@@ -12,54 +12,54 @@
 
 namespace hccl::transport {
 
-struct Target {
+struct DialTarget {
   SocketAddress address;
-  std::string name;  // for people
+  std::string name;  // for error texts
 };
 
-// Sets what the family of sockets needs before the handshake.
+// Sets the socket options that a family of sockets needs before the handshake.
 using TuneSocket = void (*)(int socket, const Limits& limits);
 
-// Tries the targets in their order, again and again: a rank that answers but has not come to this
-// stream yet is waited for without a limit, one that cannot be reached for limits.connect, one that
-// refuses connections or is a stranger much shorter, for listeners exist before their addresses are
-// known.
-class Dialer final : public Connecting {
+// Tries the targets in order, again and again. A rank that answers but has not opened this stream
+// yet is waited for without a limit. One that cannot be reached is given up after limits.connect;
+// one that refuses connections or fails the handshake is given up after a few attempts, because a
+// listener exists before its address is published.
+class Dialer final : public ConnectionAttempt {
  public:
   // `targets`: at least one.
-  Dialer(std::vector<Target> targets, const Membership& own, const StreamKey& key,
+  Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
          const Limits& limits, TuneSocket tune = nullptr);
 
   [[nodiscard]] std::optional<FileDescriptor> poll() override;
   void plan_sleep(SleepPlan& plan) override;
 
  private:
-  enum class Stage : std::uint8_t { pausing, connecting, talking };
+  enum class State : std::uint8_t { pausing, connecting, handshaking };
 
   void start_attempt();
   [[nodiscard]] bool is_connected();
-  [[nodiscard]] bool say(const Bytes& bytes) const noexcept;
-  void converse();
+  [[nodiscard]] bool send_now(const Bytes& bytes) const noexcept;
+  void continue_handshake();
   void fail_attempt(const std::string& why, bool refused);
-  void give_up_if_hopeless();
-  [[nodiscard]] const Target& target() const { return targets_[at_]; }
+  void give_up_if_due();
+  [[nodiscard]] const DialTarget& target() const { return targets_[at_]; }
 
-  std::vector<Target> targets_;
+  std::vector<DialTarget> targets_;
   Membership own_;
   StreamKey key_;
   Limits limits_;
   TuneSocket tune_;
   Deadline deadline_;
-  Stage stage_ = Stage::pausing;
+  State state_ = State::pausing;
   std::size_t at_ = 0;  // of targets_
   FileDescriptor socket_;
   ConnectorHandshake handshake_;
-  Deadline attempt_;  // the end of the pause, or of the attempt
-  Deadline::Duration patience_;
+  Deadline attempt_;  // end of the pause or of the attempt
+  Deadline::Duration attempt_limit_;
   Deadline::Duration pause_;
-  int refusals_ = 0;                   // since something else happened
-  std::string hopeless_;               // what is thrown once it has been given up
-  std::vector<std::string> troubles_;  // by target: why its last attempt failed
+  int refusals_ = 0;                   // in a row
+  std::string given_up_;               // the error text once it has given up
+  std::vector<std::string> failures_;  // by target: why the last attempt failed
 };
 
 }  // namespace hccl::transport

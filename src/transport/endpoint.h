@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of an ordered, flow-controlled stream of bytes to one peer on one channel. Both sides
-// know how many bytes come in which order, so a stream has no messages and no headers.
+// One end of an ordered, flow-controlled stream of bytes between two ranks. Both sides know how
+// many bytes come in which order, so a stream has no messages and no headers.
 #pragma once
 
 #include "base/deadline.h"
@@ -18,9 +18,8 @@
 
 namespace hccl::transport {
 
-// The peer's process, its host or the way to it is gone. The text says what happened to which
-// connection. Data that the peer sent before may still be received, except where the network
-// dropped it.
+// The peer's process, its host or the path to it is gone. The text says what happened to which
+// connection. Data that the peer sent earlier may still be received unless the network dropped it.
 class PeerLost : public Error {
  public:
   PeerLost(int peer, const std::string& message) : Error(hcclSystemError, message), peer_(peer) {}
@@ -41,28 +40,29 @@ struct Counters {
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 
-// The condition on which an endpoint is waited for: bytes beyond those that it has lent or moved,
-// so its owner sleeps only after a call that gave less than it wanted; or room for more.
+// The conditions for which an endpoint is waited for. readable: bytes beyond those already lent or
+// moved, so sleep only after a receive returned less than was asked for. writable: room for more.
+// flushed: everything that was sent may be overwritten.
 struct Interest {
   bool readable = false;
   bool writable = false;
-  bool flushed = false;  // what was taken
+  bool flushed = false;
 };
 
-// The descriptors that a sleeping thread polls, and for how long at most.
+// The descriptors that a sleeping thread polls, and the longest time it sleeps.
 struct SleepPlan {
   std::vector<pollfd> descriptors;
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// The part of a long destination to name at a time: a transport that stores arriving data by itself
-// should know of as much as it can.
+// The longest part of a destination to pass to try_receive_into() at a time: a transport that
+// stores arriving data by itself should know as much of the destination as possible.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
-// Owned by whoever opened it; one thread at a time; no call blocks. An endpoint exists before its
-// connection does: until then nothing can be sent and nothing has come, and every call carries the
-// connection on. Calls throw PeerLost, always again once they have, and Error where this process
-// lacks something.
+// Owned by its opener. Thread safety: one thread at a time. No call blocks. An endpoint exists
+// before its connection does: until then nothing can be sent or received, and every call makes
+// progress with the connection. Calls throw PeerLost, again and again once the peer is lost, and
+// Error(hcclSystemError) if this process lacks a resource.
 class Endpoint {
  public:
   Endpoint(int peer, const char* transport) : peer_(peer), transport_(transport) {}
@@ -70,54 +70,55 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Takes a prefix of the bytes, perhaps none, and returns its size. The bytes it has taken
-  // may still be read in place until flushed().
+  // Takes a prefix of the bytes, perhaps none, and returns its size. The bytes taken may be read in
+  // place until flushed().
   [[nodiscard]] std::size_t try_send(std::span<const std::byte> bytes) {
     return try_send_parts({&bytes, 1});
   }
-  // The same of the concatenation of `parts`, in one go.
+  // Does the same with the concatenation of `parts`.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
-  // Returns whether everything that was taken may be overwritten.
+  // Returns whether all bytes taken by sends may be overwritten.
   [[nodiscard]] virtual bool flushed() = 0;
 
-  // Lends at most `most` of the bytes that have come, from the first unreleased one on; fewer if
-  // fewer have come. They stay where they are until release(). Called again it lends them again,
-  // with what has come since, until they are view_limit(). They may lie at any address. Once the
-  // peer is lost, throws as soon as it has nothing new to lend.
+  // Lends at most `most` of the arrived bytes, from the first unreleased one on. They stay valid
+  // until release() and have no alignment. Another call lends the same bytes again, with those that
+  // have arrived since, up to view_limit(). Throws PeerLost once the peer is lost and nothing new
+  // can be lent.
   [[nodiscard]] virtual std::span<const std::byte> try_receive(std::size_t most) = 0;
-  // Gives the first `count` lent bytes back.
+  // Gives back the first `count` lent bytes.
   virtual void release(std::size_t count) = 0;
-  // So many bytes come in one piece, if the sender sends them: an element of this size is never
-  // lent in two halves for good.
+  // Returns how many bytes try_receive() can lend in one piece once the sender has sent them. An
+  // element of at most this size is never split for good.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
-  // Moves what has come straight to its destination and returns how much; begins with the first
-  // unreleased byte, which need not be released then. The rest of a destination is no longer the
-  // caller's: it goes on with that, and nothing else of this stream, until it is full or cut().
+  // Moves arrived bytes to the destination, from the first unreleased one on, and returns how many;
+  // these need no release(). After a partial receive the transport owns the rest of the
+  // destination: keep passing that remainder, and neither call try_receive() nor pass another
+  // destination, until it is full or the endpoint is cut().
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
 
-  // For WaitSet. Adds to the plan what to poll until what is of interest may be there; false if it
-  // may be there already, then there is nothing to end. Else end_sleep() must follow.
+  // For WaitSet. Adds to the plan what to poll until a condition of `interest` may hold, and
+  // returns true; end_sleep() must follow. Returns false if a condition may hold already.
   [[nodiscard]] virtual bool begin_sleep(Interest interest, SleepPlan& plan) = 0;
-  // Ends what begin_sleep() began; looks after a peer that has been silent for long.
+  // Ends a sleep that begin_sleep() began, and checks a peer that has been silent for long.
   virtual void end_sleep() noexcept = 0;
 
-  // Before it ends in good order: waits until the peer has what was sent, or cannot get it, or the
-  // deadline has passed. Nothing else is asked of it then.
+  // Call before an orderly end, as the last call. Blocks until the peer has what was sent, or
+  // cannot get it, or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
-  // The stream is given up: from now on nothing is read from memory that was sent from or stored in
-  // memory that was received into. Calls throw PeerLost.
+  // Aborts the stream. Once it returns, the transport accesses neither sources nor destinations,
+  // and all other calls throw PeerLost.
   virtual void cut() noexcept {}
 
   [[nodiscard]] virtual bool connected() const = 0;
   [[nodiscard]] int peer() const { return peer_; }
-  // "shm", "tcp": the transport's name.
+  // Returns the transport's name, such as "shm".
   [[nodiscard]] const char* transport() const { return transport_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
-  // try_receive_into() of those that lend: at most `slice` at a time, so that what has been taken
-  // can be given back soon.
+  // Implements try_receive_into() by try_receive(), at most `slice` bytes at a time, so that room
+  // returns to the sender soon.
   std::size_t copy_lent(std::span<std::byte> destination, std::size_t slice) {
     std::size_t done = 0;
     while (done < destination.size()) {

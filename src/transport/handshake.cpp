@@ -39,22 +39,22 @@ Bytes preamble() {
 
 }  // namespace
 
-StreamKey key_between(const Membership& own, int peer, Channel channel) {
+StreamKey key_between(const Membership& own, int peer, ConnectionId connection) {
   if (peer < 0 || peer >= own.size || peer == own.rank) {
     throw Error(hcclInternalError,
                 text("rank ", own.rank, " of ", own.size, " opens a stream to rank ", peer,
                      "; report this as a defect of hccl"));
   }
-  return {std::min(own.rank, peer), std::max(own.rank, peer), channel};
+  return {std::min(own.rank, peer), std::max(own.rank, peer), connection};
 }
 
-void Handshake::hear(std::span<const std::byte> bytes) {
+void Handshake::receive(std::span<const std::byte> bytes) {
   bytes = bytes.first(std::min(bytes.size(), wanted()));
-  heard_.insert(heard_.end(), bytes.begin(), bytes.end());
+  received_.insert(received_.end(), bytes.begin(), bytes.end());
 }
 
 void Handshake::expect(std::size_t count) {
-  heard_.clear();
+  received_.clear();
   expected_ = count;
 }
 
@@ -76,16 +76,16 @@ ConnectorHandshake::ConnectorHandshake(const Membership& own, const StreamKey& k
   writer.put_u64(own.communicator);
   writer.put_i32(key.from);
   writer.put_i32(key.to);
-  writer.put_u32(key.channel.lane);
-  writer.put_u32(key.channel.number);
+  writer.put_u32(key.connection.lane);
+  writer.put_u32(key.connection.number);
   hello_ = writer.take();
 }
 
 Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
-  hear(bytes);
-  if (state() != State::talking || !is_whole()) return {};
+  receive(bytes);
+  if (state() != State::in_progress || !is_whole()) return {};
   if (challenged_) {
-    const auto verdict = static_cast<Verdict>(heard()[0]);
+    const auto verdict = static_cast<Verdict>(received()[0]);
     if (verdict == Verdict::accepted) {
       finish();
     } else {
@@ -94,8 +94,8 @@ Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
     }
     return {};
   }
-  const auto nonce = heard().first(sizeof(Secret));
-  if (!equal_in_constant_time(heard().subspan(sizeof(Secret)),
+  const auto nonce = received().first(sizeof(Secret));
+  if (!equal_in_constant_time(received().subspan(sizeof(Secret)),
                               prove(kAcceptor, secret_, hello_, nonce))) {
     refuse("does not know the communicator's secret");
     return {};
@@ -109,11 +109,11 @@ Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
 AcceptorHandshake::AcceptorHandshake(const Membership& own) : Handshake(kHelloSize), own_(own) {}
 
 Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
-  hear(bytes);
-  if (state() != State::talking) return {};
+  receive(bytes);
+  if (state() != State::in_progress) return {};
   if (hello_.empty()) return answer_hello();
   if (!is_whole()) return {};
-  if (!equal_in_constant_time(heard(), prove(kConnector, own_.secret, hello_, nonce_))) {
+  if (!equal_in_constant_time(received(), prove(kConnector, own_.secret, hello_, nonce_))) {
     refuse("does not know the communicator's secret");
   } else {
     finish();
@@ -124,19 +124,19 @@ Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
 // Judges as little as one byte, so that nobody is waited for in vain.
 Bytes AcceptorHandshake::answer_hello() {
   const Bytes start = preamble();
-  const std::size_t known = std::min(start.size(), heard().size());
-  if (!std::ranges::equal(heard().first(known), std::span(start).first(known))) {
+  const std::size_t known = std::min(start.size(), received().size());
+  if (!std::ranges::equal(received().first(known), std::span(start).first(known))) {
     refuse("did not speak like an hccl process of this version");
     return {};
   }
   if (!is_whole()) return {};
-  hello_.assign(heard().begin(), heard().end());
+  hello_.assign(received().begin(), received().end());
   WireReader reader(std::span<const std::byte>(hello_).subspan(start.size() + sizeof(Secret)));
   const std::uint64_t communicator = reader.u64();
   key_.from = reader.i32();
   key_.to = reader.i32();
-  key_.channel.lane = reader.u32();
-  key_.channel.number = reader.u32();
+  key_.connection.lane = reader.u32();
+  key_.connection.number = reader.u32();
   if (communicator != own_.communicator || !is_plausible()) {
     refuse(text("asked for rank ", key_.to, " of another communicator"));
     return {};
@@ -154,6 +154,6 @@ bool AcceptorHandshake::is_plausible() const {
   return key_.to == own_.rank && key_.from >= 0 && key_.from < key_.to && key_.to < own_.size;
 }
 
-Bytes AcceptorHandshake::say(Verdict verdict) { return {static_cast<std::byte>(verdict)}; }
+Bytes AcceptorHandshake::encode(Verdict verdict) { return {static_cast<std::byte>(verdict)}; }
 
 }  // namespace hccl::transport

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake on a new connection before the stream begins: which stream it is, and proof from
-// both sides that they know the communicator's secret, which is never sent itself.
+// The handshake on a new connection before the stream begins. It says which stream this is, and
+// both sides prove that they know the communicator's secret, which itself is never sent.
 //
-//   connector -> acceptor   hello: format, nonce, communicator, ranks, channel
+//   connector -> acceptor   hello: format, nonce, communicator, ranks, connection
 //   acceptor -> connector   challenge: nonce, HMAC(secret, "acceptor", hello, nonce)
 //   connector -> acceptor   response: HMAC(secret, "connector", hello, nonce)
 //   acceptor -> connector   verdict
@@ -22,36 +22,36 @@ namespace hccl::transport {
 
 // A stream within a communicator.
 struct StreamKey {
-  int from = -1;  // the rank that connects: the smaller number
+  int from = -1;  // the rank that connects: the smaller one
   int to = -1;
-  Channel channel;
+  ConnectionId connection;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
   friend auto operator<=>(const StreamKey&, const StreamKey&) = default;
 };
 
-// The stream between this rank and another. Throws Error(hcclInternalError) for a rank that is
-// none, or itself.
-[[nodiscard]] StreamKey key_between(const Membership& own, int peer, Channel channel);
+// Returns the key of the stream between this rank and `peer`. Throws Error(hcclInternalError) if
+// `peer` is out of range or this rank.
+[[nodiscard]] StreamKey key_between(const Membership& own, int peer, ConnectionId connection);
 
-// Each message has a fixed size, and no more is read than the next one lacks: what follows the
-// verdict is the stream's.
+// Each message has a fixed size, and nothing is read beyond the next one: the bytes behind the
+// verdict are the stream's.
 class Handshake {
  public:
-  enum class State : std::uint8_t { talking, done, refused };
+  enum class State : std::uint8_t { in_progress, done, refused };
 
   [[nodiscard]] State state() const { return state_; }
-  // Why it was refused: a clause about the other side.
+  // Returns why it was refused: a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // How many bytes to read at the most.
-  [[nodiscard]] std::size_t wanted() const { return expected_ - heard_.size(); }
+  // Returns how many bytes to read at most.
+  [[nodiscard]] std::size_t wanted() const { return expected_ - received_.size(); }
 
  protected:
   explicit Handshake(std::size_t expected) : expected_(expected) {}
   ~Handshake() = default;
 
-  void hear(std::span<const std::byte> bytes);
-  [[nodiscard]] bool is_whole() const { return heard_.size() == expected_; }
-  [[nodiscard]] std::span<const std::byte> heard() const { return heard_; }
+  void receive(std::span<const std::byte> bytes);
+  [[nodiscard]] bool is_whole() const { return received_.size() == expected_; }
+  [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void expect(std::size_t count);
   void finish() { expect_nothing(State::done); }
   void refuse(const std::string& why);
@@ -59,9 +59,9 @@ class Handshake {
  private:
   void expect_nothing(State state);
 
-  State state_ = State::talking;
+  State state_ = State::in_progress;
   std::size_t expected_;
-  Bytes heard_;
+  Bytes received_;
   std::string why_;
 };
 
@@ -71,9 +71,9 @@ class ConnectorHandshake : public Handshake {
  public:
   ConnectorHandshake(const Membership& own, const StreamKey& key);
 
-  // The first thing to say.
+  // Returns the first message to send.
   [[nodiscard]] const Bytes& hello() const { return hello_; }
-  // Takes bytes, at most wanted(), and returns what to say.
+  // Takes at most wanted() bytes and returns the answer to send, which may be empty.
   [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
 
  private:
@@ -86,11 +86,11 @@ class AcceptorHandshake : public Handshake {
  public:
   explicit AcceptorHandshake(const Membership& own);
 
-  // Takes bytes, at most wanted(), and returns what to say. Done when the connector has proved
-  // itself: the verdict on key() is then the caller's.
+  // Takes at most wanted() bytes and returns the answer to send, which may be empty. Once the
+  // connector has authenticated the state is done, and the caller sends the verdict on key().
   [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
   [[nodiscard]] const StreamKey& key() const { return key_; }
-  [[nodiscard]] static Bytes say(Verdict verdict);
+  [[nodiscard]] static Bytes encode(Verdict verdict);
 
  private:
   [[nodiscard]] Bytes answer_hello();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sockets on which a rank is reached, and the connections that have come to them: strangers'
-// until they have proved themselves, then kept until somebody opens the stream that they are.
+// The listening sockets of a rank and the connections accepted on them. A connection is pending
+// until it has authenticated; then it is kept until its stream is opened.
 #pragma once
 
 #include "base/file_descriptor.h"
-#include "base/stranger_log.h"
-#include "transport/connecting.h"
+#include "base/rejection_log.h"
+#include "transport/connection_attempt.h"
 #include "transport/handshake.h"
 
 #include <list>
@@ -19,16 +19,17 @@ namespace hccl::transport {
 
 // The differences between families of sockets.
 struct Family {
-  const char* name = "";                          // of the transport, for the log
-  std::string (*describe)(int socket) = nullptr;  // who is at the other end
-  // Why a connection is closed at once: a clause; empty: it is not.
+  const char* name = "";                          // of the transport, for log lines
+  std::string (*describe)(int socket) = nullptr;  // names the other end
+  // Returns why to close a connection at once, as a clause, or nothing to keep it. May be null.
   std::string (*object)(int socket) = nullptr;
 };
 
-// Any thread. Nothing runs by itself: whoever waits for a stream looks after all connections.
+// Thread safety: any thread. No thread of its own: every thread that waits for a stream serves all
+// connections.
 class Listener {
  public:
-  // The sockets listen already and do not block. Throws Error(hcclSystemError).
+  // `sockets` are listening and non-blocking. Throws Error(hcclSystemError).
   Listener(std::vector<FileDescriptor> sockets, const Membership& own, const Limits& limits,
            const Family& family);
   ~Listener();
@@ -36,32 +37,32 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
  private:
-  friend class Claim;
+  friend class InboundConnection;
 
-  struct Guest {
+  struct PendingConnection {
     FileDescriptor socket;
-    std::string who;  // once it has hung up, nobody can tell
+    std::string who;  // cannot be found out once it has hung up
     AcceptorHandshake handshake;
     Deadline deadline;
   };
-  struct Seat {
-    FileDescriptor socket;  // invalid until it has come and after it has been taken
-    int bell = -1;          // eventfd of the claim that waits for it
+  struct Inbound {
+    FileDescriptor socket;  // invalid before it has arrived and once taken
+    int bell = -1;          // eventfd of the InboundConnection that waits for it
     bool taken = false;
   };
-  using Guests = std::list<Guest>;  // in order of arrival
+  using PendingList = std::list<PendingConnection>;  // in order of arrival
 
-  // All of these with the mutex held.
+  // Call these with the mutex held.
   void serve();
   void accept_from(const FileDescriptor& socket);
-  void welcome(FileDescriptor socket);
-  [[nodiscard]] bool listen_to(Guest& guest);
-  void seat(Guest& guest);
+  void admit(FileDescriptor socket);
+  [[nodiscard]] bool progress(PendingConnection& pending);
+  void hand_over(PendingConnection& pending);
   void reject(const std::string& who, const std::string& why);
-  void dismiss(Guests::iterator guest, const std::string& why);
-  void remove(Guests::iterator guest);
-  void rest();
-  void wake_up();
+  void dismiss(PendingList::iterator pending, const std::string& why);
+  void remove(PendingList::iterator pending);
+  void pause_accepting();
+  void resume_accepting();
   void watch(int fd);
   void unwatch(int fd);
 
@@ -70,19 +71,21 @@ class Listener {
   const Membership own_;
   const Limits limits_;
   const Family family_;
-  FileDescriptor epoll_;  // readable if any of the sockets or guests is
-  Guests guests_;
-  std::map<StreamKey, Seat> seats_;
-  Deadline resting_ = Deadline::never();  // not accepting for want of descriptors until then
-  bool rests_ = false;
-  StrangerLog strangers_;
+  FileDescriptor epoll_;  // readable if a listening or pending socket is
+  PendingList pending_;
+  std::map<StreamKey, Inbound> inbound_;
+  Deadline paused_until_ =
+      Deadline::never();  // when accepting resumes after a shortage of descriptors
+  bool paused_ = false;
+  RejectionLog rejections_;
 };
 
-// A stream that this rank waits for, and then has. Throws Error if it is claimed already.
-class Claim final : public Connecting {
+// A stream for which this rank waits as the acceptor.
+class InboundConnection final : public ConnectionAttempt {
  public:
-  Claim(std::shared_ptr<Listener> listener, const StreamKey& key);
-  ~Claim() override;
+  // Throws Error(hcclInternalError) if the stream is waited for already.
+  InboundConnection(std::shared_ptr<Listener> listener, const StreamKey& key);
+  ~InboundConnection() override;
 
   [[nodiscard]] std::optional<FileDescriptor> poll() override;
   void plan_sleep(SleepPlan& plan) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transports that are built in. Defined in transports/registry.cpp: nothing in src includes
+// The built-in transports. Defined in transports/registry.cpp, so that nothing in src includes
 // them.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace hccl::transport {
 
-// A transport, or why this machine has nothing for it: a clause.
+// A transport, or why this machine has no device for it: a clause.
 struct Made {
   std::unique_ptr<Transport> transport;
   std::string why_not;
@@ -19,11 +19,11 @@ struct Made {
 
 struct TransportFactory {
   const char* name;
-  // Throws Error where there is something for it that cannot be used.
+  // Throws Error(hcclSystemError) if a device for it exists but cannot be used.
   Made (*make)(const Settings& settings);
 };
 
-// Best first.
+// Returns all factories, the preferred transport first.
 [[nodiscard]] std::span<const TransportFactory> transport_factories();
 
 }  // namespace hccl::transport

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kind of way between ranks: whether two can use it, and the endpoints it makes.
+// A transport: one kind of connection between ranks. It tells whether two ranks can use it, and
+// opens endpoints.
 #pragma once
 
 #include "base/deadline.h"
@@ -20,8 +21,8 @@
 
 namespace hccl::transport {
 
-// A rank's membership of a communicator. All its ranks know the secret and the number, and nobody
-// else knows the secret.
+// A rank's membership of a communicator. All ranks know the secret and the number; nobody else
+// knows the secret.
 struct Membership {
   Secret secret{};
   std::uint64_t communicator = 0;
@@ -29,16 +30,16 @@ struct Membership {
   int size = 0;
 };
 
-// Which of the streams between two ranks.
-struct Channel {
+// Identifies one of the connections between two ranks.
+struct ConnectionId {
   std::uint32_t lane = 0;
   std::uint32_t number = 0;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
-  friend auto operator<=>(const Channel&, const Channel&) = default;
+  friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
 };
 
 struct Limits {
-  // An accepted connection must prove within this time that it is a rank's.
+  // Time allowed for an accepted connection to complete the handshake.
   Deadline::Duration handshake = std::chrono::seconds(10);
   // A rank that cannot be reached is given up after this time; one that answers is waited for
   // without a limit.
@@ -46,13 +47,13 @@ struct Limits {
   // A host that acknowledges nothing during this time is lost. A stopped process is not: its host
   // answers.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // Unproven connections at a time; the oldest gives way.
+  // The most pending connections at a time; the oldest is closed for a new one.
   std::size_t pending = 64;
 };
 
 struct Settings {
   Membership membership;
-  std::string box;                    // base/process.h: box_identity()
+  std::string box;                    // box_identity() of base/process.h
   std::vector<Interface> interfaces;  // all of this machine
   std::string interface_names;        // HCCL_SOCKET_IFNAME
   std::string ib_devices;             // HCCL_IB_HCA
@@ -66,19 +67,19 @@ enum class Cost : std::uint8_t { memory, network };  // cheapest first
 struct Reach {
   bool possible = false;
   Cost cost = Cost::network;
-  std::string why_not;  // a clause, where it is not possible
+  std::string why_not;  // a clause, unless it is possible
 };
 
-// A condition that keeps a transport from working now, though it may come back.
+// A condition that keeps a transport from working now, and may pass.
 struct Trouble {
-  hcclResult_t code = hcclSuccess;  // there is none
+  hcclResult_t code = hcclSuccess;  // hcclSuccess: no trouble
   std::string text;
 };
 
 constexpr std::size_t kMostAddressBytes = 256;
 
-// Belongs to one rank of one communicator. Any thread may call it. Its endpoints may outlive it;
-// those that are not connected then stay so.
+// Belongs to one rank of one communicator. Thread safety: any thread. Endpoints may outlive their
+// transport; those that are not connected by then never will be.
 class Transport {
  public:
   explicit Transport(const char* name) : name_(name) {}
@@ -88,27 +89,28 @@ class Transport {
 
   [[nodiscard]] const char* name() const { return name_; }
   // Returns the opaque address with which other ranks reach this one, at most kMostAddressBytes.
-  // They can connect as soon as it has been returned.
+  // The transport accepts connections by then.
   [[nodiscard]] virtual const Bytes& address() const = 0;
-  // Returns whether this rank and the one with that address can use it. Both come to the same
-  // answer.
+  // Returns whether this rank and the one with that address can use this transport. Both ranks get
+  // the same answer.
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
-  // A new endpoint; returns at once. The rank with the smaller number connects, the other accepts;
-  // both must open it. Each channel of a peer can be opened once. A peer that never connects is
-  // waited for: that its process has gone is for bootstrap to notice. Throws Error.
-  [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, Channel channel,
+  // Returns a new endpoint; does not block. The smaller rank connects and the other accepts; both
+  // must open the connection, once. A peer that never connects is waited for without a limit, since
+  // bootstrap notices when its process has gone. Throws Error(hcclInternalError) if the connection
+  // was opened before or the address is malformed, Error(hcclSystemError) if a resource is lacking.
+  [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
-  // Returns whether learn() does anything.
+  // Returns whether learn() has an effect.
   [[nodiscard]] virtual bool learns() const { return false; }
-  // The region is mapped at its address for good, though its pages may come and go: what is sent
-  // from and received into it need not be copied.
+  // Announces memory that stays mapped at its address, though its pages may come and go. Transfers
+  // from and to it need no copy.
   virtual void learn(const Region& /*region*/) {}
-  // The pages of the region, known by its file and offset, have been given back: nothing is on its
-  // way from or to them, and nothing will be before this returns.
+  // Announces that the pages of the region, named by file and offset, have been given back. No
+  // transfer uses them, and none will before this returns.
   virtual void invalidate(const Region& /*region*/) {}
-  // Does not block.
+  // Returns what keeps the transport from working now. Does not block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }
-  // One line for each thing that was chosen or rejected, and why; for people.
+  // Returns a line for each device or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
 
  private:

@@ -62,7 +62,7 @@ void WaitSet::ring() noexcept {
   static_cast<void>(!write(bell_.get(), &one, sizeof(one)));
 }
 
-bool WaitSet::take_ring() noexcept {
+bool WaitSet::consume_ring() noexcept {
   std::uint64_t count = 0;
   return read(bell_.get(), &count, sizeof(count)) == static_cast<ssize_t>(sizeof(count));
 }
@@ -72,7 +72,7 @@ WaitSet::Outcome WaitSet::wait(std::span<const Entry> entries, Deadline deadline
   plan_.descriptors.push_back({bell_.get(), POLLIN, 0});
   plan_.at_most = deadline.remaining();
   Sleepers sleepers(entries);
-  if (!sleepers.begin(plan_)) return take_ring() ? Outcome::rung : Outcome::ready;
+  if (!sleepers.begin(plan_)) return consume_ring() ? Outcome::rung : Outcome::ready;
   const Outcome outcome = sleep(deadline);
   // Otherwise an endpoint asked to be called after this time.
   return outcome == Outcome::expired && !deadline.expired() ? Outcome::ready : outcome;
@@ -83,7 +83,7 @@ WaitSet::Outcome WaitSet::sleep(Deadline deadline) {
   while (true) {
     const timespec limit = to_timespec(std::min(plan_.at_most, deadline.remaining()));
     const int count = ppoll(plan_.descriptors.data(), plan_.descriptors.size(), &limit, nullptr);
-    if (count > 0) return take_ring() ? Outcome::rung : Outcome::ready;
+    if (count > 0) return consume_ring() ? Outcome::rung : Outcome::ready;
     if (count == 0) return Outcome::expired;
     if (errno == EINTR) continue;
     throw Error(hcclSystemError, text("cannot wait for ", plan_.descriptors.size(),

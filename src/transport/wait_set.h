@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that moves bytes sleeps on this when polling has not helped: on its endpoints, and a
-// bell that others ring.
+// A set of endpoints and a doorbell, on which a thread sleeps when polling has moved nothing.
 #pragma once
 
 #include "base/deadline.h"
@@ -12,8 +11,8 @@
 
 namespace hccl::transport {
 
-// Used by one thread, but for ring(). Endpoints are named anew for each wait: sets are small and
-// change from wait to wait, so poll(2) is cheaper than telling epoll of every change.
+// Thread safety: one thread, except ring(). The endpoints are passed to each wait: sets are small
+// and change from wait to wait, so poll(2) is cheaper than updating an epoll set.
 class WaitSet {
  public:
   struct Entry {
@@ -21,24 +20,24 @@ class WaitSet {
     Interest interest;
   };
   enum class Outcome : std::uint8_t {
-    ready,    // an endpoint may go on; it may also be lost, which its next call says
-    rung,     // somebody has called ring() since the last wait that ended so
+    ready,    // an endpoint may make progress, or is lost, which its next call reports
+    rung,     // ring() was called since the last wait that ended rung
     expired,  // the deadline has passed
   };
 
   // Throws Error(hcclSystemError).
   WaitSet();
 
-  // Blocks until one of these. No wake-up is lost, whenever it comes; some are for nothing: after
-  // `ready`, every endpoint wants to be called, since that is what carries it on.
-  // Throws Error(hcclSystemError) where the endpoints cannot be waited for.
+  // Blocks until one of the outcomes. No wake-up is lost, but some are spurious. After `ready` call
+  // every endpoint, for calls are what makes it progress. Throws Error(hcclSystemError) if the
+  // endpoints cannot be waited for.
   [[nodiscard]] Outcome wait(std::span<const Entry> entries, Deadline deadline);
 
-  // Ends the wait in progress or else the next one. Any thread.
+  // Ends the current wait, or else the next one. Thread safety: any thread.
   void ring() noexcept;
 
  private:
-  [[nodiscard]] bool take_ring() noexcept;
+  [[nodiscard]] bool consume_ring() noexcept;
   [[nodiscard]] Outcome sleep(Deadline deadline);
 
   FileDescriptor bell_;

@@ -110,7 +110,7 @@ class Play {
 
   shm::SocketName name_;
   std::shared_ptr<Listener> listener_;
-  std::optional<Claim> claim_;
+  std::optional<InboundConnection> claim_;
   std::array<Guest, kConnections> guests_;
   bool answered_ = false;
   bool received_ = false;

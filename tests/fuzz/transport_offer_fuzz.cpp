@@ -25,7 +25,7 @@ void try_handshake(std::span<const std::byte> bytes) {
   own.rank = 0;
   own.size = 2;
   transport::ConnectorHandshake handshake(own, {0, 1, {}});
-  while (!bytes.empty() && handshake.state() == transport::Handshake::State::talking) {
+  while (!bytes.empty() && handshake.state() == transport::Handshake::State::in_progress) {
     const std::size_t count = std::min(bytes.size(), handshake.wanted());
     fuzz::check(count > 0, "who still talks wants to hear more");
     fuzz::check(handshake.take(bytes.first(count)).empty(), "nothing is proved to a stranger");

@@ -21,7 +21,7 @@
 
 namespace hccl::test {
 
-using transport::Channel;
+using transport::ConnectionId;
 using transport::Endpoint;
 using transport::Interest;
 using transport::PeerLost;
@@ -46,8 +46,8 @@ class Member {
   // Collective: all ranks of the world make theirs.
   Member(World& world, const Way& way, const transport::Limits& limits = {});
 
-  [[nodiscard]] std::unique_ptr<Endpoint> open(int peer, Channel channel = {}) {
-    return transport_->open(peer, channel, addresses_.at(static_cast<std::size_t>(peer)));
+  [[nodiscard]] std::unique_ptr<Endpoint> open(int peer, ConnectionId connection = {}) {
+    return transport_->open(peer, connection, addresses_.at(static_cast<std::size_t>(peer)));
   }
   [[nodiscard]] transport::Transport& transport() { return *transport_; }
   [[nodiscard]] const Bytes& address_of(int rank) const {

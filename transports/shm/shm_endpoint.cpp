@@ -34,17 +34,18 @@ constexpr std::chrono::milliseconds kNoRoomPause{5};
 
 }  // namespace
 
-ShmEndpoint::ShmEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting)
+ShmEndpoint::ShmEndpoint(int own, int peer,
+                         std::unique_ptr<transport::ConnectionAttempt> connecting)
     : Endpoint(peer, "shm"),
       own_(own),
-      connecting_(std::move(connecting)),
+      attempt_(std::move(connecting)),
       own_side_(own < peer ? 0 : 1) {}
 
 bool ShmEndpoint::establish() {
   if (segment_) return true;
   throw_if_lost();
   if (!socket_.valid()) {
-    auto socket = connecting_->poll();
+    auto socket = attempt_->poll();
     if (!socket) return false;
     socket_ = std::move(*socket);
     process_ = peer_process(socket_.get());
@@ -224,7 +225,7 @@ std::size_t ShmEndpoint::try_receive_into(std::span<std::byte> destination) {
 bool ShmEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
   if (lost_ != nullptr) return false;
   if (!socket_.valid()) {
-    connecting_->plan_sleep(plan);
+    attempt_->plan_sleep(plan);
     return true;
   }
   plan.descriptors.push_back({socket_.get(), POLLIN, 0});

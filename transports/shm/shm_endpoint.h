@@ -5,7 +5,7 @@
 
 #include "base/file_descriptor.h"
 #include "shm/segment.h"
-#include "transport/connecting.h"
+#include "transport/connection_attempt.h"
 #include "transport/endpoint.h"
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace hccl::shm {
 class ShmEndpoint final : public transport::Endpoint {
  public:
   // `own`: this rank. The one with the larger number makes the memory.
-  ShmEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting);
+  ShmEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting);
 
   [[nodiscard]] std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) override;
@@ -48,7 +48,7 @@ class ShmEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // holds the stream's place, too
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
   FileDescriptor file_;     // of the end that makes the memory, until it is sent

@@ -82,22 +82,23 @@ Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
           "it is in another box: another host, network namespace, user or HCCL_NODE_ID"};
 }
 
-std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer, transport::Channel channel,
+std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer,
+                                                        transport::ConnectionId connection,
                                                         std::span<const std::byte> peer_address) {
-  const StreamKey key = transport::key_between(own_, peer, channel);
+  const StreamKey key = transport::key_between(own_, peer, connection);
   const Reach reachable = reach(peer_address);
   if (!reachable.possible) {
     throw Error(hcclSystemError, text("rank ", own_.rank, " shares no memory with rank ", peer,
                                       ": ", reachable.why_not, "; use another transport"));
   }
-  std::unique_ptr<transport::Connecting> connecting;
+  std::unique_ptr<transport::ConnectionAttempt> connecting;
   if (key.to == own_.rank) {
-    connecting = std::make_unique<transport::Claim>(listener_, key);
+    connecting = std::make_unique<transport::InboundConnection>(listener_, key);
   } else {
     const SocketName name = parse_address(peer_address)->name;
     connecting = std::make_unique<transport::Dialer>(
-        std::vector<transport::Target>{{abstract_address(name), '@' + name_text(name)}}, own_, key,
-        limits_);
+        std::vector<transport::DialTarget>{{abstract_address(name), '@' + name_text(name)}}, own_,
+        key, limits_);
   }
   return std::make_unique<ShmEndpoint>(own_.rank, peer, std::move(connecting));
 }

@@ -18,7 +18,8 @@ class ShmTransport final : public transport::Transport {
   [[nodiscard]] const Bytes& address() const override { return address_; }
   [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
-      int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+      int peer, transport::ConnectionId connection,
+      std::span<const std::byte> peer_address) override;
 
  private:
   transport::Membership own_;

@@ -89,13 +89,14 @@ std::string meaning_of(int error) {
 
 }  // namespace
 
-TcpEndpoint::TcpEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+TcpEndpoint::TcpEndpoint(int own, int peer,
+                         std::unique_ptr<transport::ConnectionAttempt> connecting,
                          const transport::Limits& limits)
-    : Endpoint(peer, "tcp"), own_(own), limits_(limits), connecting_(std::move(connecting)) {}
+    : Endpoint(peer, "tcp"), own_(own), limits_(limits), attempt_(std::move(connecting)) {}
 
 bool TcpEndpoint::establish() {
   if (socket_.valid()) return true;
-  auto socket = connecting_->poll();
+  auto socket = attempt_->poll();
   if (!socket) return false;
   socket_ = std::move(*socket);
   transport::keep_alive(socket_.get(), limits_);
@@ -186,7 +187,7 @@ std::size_t TcpEndpoint::try_receive_into(std::span<std::byte> destination) {
 bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
   if (!lost_.empty()) return false;
   if (!connected()) {
-    connecting_->plan_sleep(plan);
+    attempt_->plan_sleep(plan);
     return true;
   }
   const bool short_of_memory = std::exchange(send_again_later_, false);

@@ -6,7 +6,7 @@
 #include "base/address.h"
 #include "base/file_descriptor.h"
 #include "tcp/receive_buffer.h"
-#include "transport/connecting.h"
+#include "transport/connection_attempt.h"
 #include "transport/endpoint.h"
 #include "transport/transport.h"
 
@@ -18,7 +18,7 @@ namespace hccl::tcp {
 class TcpEndpoint final : public transport::Endpoint {
  public:
   // `own`: this rank, for texts.
-  TcpEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+  TcpEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
               const transport::Limits& limits);
 
   [[nodiscard]] std::size_t try_send_parts(
@@ -43,7 +43,7 @@ class TcpEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::Limits limits_;
-  std::unique_ptr<transport::Connecting> connecting_;  // holds the stream's place, too
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // holds the stream's place, too
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
   Address local_;  // once it is connected

@@ -88,14 +88,15 @@ Reach TcpTransport::reach(std::span<const std::byte> peer_address) const {
           text("of its addresses (", list, ") none can be reached from this host")};
 }
 
-std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer, transport::Channel channel,
+std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
+                                                        transport::ConnectionId connection,
                                                         std::span<const std::byte> peer_address) {
-  const StreamKey key = transport::key_between(own_, peer, channel);
-  std::unique_ptr<transport::Connecting> connecting;
+  const StreamKey key = transport::key_between(own_, peer, connection);
+  std::unique_ptr<transport::ConnectionAttempt> connecting;
   if (key.to == own_.rank) {
-    connecting = std::make_unique<transport::Claim>(listener_, key);
+    connecting = std::make_unique<transport::InboundConnection>(listener_, key);
   } else {
-    std::vector<transport::Target> targets;
+    std::vector<transport::DialTarget> targets;
     for (const Address& address : usable_addresses(own_addresses_, parsed(peer_address, peer))) {
       targets.push_back({to_socket_address(address), address.to_text()});
     }

@@ -19,7 +19,8 @@ class TcpTransport final : public transport::Transport {
   [[nodiscard]] const Bytes& address() const override { return address_; }
   [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
-      int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+      int peer, transport::ConnectionId connection,
+      std::span<const std::byte> peer_address) override;
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
 
  private:

@@ -35,14 +35,15 @@ constexpr std::byte kReady{0x52};
 
 }  // namespace
 
-VerbsEndpoint::VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+VerbsEndpoint::VerbsEndpoint(int own, int peer,
+                             std::unique_ptr<transport::ConnectionAttempt> connecting,
                              std::shared_ptr<Device> device,
                              std::shared_ptr<RegistrationCache> cache,
                              const transport::Limits& limits)
     : Endpoint(peer, "verbs"),
       own_(own),
       limits_(limits),
-      connecting_(std::move(connecting)),
+      attempt_(std::move(connecting)),
       device_(std::move(device)),
       cache_(std::move(cache)) {}
 
@@ -59,7 +60,7 @@ bool VerbsEndpoint::establish() {
   if (state_ == State::streaming) return true;
   throw_if_lost();
   if (state_ == State::connecting) {
-    auto socket = connecting_->poll();
+    auto socket = attempt_->poll();
     if (!socket) return false;
     socket_ = std::move(*socket);
     transport::keep_alive(socket_.get(), limits_);
@@ -251,7 +252,7 @@ std::size_t VerbsEndpoint::try_receive_into(std::span<std::byte> destination) {
 bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
   if (!lost_.empty()) return false;
   if (state_ == State::connecting) {
-    connecting_->plan_sleep(plan);
+    attempt_->plan_sleep(plan);
     return true;
   }
   const int unsent = exchange_.has_unsent() ? POLLOUT : 0;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/file_descriptor.h"
-#include "transport/connecting.h"
+#include "transport/connection_attempt.h"
 #include "transport/endpoint.h"
 #include "transport/transport.h"
 #include "verbs/device.h"
@@ -26,7 +26,7 @@ namespace hccl::verbs {
 class VerbsEndpoint final : public transport::Endpoint {
  public:
   // `own`: this rank.
-  VerbsEndpoint(int own, int peer, std::unique_ptr<transport::Connecting> connecting,
+  VerbsEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
                 std::shared_ptr<Device> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::Limits& limits);
   // Calls finish() with a deadline of kLongestDrain.
@@ -61,7 +61,7 @@ class VerbsEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::Limits limits_;
-  std::unique_ptr<transport::Connecting> connecting_;  // also claims the stream at the listener
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also claims the stream at the listener
   std::shared_ptr<Device> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // of the TCP connection

@@ -74,12 +74,13 @@ Reach VerbsTransport::reach(std::span<const std::byte> peer_address) const {
   return {why_not.empty(), Cost::network, why_not};
 }
 
-std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer, transport::Channel channel,
+std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
+                                                          transport::ConnectionId connection,
                                                           std::span<const std::byte> peer_address) {
-  const StreamKey key = transport::key_between(own_, peer, channel);
-  std::unique_ptr<transport::Connecting> connecting;
+  const StreamKey key = transport::key_between(own_, peer, connection);
+  std::unique_ptr<transport::ConnectionAttempt> connecting;
   if (key.to == own_.rank) {
-    connecting = std::make_unique<transport::Claim>(listener_, key);
+    connecting = std::make_unique<transport::InboundConnection>(listener_, key);
   } else {
     const auto published = parse_verbs_address(peer_address);
     if (!published) {
@@ -88,8 +89,8 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer, transport::C
     }
     const Address address = tcp_address(*published);
     connecting = std::make_unique<transport::Dialer>(
-        std::vector<transport::Target>{{to_socket_address(address), address.to_text()}}, own_, key,
-        limits_, transport::keep_alive);
+        std::vector<transport::DialTarget>{{to_socket_address(address), address.to_text()}}, own_,
+        key, limits_, transport::keep_alive);
   }
   return std::make_unique<VerbsEndpoint>(own_.rank, peer, std::move(connecting), device_, cache_,
                                          limits_);

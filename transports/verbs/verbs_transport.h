@@ -24,7 +24,8 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] const Bytes& address() const override { return address_; }
   [[nodiscard]] transport::Reach reach(std::span<const std::byte> peer_address) const override;
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
-      int peer, transport::Channel channel, std::span<const std::byte> peer_address) override;
+      int peer, transport::ConnectionId connection,
+      std::span<const std::byte> peer_address) override;
   [[nodiscard]] bool learns() const override { return true; }
   void learn(const transport::Region& region) override { cache_->learn(region); }
   void invalidate(const transport::Region& region) override { cache_->invalidate(region); }

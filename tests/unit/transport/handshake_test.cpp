@@ -46,9 +46,9 @@ TEST(Handshake, BothSidesProveThemselves) {
   talk.run();
   EXPECT_EQ(talk.acceptor.state(), Handshake::State::done);
   EXPECT_TRUE(talk.acceptor.key() == kKey);
-  EXPECT_EQ(talk.connector.state(), Handshake::State::talking);
+  EXPECT_EQ(talk.connector.state(), Handshake::State::in_progress);
   EXPECT_EQ(talk.connector.wanted(), 1U);  // nothing of the stream that follows
-  static_cast<void>(talk.connector.take(AcceptorHandshake::say(Verdict::accepted)));
+  static_cast<void>(talk.connector.take(AcceptorHandshake::encode(Verdict::accepted)));
   EXPECT_EQ(talk.connector.state(), Handshake::State::done);
   EXPECT_EQ(talk.connector.wanted(), 0U);
 }
@@ -56,7 +56,7 @@ TEST(Handshake, BothSidesProveThemselves) {
 TEST(Handshake, ASecondClaimIsToldSo) {
   Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
   talk.run();
-  static_cast<void>(talk.connector.take(AcceptorHandshake::say(Verdict::claimed)));
+  static_cast<void>(talk.connector.take(AcceptorHandshake::encode(Verdict::claimed)));
   EXPECT_EQ(talk.connector.state(), Handshake::State::refused);
 }
 
@@ -66,7 +66,7 @@ TEST(Handshake, AnotherSecretIsNoticedByTheConnectorFirst) {
   Conversation talk{{member(2), kKey}, AcceptorHandshake(other)};
   talk.run();
   EXPECT_EQ(talk.connector.state(), Handshake::State::refused);
-  EXPECT_EQ(talk.acceptor.state(), Handshake::State::talking);
+  EXPECT_EQ(talk.acceptor.state(), Handshake::State::in_progress);
 }
 
 TEST(Handshake, TheSecretIsNeverSaid) {

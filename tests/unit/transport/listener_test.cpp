@@ -32,7 +32,7 @@ class SharedListener : public testing::Test {
     return {{{shm::abstract_address(name_), "here"}}, member_for(key.from), key, Limits{}};
   }
   // Whether a thread that sleeps for the claim would be woken now.
-  static bool would_wake(Claim& claim) {
+  static bool would_wake(InboundConnection& claim) {
     SleepPlan plan;
     claim.plan_sleep(plan);
     return poll(plan.descriptors.data(), plan.descriptors.size(), 0) > 0;
@@ -44,8 +44,8 @@ class SharedListener : public testing::Test {
 
 TEST_F(SharedListener, WhoeverServesItRingsTheOneWhoseStreamHasCome) {
   const StreamKey key{1, 5, {}};
-  Claim waiting(listener_, key);
-  Claim other(listener_, {2, 5, {}});
+  InboundConnection waiting(listener_, key);
+  InboundConnection other(listener_, {2, 5, {}});
   EXPECT_FALSE(would_wake(waiting));
   Dialer dialer = dial(key);
   std::optional<FileDescriptor> socket;
@@ -60,7 +60,7 @@ TEST_F(SharedListener, WhoeverServesItRingsTheOneWhoseStreamHasCome) {
 
 TEST_F(SharedListener, AStreamThatComesBeforeItIsOpenedIsKept) {
   const StreamKey early{1, 5, {3, 3}};
-  Claim other(listener_, {2, 5, {}});
+  InboundConnection other(listener_, {2, 5, {}});
   Dialer dialer = dial(early);
   std::optional<FileDescriptor> socket;
   for (int i = 0; i < 1000 && !socket; ++i) {
@@ -68,9 +68,9 @@ TEST_F(SharedListener, AStreamThatComesBeforeItIsOpenedIsKept) {
     static_cast<void>(other.poll());
   }
   ASSERT_TRUE(socket.has_value());
-  Claim late(listener_, early);
+  InboundConnection late(listener_, early);
   EXPECT_TRUE(late.poll().has_value());
-  EXPECT_THROW(Claim(listener_, early), Error);
+  EXPECT_THROW(InboundConnection(listener_, early), Error);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace hccl::verbs::test {
 
 // A connection that is there when it has been asked for so often.
-class GivenSocket final : public transport::Connecting {
+class GivenSocket final : public transport::ConnectionAttempt {
  public:
   GivenSocket(FileDescriptor socket, int after) : socket_(std::move(socket)), after_(after) {}
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log lines about rejected connections, limited in rate so that nobody can fill the disk with them.
+#pragma once
+
+#include "base/log.h"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+namespace hccl {
+
+class RejectionLog {
+ public:
+  ~RejectionLog() { report_omitted(); }
+  // `subsystem`: of the log lines; a string literal.
+  explicit RejectionLog(const char* subsystem) : subsystem_(subsystem) {}
+  RejectionLog(const RejectionLog&) = delete;
+  RejectionLog& operator=(const RejectionLog&) = delete;
+
+  // `who` returns the name of the other end; called only if a line is written.
+  template <class Name>
+  void report(const Name& who, std::string_view why) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - period_start_ >= kPeriod) {
+      report_omitted();
+      period_start_ = now;
+      reported_ = 0;
+    }
+    if (reported_ == kMostPerPeriod) {
+      ++omitted_;
+      return;
+    }
+    ++reported_;
+    log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
+  }
+
+  // Logs how many rejections had no line. Called at the end and before a new period.
+  void report_omitted() {
+    const int omitted = std::exchange(omitted_, 0);
+    if (omitted > 0) log(LogLevel::warning, subsystem_, "rejected ", omitted, " more connections");
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPeriod{10};
+  static constexpr int kMostPerPeriod = 5;
+
+  const char* subsystem_;
+  std::chrono::steady_clock::time_point period_start_;
+  int reported_ = 0;
+  int omitted_ = 0;
+};
+
+}  // namespace hccl

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection in the making, on the connecting or on the accepting side.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "transport/endpoint.h"
+
+#include <optional>
+
+namespace hccl::transport {
+
+// Thread safety: one thread at a time. No call blocks.
+class ConnectionAttempt {
+ public:
+  ConnectionAttempt() = default;
+  virtual ~ConnectionAttempt() = default;
+  ConnectionAttempt(const ConnectionAttempt&) = delete;
+  ConnectionAttempt& operator=(const ConnectionAttempt&) = delete;
+
+  // Makes progress. Returns the socket once both sides have authenticated; the next byte is the
+  // stream's. Throws PeerLost, or Error(hcclSystemError).
+  [[nodiscard]] virtual std::optional<FileDescriptor> poll() = 0;
+  // Adds to the plan what to wait for before the next poll().
+  virtual void plan_sleep(SleepPlan& plan) = 0;
+};
+
+}  // namespace hccl::transport
