@@ -98,11 +98,14 @@ hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 
 // Checks that this process can read `size` bytes of its memory at `memory`, or also write them if
 // `writable` is 1, for code that is about to do so by instructions, which would raise a signal.
-// Does not change the memory. Looks at every page of memory that the calling thread has not checked
-// before, else at the mapping and at the first and the last page.
-// Blocks: no.
-// Errors: hcclInvalidArgument if the memory is not mapped, protected or past the end of its file
-// (the text names the first such address); hcclSystemError if no descriptor is left to ask with.
+// Keeps the contents of the memory, also while other threads and processes store to it, but brings
+// its pages in: pages that were never touched are allocated if `writable` is 1, and those of a file
+// are read. So pass the bytes that are used, not a span with large gaps. Looks at every page that
+// the calling thread has not found accessible before, else at the mapping and at the first and the
+// last page.
+// Blocks: for as long as the system takes to bring the pages in.
+// Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
+// file (the text names the first such page); hcclSystemError if no descriptor is left to ask with.
 hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int writable);
 
 // How this rank's calls on a communicator run, and what the completed ones have moved over

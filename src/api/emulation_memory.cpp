@@ -4,6 +4,7 @@
 #include "api/handles.h"
 #include "device/host_memory.h"
 
+#include <limits>
 #include <optional>
 
 #include <hccl_emulation.h>
@@ -61,7 +62,11 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
   return guard(__func__, [&] {
     const std::uint64_t address = to_number(memory);
     if (size == 0) return;
-    device::check_host_range(address, size, "memory");
+    if (size > std::numeric_limits<std::uint64_t>::max() - address || address == 0) {
+      throw Error(hcclInvalidArgument,
+                  text("memory ", memory, " + ", size,
+                       " bytes is not in the address space; pass memory of this process"));
+    }
     device::require_host_access(
         address, size, writable != 0 ? device::HostAccess::write : device::HostAccess::read,
         "memory");

@@ -4,19 +4,19 @@
 
 #include "base/error.h"
 #include "base/file_descriptor.h"
+#include "base/retry.h"
 #include "base/text.h"
 #include "device/accessible_ranges.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
 #include <optional>
-#include <span>
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace hccl::device {
@@ -29,67 +29,57 @@ bool is_mapped(std::uint64_t address) {
          errno != ENOMEM;
 }
 
-// Single bytes of memory, one for each of some pages. Fewer than PIPE_BUF, so a pipe takes all of
-// them or none.
-constexpr std::size_t kMostBytes = 1024;
-using Bytes = std::span<const iovec>;
-
-// Moves single bytes out of memory and back: the kernel says EFAULT where an instruction would
-// raise a signal.
-class HostProbe {
+// Copies single bytes to a pipe: the kernel returns EFAULT where a load would raise a signal.
+class ReadProbe {
  public:
-  HostProbe() {
+  ReadProbe() {
     std::array<int, 2> ends{-1, -1};
     if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
       throw Error(hcclSystemError,
-                  text("cannot make a pipe: ", system_error_text(errno), "; raise ulimit -n"));
+                  text("cannot create a pipe: ", system_error_text(errno), "; raise ulimit -n"));
     }
     out_ = FileDescriptor(ends[0]);
     in_ = FileDescriptor(ends[1]);
   }
 
-  // False where a byte cannot be accessed; then the probe is of no more use.
-  [[nodiscard]] bool access(Bytes bytes, HostAccess access) const {
-    if (!moved_all(bytes, [&](Bytes rest) {
-          return writev(in_.get(), rest.data(), static_cast<int>(rest.size()));
-        }))
-      return false;
-    if (access == HostAccess::write) {
-      return moved_all(bytes, [&](Bytes rest) {
-        return readv(out_.get(), rest.data(), static_cast<int>(rest.size()));
-      });
-    }
-    std::array<std::byte, kMostBytes> dropped;
-    return moved_all(bytes, [&](Bytes rest) {
-      return read(out_.get(), dropped.data(), std::min(dropped.size(), rest.size()));
-    });
+  // Returns whether the byte can be read.
+  [[nodiscard]] bool can_read(std::uint64_t address) const {
+    const auto* const byte = reinterpret_cast<const void*>(address);
+    if (retried([&] { return write(in_.get(), byte, 1); }) != 1) return false;
+    std::byte dropped{};
+    return retried([&] { return read(out_.get(), &dropped, 1); }) == 1;
   }
 
  private:
-  template <class Move>
-  [[nodiscard]] static bool moved_all(Bytes rest, Move move) {
-    while (!rest.empty()) {
-      const ssize_t count = move(rest);
-      if (count > 0) {
-        rest = rest.subspan(static_cast<std::size_t>(count));
-      } else if (errno != EINTR) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   FileDescriptor out_, in_;
 };
 
-// Each thread's own, made at its first call on host memory.
-thread_local std::optional<HostProbe> probe;
-
-bool can_access(Bytes bytes, HostAccess access) {
+bool can_read(std::uint64_t address) {
+  thread_local std::optional<ReadProbe> probe;  // made at the thread's first use
   if (!probe) probe.emplace();
-  if (probe->access(bytes, access)) return true;
-  probe.reset();
-  return false;
+  return probe->can_read(address);
+}
+
+// Returns whether the word at the address can be written. The kernel adds zero to it, atomically so
+// that no store of another thread or process is lost, and returns EFAULT where a store would raise a
+// signal. At worst one thread that waits on this word as a futex wakes up spuriously.
+bool can_write(std::uint64_t address) {
+  constexpr int kAddZero = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048);
+  static std::uint32_t nobody = 0;
+  const std::uint64_t word = address / sizeof(nobody) * sizeof(nobody);
+  return retried([&] {
+           return syscall(SYS_futex, &nobody, FUTEX_WAKE_OP_PRIVATE, 0, nullptr, word, kAddZero);
+         }) >= 0;
+}
+
+// Returns the first address of a page in the range, or of the range itself, that cannot be accessed.
+std::optional<std::uint64_t> first_inaccessible(std::uint64_t address, std::uint64_t bytes,
+                                                HostAccess access) {
+  const std::uint64_t page = system_page_bytes();
+  for (std::uint64_t at = address; at < address + bytes; at = (at / page + 1) * page) {
+    if (!(access == HostAccess::read ? can_read(at) : can_write(at))) return at;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -116,26 +106,13 @@ void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess 
   AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
   ranges.recheck(address, bytes);
   if (ranges.admits(address, bytes)) return;
-  std::array<iovec, kMostBytes> pages;
-  const std::uint64_t end = address + bytes;
-  for (std::uint64_t at = address; at < end;) {
-    std::size_t count = 0;
-    for (; at < end && count < pages.size();
-         at = (at / system_page_bytes() + 1) * system_page_bytes())
-      pages[count++] = {reinterpret_cast<void*>(at), 1};
-    const Bytes tried(pages.data(), count);
-    if (can_access(tried, access)) continue;
-    const auto bad = std::ranges::find_if(tried, [&](const iovec& page) {
-      return !can_access({&page, 1}, access);
-    });
-    if (bad == tried.end()) continue;  // it has been mapped meanwhile
-    throw Error(
-        hcclInvalidArgument,
-        text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes: host address ",
-             bad->iov_base, " cannot be ", access == HostAccess::read ? "read" : "written",
-             ": not mapped, protected or past the end of its file; pass memory of this "
-             "process"));
-  }
+  const auto bad = first_inaccessible(address, bytes, access);
+  if (!bad) return;
+  throw Error(hcclInvalidArgument,
+              text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes: host address 0x",
+                   std::hex, *bad, " cannot be ", access == HostAccess::read ? "read" : "written",
+                   ": not mapped, protected or past the end of its file; pass memory of this "
+                   "process"));
 }
 
 }  // namespace hccl::device

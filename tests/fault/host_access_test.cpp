@@ -4,7 +4,11 @@
 #include "arrangements.h"
 #include "faults.h"
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
+#include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -168,6 +172,26 @@ TEST(CheckMemory, FindsWhatCannotBeAccessed) {
   EXPECT_EQ(check(nullptr, 0, false), hcclSuccess);
   EXPECT_EQ(check(reinterpret_cast<const void*>(~std::uintptr_t{0}), 2, false),
             hcclInvalidArgument);
+}
+
+// The check of a range that cannot be written as a whole looks at each of its pages, while another
+// thread counts in all words of one of them.
+TEST(CheckMemory, LosesNoStoreOfOthers) {
+  const FlawedMemory flawed(Flaw::read_only);
+  std::byte* const page = flawed.flawed_page() - kPage;
+  const std::span words(reinterpret_cast<std::uint32_t*>(page), kPage / sizeof(std::uint32_t));
+  std::atomic<bool> done{false};
+  std::uint32_t rounds = 0;
+  std::thread counter([&] {
+    for (; !done || rounds < 1000; ++rounds) {
+      for (std::uint32_t& word : words) std::atomic_ref(word).fetch_add(1);
+    }
+  });
+  for (int i = 0; i < 20'000; ++i)
+    EXPECT_EQ(hcclEmulationCheckMemory(page, 2 * kPage, 1), hcclInvalidArgument);
+  done = true;
+  counter.join();
+  EXPECT_TRUE(std::ranges::all_of(words, [&](std::uint32_t word) { return word == rounds; }));
 }
 
 // The root of an in-place broadcast has its data, so nothing writes to it.

@@ -2,6 +2,7 @@
 """Runs programs under hccl-hpu, and compares what they report."""
 import functools
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -80,10 +81,13 @@ def all_alone(*programs: tuple[str, ...]) -> list[dict]:
 
 
 def reports_of(output: str, count: int) -> list[dict]:
-    """Returns what ``common.report`` has printed: one line for each of ``count`` programs."""
-    lines = [line for line in output.splitlines() if "REPORT {" in line]
-    assert len(lines) == count, output
-    return [json.loads(line.split("REPORT ", 1)[1]) for line in lines]
+    """Returns what ``common.report`` has left, and removes it: one file for each of ``count`` programs."""
+    files = [Path(name) for name in re.findall(r"REPORT (\S+/report-\w+\.json)", output)]
+    assert len(files) == count, output
+    reports = [json.loads(file.read_text()) for file in files]
+    for file in files:
+        file.unlink()
+    return reports
 
 
 def report_of(output: str) -> dict:
