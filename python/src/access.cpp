@@ -5,6 +5,9 @@
 #include "memory_pool.h"
 #include "memory_range.h"
 
+#include <cstdint>
+#include <optional>
+
 #include <c10/util/Exception.h>
 #include <hccl_emulation.h>
 
@@ -12,15 +15,39 @@ namespace hccl_torch {
 
 namespace {
 
+// The smallest pages of the systems that the library runs on.
+constexpr std::uintptr_t kPageBytes = 4096;
+
+const std::byte* next_page_boundary(const std::byte* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  return at + (kPageBytes - address % kPageBytes) % kPageBytes;
+}
+
+// Returns the range from the first byte of `run` to the last of a run behind it, which has no page
+// without elements in between. Moves `run` on to the one behind that.
+MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
+                                     std::optional<MemoryRange::Run>& run) {
+  MemoryRange::Run range = *run;
+  for (;;) {
+    const std::byte* const page = next_page_boundary(range.end);
+    run = memory.run_from(page);
+    if (!run || run->begin >= page + kPageBytes) return range;
+    range.end = run->end;
+  }
+}
+
 // Tensors of the pool lie in memory of the library, and HPU tensors in that of a device.
 void require_access(const at::Tensor& tensor, const char* call, bool writable) {
   if (!tensor.is_cpu() || !tensor.has_storage() || tensor.numel() == 0 ||
       MemoryPool::instance().contains(tensor.const_data_ptr()))
     return;
-  const MemoryRange range = memory_of(tensor);
-  const auto bytes = static_cast<std::uint64_t>(range.end - range.begin);
-  TORCH_CHECK_VALUE(hcclEmulationCheckMemory(range.begin, bytes, writable ? 1 : 0) == hcclSuccess,
-                    "hccl_torch: ", call, " of ", tensor.nbytes(), " bytes: ", last_reason());
+  const MemoryRange memory(tensor);
+  for (auto run = memory.run_from(memory.begin()); run;) {
+    const MemoryRange::Run range = take_range_of_pages(memory, run);
+    const auto bytes = static_cast<std::uint64_t>(range.end - range.begin);
+    TORCH_CHECK_VALUE(hcclEmulationCheckMemory(range.begin, bytes, writable ? 1 : 0) == hcclSuccess,
+                      "hccl_torch: ", call, " of ", tensor.nbytes(), " bytes: ", last_reason());
+  }
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ void DeviceWorks::complete_users_of(const MemoryRange& range) {
 }
 
 void DeviceWorks::complete_all() {
+  // All addresses of a process: the kernel has the upper half.
   complete_users_of(
-      {nullptr, reinterpret_cast<const std::byte*>(std::numeric_limits<std::uintptr_t>::max())});
+      {nullptr, reinterpret_cast<const std::byte*>(std::numeric_limits<std::intptr_t>::max())});
 }
 
 void DeviceWorks::add(UnfinishedWorks& group) {

@@ -140,15 +140,15 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
     require_readable(tensor, name);
   }
   if (tensor.is_hpu()) {
-    auto users = DeviceWorks::instance().users_of(memory_of(tensor), nullptr);
-    if (part_of(type) == kReceive) leave_receives_out(users, memory_of(tensor));
+    auto users = DeviceWorks::instance().users_of(MemoryRange(tensor), nullptr);
+    if (part_of(type) == kReceive) leave_receives_out(users, MemoryRange(tensor));
     for (const c10::intrusive_ptr<Work>& work : users) work->complete();
   }
   const std::lock_guard lock(mutex_);
   c10::intrusive_ptr<Work> work = make_work(type, name);
   if (part_of(type) == kReceive) work->operation().outputs = {tensor};
   if (tensor.is_hpu()) {
-    work->operation().device_memory.push_back({memory_of(tensor), true});
+    work->operation().device_memory.push_back({MemoryRange(tensor), true});
     unfinished_->expect(work);
   }
   return work;
@@ -236,7 +236,7 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
 // has been put in its place by defer().
 bool Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
-    const DeviceUse use{memory_of(tensor), access != Access::reads};
+    const DeviceUse use{MemoryRange(tensor), access != Access::reads};
     await_users_of(use);
     operation().device_memory.push_back(use);
   }
@@ -254,7 +254,7 @@ void Issue::await_users_of(const DeviceUse& use) {
 
 bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access) {
   if (!tensor.has_storage()) return false;
-  auto writers = queue_.unfinished_->find_writers_of(memory_of(tensor), also_without_step);
+  auto writers = queue_.unfinished_->find_writers_of(MemoryRange(tensor), also_without_step);
   const auto left = std::erase_if(writers, [&](const c10::intrusive_ptr<Work>& writer) {
     return !must_end_first(*writer, tensor.is_hpu(), access);
   });
@@ -281,7 +281,7 @@ void Issue::await(const std::vector<c10::intrusive_ptr<Work>>& works) {
 
 void Issue::await_writers(const at::Tensor& tensor) {
   require_readable(tensor, name_);
-  if (tensor.is_hpu()) await_users_of({memory_of(tensor), false});
+  if (tensor.is_hpu()) await_users_of({MemoryRange(tensor), false});
   await_writers_of(tensor, true, Access::reads);
 }
 
@@ -309,11 +309,11 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   bool copies = needs_copy(tensor);
   if (order_behind_others(tensor, copies, keeps ? Access::changes : Access::overwrites))
     copies = true;
-  operation().written.push_back(memory_of(tensor));
+  operation().written.push_back(MemoryRange(tensor));
   if (!copies) return hold(tensor);
   require_writable(tensor, name_);
   at::Tensor copy = copy_of(tensor, keeps);
-  then([tensor, copy]() mutable { copy_into(tensor, copy); });
+  then([tensor, copy, name = name_]() mutable { deliver_into(tensor, copy, name); });
   return copy;
 }
 
@@ -343,7 +343,7 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
     operation().outputs.push_back(tensor);
     if (are_written) {
       require_writable(tensor, name_);
-      operation().written.push_back(memory_of(tensor));
+      operation().written.push_back(MemoryRange(tensor));
     }
     if (tensor.is_hpu())
       order_behind_others(tensor, true, are_written ? Access::overwrites : Access::reads);
@@ -374,6 +374,11 @@ c10::intrusive_ptr<c10d::Work> Issue::end() {
 void copy_into(at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView guard;
   host_alias(to).copy_(host_alias(from));
+}
+
+void deliver_into(at::Tensor& to, const at::Tensor& from, const char* call) {
+  require_writable(to, call);
+  copy_into(to, from);
 }
 
 }  // namespace hccl_torch

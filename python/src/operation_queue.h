@@ -132,6 +132,11 @@ class Issue {
   // Blocks until earlier operations that write to the memory of `tensor` have ended: for elements
   // that are used at once.
   void await_writers(const at::Tensor& tensor);
+  // Blocks until earlier collectives that write to the memory of `tensor` have ended: for a message
+  // that is stored at once.
+  void await_collectives(const at::Tensor& tensor) {
+    await_writers_of(tensor, true, Access::changes);
+  }
   // Returns `bytes` bytes that live as long as the operation.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
   // Makes tensors part of the result, which a step fills if they `are_written`. Throws
@@ -188,7 +193,10 @@ class Issue {
   bool has_ended_ = false;
 };
 
-// Copies into a tensor of the program, which may be an inference tensor, on any thread.
+// Copies into a tensor, which may be an inference tensor, on any thread.
 void copy_into(at::Tensor& to, const at::Tensor& from);
+// Copies into a tensor of the program after a check of its memory, which may have changed since the
+// call. Throws c10::ValueError. `call` is for the text.
+void deliver_into(at::Tensor& to, const at::Tensor& from, const char* call);
 
 }  // namespace hccl_torch

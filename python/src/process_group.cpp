@@ -235,7 +235,8 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
     for (std::size_t rank = 0; rank < to.size(); ++rank) {
       if (to[rank].numel() == 0) continue;
       const at::Tensor part = flat.narrow(0, static_cast<std::int64_t>(rank) * bytes, bytes);
-      copy_into(to[rank], part.view(to[rank].scalar_type()).view(to[rank].sizes()));
+      deliver_into(to[rank], part.view(to[rank].scalar_type()).view(to[rank].sizes()),
+                   "all_gather");
     }
   });
 }

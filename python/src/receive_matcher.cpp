@@ -274,16 +274,16 @@ void ReceiveMatcher::read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& wor
 }
 
 ReceiveMatcher::Message ReceiveMatcher::receive_tagged(int source, Work& work) {
-  const at::Tensor bytes = receive_now(source, TagHeader::kWireBytes, work);
+  const at::Tensor bytes = receive_now(source, TagHeader::kWireBytes, work, false);
   TagHeader header;
   std::memcpy(&header, bytes.const_data_ptr(), sizeof header);
   TORCH_CHECK_WITH(DistBackendError, header.mark == TagHeader::kMark, "rank ", source,
                    " has sent a message without a tag before the one with a tag that is received; "
                    "receive from a rank in the order in which it sends");
-  return {source, header.tag, receive_now(source, header.bytes, work)};
+  return {source, header.tag, receive_now(source, header.bytes, work, true)};
 }
 
-at::Tensor ReceiveMatcher::receive_now(int source, std::int64_t bytes, Work& work) {
+at::Tensor ReceiveMatcher::receive_now(int source, std::int64_t bytes, Work& work, bool is_coming) {
   at::Tensor buffer = empty_scratch({bytes}, at::kByte);
   const c10::intrusive_ptr<Work> part = queue_.make_part(&work, "recv");
   {
@@ -292,7 +292,8 @@ at::Tensor ReceiveMatcher::receive_now(int source, std::int64_t bytes, Work& wor
     issue.end_part();
   }
   while (!part->ends_within(kLook)) {
-    TORCH_CHECK_WITH(DistBackendError, !stopping_, "the process group has been destroyed");
+    TORCH_CHECK_WITH(DistBackendError, is_coming || !stopping_,
+                     "the process group has been destroyed");
   }
   if (const std::exception_ptr error = part->exception()) std::rethrow_exception(error);
   return buffer;
@@ -324,8 +325,9 @@ void ReceiveMatcher::deliver(Receive receive, const Message& message) noexcept {
                      " for a tensor of ", tensor.nbytes(),
                      "; receive them into a tensor of their size");
     Issue issue(queue_, receive.work, communicator_->stream_from(message.source));
+    issue.await_collectives(tensor);
     if (tensor.numel() > 0)
-      copy_into(tensor, bytes.view(tensor.scalar_type()).view(tensor.sizes()));
+      deliver_into(tensor, bytes.view(tensor.scalar_type()).view(tensor.sizes()), "recv");
     issue.fill(tensor);
     static_cast<void>(issue.end());
   });

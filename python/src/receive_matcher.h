@@ -122,8 +122,9 @@ class ReceiveMatcher {
 
   // Without the lock.
   [[nodiscard]] Message receive_tagged(int source, Work& work);
-  // Receives `bytes` bytes. Blocks until they have arrived. Throws c10::DistBackendError.
-  [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work);
+  // Receives `bytes` bytes. Blocks until they have arrived, unless the group is destroyed and they
+  // are not known to come (`is_coming`). Throws c10::DistBackendError.
+  [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work, bool is_coming);
   void queue_receive(const Receive& receive, int source);
   // Ends a receive with the bytes of its message, or fails it if the tensor has another size.
   void deliver(Receive receive, const Message& message) noexcept;

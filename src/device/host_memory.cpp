@@ -61,8 +61,8 @@ bool can_read(std::uint64_t address) {
 }
 
 // Returns whether the word at the address can be written. The kernel adds zero to it, atomically so
-// that no store of another thread or process is lost, and returns EFAULT where a store would raise a
-// signal. At worst one thread that waits on this word as a futex wakes up spuriously.
+// that no store of another thread or process is lost, and returns EFAULT where a store would raise
+// a signal. At worst one thread that waits on this word as a futex wakes up spuriously.
 bool can_write(std::uint64_t address) {
   constexpr int kAddZero = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048);
   static std::uint32_t nobody = 0;
@@ -72,7 +72,8 @@ bool can_write(std::uint64_t address) {
          }) >= 0;
 }
 
-// Returns the first address of a page in the range, or of the range itself, that cannot be accessed.
+// Returns the first address of a page in the range, or of the range itself, that cannot be
+// accessed.
 std::optional<std::uint64_t> first_inaccessible(std::uint64_t address, std::uint64_t bytes,
                                                 HostAccess access) {
   const std::uint64_t page = system_page_bytes();
@@ -108,11 +109,12 @@ void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess 
   if (ranges.admits(address, bytes)) return;
   const auto bad = first_inaccessible(address, bytes, access);
   if (!bad) return;
-  throw Error(hcclInvalidArgument,
-              text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes: host address 0x",
-                   std::hex, *bad, " cannot be ", access == HostAccess::read ? "read" : "written",
-                   ": not mapped, protected or past the end of its file; pass memory of this "
-                   "process"));
+  throw Error(
+      hcclInvalidArgument,
+      text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes: host address 0x",
+           std::hex, *bad, " cannot be ", access == HostAccess::read ? "read" : "written",
+           ": not mapped, protected or past the end of its file; pass memory of this "
+           "process"));
 }
 
 }  // namespace hccl::device

@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPause{5};
 constexpr std::chrono::milliseconds kLongestPause{500};
-// Of an attempt where a rank has several addresses. Doubles with each round, for a rank may be
-// late.
+// Limits an attempt where a rank has several addresses; doubles each round, for a rank may be late.
 constexpr std::chrono::seconds kFirstAttemptLimit{5};
 constexpr int kMostRefusalsPerTarget = 5;
 

@@ -362,3 +362,89 @@ def memory_that_cannot_be_used() -> None:
     dist.recv(fine, peer)
     assert torch.equal(fine, locked)
     dist.all_reduce(fine)
+
+
+def disjoint_from_a_collective() -> None:
+    """A message beside a collective that writes to other elements of the same tensor waits for nothing."""
+    inner, every = slice(1, -1), slice(None)
+    parts = [  # shape, what is summed, and what is sent and received
+        ((32, 65), (every, slice(None, None, 2)), (every, 1)),
+        ((10, 10, 10), (inner, inner, inner), (inner, 0, inner)),
+        ((7, 300, 5), (every, inner, every), (every, 0, slice(1, 3))),
+    ]
+    rank, peer = dist.get_rank(), 1 - dist.get_rank()
+    for shape, summed, moved in parts:
+        for first_sends in (False, True):
+            whole = torch.full(shape, rank + 1.0)
+            sum_, face = whole[summed], whole[moved]
+            message = dist.isend if first_sends == (rank == 0) else dist.irecv
+            if rank == 0:
+                works = [dist.all_reduce(sum_, async_op=True), message(face, peer)]
+            else:
+                message(face.clone() if message is dist.isend else face, peer).wait(LONG)
+                works = [dist.all_reduce(sum_, async_op=True)]
+            for work in works:
+                work.wait(LONG)
+            assert bool((sum_ == 3).all()), (shape, first_sends)
+            assert bool((face == (peer + 1 if message is dist.irecv else rank + 1)).all()), (shape, first_sends)
+
+
+def behind_a_collective() -> None:
+    """A message whose elements are there at once is stored behind a collective that the program began before."""
+    rank = dist.get_rank()
+    for count in (100, 50_000):
+        message, other = torch.arange(count), torch.zeros(count, dtype=torch.int64)
+        for tag, source in ((3, 1), (3, None), (0, 0), (5, 0)):
+            tensor = torch.ones(count, 2, dtype=torch.int64)[:, 0]
+            kept = source != 0
+            if rank == 0:
+                if kept:
+                    dist.recv(other, 1, tag=4)
+                sum_ = dist.all_reduce(tensor, async_op=True)
+                received = dist.irecv(tensor, source, tag=tag)
+                if not kept:
+                    dist.isend(message, 0, tag=tag)
+                received.wait(LONG)
+                sum_.wait(LONG)
+                assert torch.equal(tensor, message), (count, tag, source)
+            else:
+                if kept:
+                    dist.send(message, 0, tag=tag)
+                    dist.send(other, 0, tag=4)
+                time.sleep(0.2)
+                dist.all_reduce(tensor)
+            dist.barrier()
+
+
+def gaps_are_not_touched() -> None:
+    """A message from and to elements far apart brings in the pages that they lie in, and no others."""
+    memory = mmap.mmap(-1, 1 << 30)
+    tensor = torch.frombuffer(memory, dtype=torch.float32)[:: 1 << 24]
+    before = resident_bytes()
+    if dist.get_rank() == 0:
+        dist.send(tensor, 1)
+    else:
+        dist.recv(tensor, 0)
+    assert resident_bytes() - before < 16 << 20
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
+
+
+def memory_that_is_protected_later() -> None:
+    """Memory that can no longer be written when its elements come is an error of the operation."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for tag in (0, 3):
+        memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
+        tensor = torch.frombuffer(memory, dtype=torch.float32)
+        if dist.get_rank() == 0:
+            received = dist.irecv(tensor, 1, tag=tag)
+            assert libc.mprotect(ctypes.c_void_p(tensor.data_ptr()), 16 * mmap.PAGESIZE, mmap.PROT_READ) == 0
+            dist.send(torch.ones(1), 1)
+            raises(Exception, "cannot be written", lambda: received.wait(LONG))
+        else:
+            dist.recv(number(), 0)
+            dist.send(tensor, 0, tag=tag)
+    dist.all_reduce(number())

@@ -6,7 +6,8 @@ from launcher import run_ranks
 
 ORDER = ["directed_behind_any", "any_behind_directed", "other_messages_stay", "tags_beside_any", "tagged_beside_pending",
          "mixtures"]
-PASSING = ["halo_exchange", "received_twice", "sent_while_it_is_broadcast", "others_pass_a_call_that_waits"]
+PASSING = ["halo_exchange", "received_twice", "sent_while_it_is_broadcast", "others_pass_a_call_that_waits",
+           "disjoint_from_a_collective", "behind_a_collective"]
 SELF = ["to_itself", "to_itself_in_batches", "nothing_from_itself"]
 
 
@@ -31,7 +32,8 @@ def test_messages_to_itself(function: str) -> None:
     run_ranks(2, f"messages:{function}")
 
 
-@pytest.mark.parametrize("function", ["tags_in_batches", "results_at_once", "memory_that_cannot_be_used"])
+@pytest.mark.parametrize("function", ["tags_in_batches", "results_at_once", "memory_that_cannot_be_used",
+                                      "memory_that_is_protected_later", "gaps_are_not_touched"])
 def test_of_two(function: str) -> None:
     run_ranks(2, f"messages:{function}")
 

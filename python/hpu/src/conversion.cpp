@@ -38,7 +38,7 @@ at::Tensor Conversion::to_host(const at::Tensor& tensor) {
                               " tensors; call to_dense(), or move the tensor to the CPU");
   BlockPool::instance().require_own_process();
   if (hccl_torch::DeviceWorks::instance().any())
-    hccl_torch::DeviceWorks::instance().complete_users_of(hccl_torch::memory_of(tensor));
+    hccl_torch::DeviceWorks::instance().complete_users_of(hccl_torch::MemoryRange(tensor));
   c10::TensorImpl* const device = tensor.unsafeGetTensorImpl();
   c10::StorageImpl* const storage = device->unsafe_storage().unsafeGetStorageImpl();
   DispatchKeySet keys(DispatchKey::CPU);

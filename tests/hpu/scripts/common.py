@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common parts of the training scripts: data, a model, checks that all ranks hold, and one line of JSON from rank 0."""
 import json
-import tempfile
 import os
+import tempfile
 
 import torch
 import torch.distributed as dist
