@@ -93,17 +93,19 @@ using MakeControl = std::function<FileDescriptor(int ranks)>;
 
 // A call of a rank: one that waits, or one of the last that are done.
 struct Waiting {
-  std::string place;         // "op 3 of stream 0"; empty for messages, which have none
+  std::string position;      // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // as people read it; empty if it is in none
-  std::string algorithm;     // that it runs by, if it has a place
+  std::string algorithm;     // that it runs by, if it has a position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The place of the next collective that cannot begin, or end, on this rank before this call ends,
-  // because a thread of the program waits for the call's stream. Empty if the program may still
-  // make other calls.
+  // The position of the next collective that cannot begin, or end, on this rank before this call
+  // ends, because a thread of the program waits for the call's stream. Empty if the program may
+  // still make other calls.
   std::string blocks{};
 
-  [[nodiscard]] std::string doing() const { return place.empty() ? call : place + ", " + call; }
+  [[nodiscard]] std::string doing() const {
+    return position.empty() ? call : position + ", " + call;
+  }
 };
 
 // Tells the ranks of several nodes of each other after initialisation: of faults, departures, and
@@ -120,7 +122,7 @@ class ControlLink {
     // A rank has waited for long: answer() is to tell what this one does, in each of its calls.
     std::function<void()> inquiry = nullptr;
     // Answers this rank's question: names, as a clause, the ranks that hold it up in the end.
-    std::function<void(const std::string& culprits)> verdict = nullptr;
+    std::function<void(const std::string& root_cause)> verdict = nullptr;
   };
 
   ControlLink(LinkSocket socket, Callbacks callbacks);

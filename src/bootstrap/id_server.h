@@ -11,7 +11,7 @@
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
 #include "bootstrap/unique_id.h"
-#include "bootstrap/waiting_ranks.h"
+#include "bootstrap/wait_for_graph.h"
 
 #include <chrono>
 #include <future>
@@ -121,7 +121,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   bool fault_spread_ = false;
   std::set<int> departed_;
   std::set<int> askers_;  // while there is one, answers are collected
-  WaitingRanks waiting_;
+  WaitForGraph waiting_;
   std::set<int> answered_;  // ranks that have said all that one of their calls has to say
   std::string suspected_;   // a deadlock that may still resolve itself
   Deadline suspected_until_ = Deadline::never();  // then it is a mismatch

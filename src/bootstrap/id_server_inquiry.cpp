@@ -69,7 +69,7 @@ void IdServer::judge() {
   }
   for (const auto& session : sessions_) {
     if (!askers.contains(session->rank)) continue;
-    const std::string found = waiting_.culprits(session->rank, departed_, describe);
+    const std::string found = waiting_.root_cause(session->rank, departed_, describe);
     session->send(FrameType::verdict, serialize(Failure{hcclSystemError, found}));
   }
 }

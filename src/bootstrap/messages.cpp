@@ -93,7 +93,7 @@ Bytes serialize(const Waiting& message) {
   const std::size_t count = std::min(message.awaited.size(), kMostAwaited);
   WireWriter writer;
   writer.put_u8(message.done ? 1 : 0);
-  writer.put_text(message.place);
+  writer.put_text(message.position);
   writer.put_text(message.call);
   writer.put_text(message.algorithm);
   writer.put_text(message.blocks);
@@ -211,7 +211,7 @@ std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Waiting waiting;
   waiting.done = reader.u8() != 0;
-  waiting.place = reader.text(kLongestCall);
+  waiting.position = reader.text(kLongestCall);
   waiting.call = reader.text(kLongestCall);
   waiting.algorithm = reader.text(kLongestCall);
   waiting.blocks = reader.text(kLongestCall);

@@ -2,8 +2,8 @@
 // Which path a communicator's call takes, in words.
 #include "base/text.h"
 #include "comm/communicator.h"
-#include "comm/fabric.h"
 #include "comm/host_staging.h"
+#include "comm/network_backend.h"
 #include "device/stream.h"
 
 #include <algorithm>
@@ -25,23 +25,23 @@ CallPath node_path(const node::CollectiveCall& call, int ranks) {
 
 CallPath Communicator::path_of(const node::CollectiveCall& call) const {
   if (size_ == 1) return {"copy", "the communicator has one rank"};
-  if (!fabric_) {
+  if (!network_) {
     CallPath path = node_path(call, size_);
     if (!uses_host_memory(call, rank_, size_)) return path;
     return {"host staging, then " + path.name, "peers cannot map host memory, and " + path.reason};
   }
   const planner::Request request{call.collective, node::chunk_bytes(call, size_), rank_,
                                  std::max(call.root, 0), false};
-  const planner::Plan plan = fabric_->planner().plan(request);
-  return {text("schedule ", plan.name(), " over ", fabric_->transports(), ", ", plan.shape.channels,
-               plan.shape.channels == 1 ? " channel" : " channels"),
-          fabric_->planner().reason(request)};
+  const planner::Plan plan = network_->planner().plan(request);
+  return {text("schedule ", plan.name(), " over ", network_->transports(), ", ",
+               plan.shape.channels, plan.shape.channels == 1 ? " channel" : " channels"),
+          network_->planner().reason(request)};
 }
 
 CallPath Communicator::path_of(const node::PointToPoint& call) const {
   if (call.peer == rank_) return {"copy", "a rank sends to itself"};
-  if (fabric_) {
-    return {text("stream over ", fabric_->transport_to(call.peer)),
+  if (network_) {
+    return {text("stream over ", network_->transport_to(call.peer)),
             "the ranks share no memory, or HCCL_ALGO or HCCL_TRANSPORT is set"};
   }
   if (call.bytes() <= node::Message::kPayloadBytes) {

@@ -43,12 +43,12 @@ device::Outcome CollectiveTask::run(device::Upcoming& upcoming) noexcept {
       run_alone();
       return true;
     }
-    const bool can_be_left = !communicator_.has_fabric() && stage_ == nullptr;
+    const bool can_be_left = !communicator_.uses_network() && stage_ == nullptr;
     if (upcoming.patience() != Patience::endless && !can_be_left) return false;
-    if (communicator_.has_fabric()) {
+    if (communicator_.uses_network()) {
       const auto* const behind = upcoming.next<CollectiveTask>();
-      communicator_.run_on_fabric(lane_->ordinal(), call_, upcoming,
-                                  behind != nullptr && behind->can_follow_on(lane_));
+      communicator_.run_on_network(lane_->ordinal(), call_, upcoming,
+                                   behind != nullptr && behind->can_follow_on(lane_));
       return true;
     }
     NextOfLane ahead(upcoming, lane_);

@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "comm/call_memory.h"
 #include "comm/collective_task.h"
-#include "comm/fabric_lane.h"
-#include "comm/fabric_messages.h"
 #include "comm/host_staging.h"
+#include "comm/network_messages.h"
 #include "comm/plan_text.h"
 #include "comm/point_to_point_task.h"
+#include "comm/stream_connections.h"
 
 #include <algorithm>
 #include <cstring>
@@ -56,7 +56,7 @@ void Communicator::tell_others() {
   if (!failed()) return;
   if (const auto others = link())
     others->raise(engine_->fault().code(), [this] { return engine_->fault().text(); });
-  if (fabric_) fabric_->wake();
+  if (network_) network_->wake();
 }
 
 Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
@@ -80,8 +80,8 @@ bool Communicator::has_called_on(const device::Stream& stream) {
 
 void Communicator::prepare_stage(device::Stream& stream, bool for_own_messages) {
   check_usable(stream);
-  // A fabric reads and writes the program's memory itself.
-  if (fabric_ && !for_own_messages) return;
+  // A network reads and writes the program's memory itself.
+  if (network_ && !for_own_messages) return;
   const std::lock_guard lock(lanes_lock_);
   static_cast<void>(stage_of(lane_of(stream), true));
 }
@@ -105,9 +105,9 @@ void Communicator::forget_stream(std::uint64_t stream_id) {
     forgotten = std::move(*found);
     lanes_.erase(found);
   }
-  if (!fabric_) return;
+  if (!network_) return;
   const auto& lane = forgotten->lane;
-  fabric_->forget(stream_id, lane ? std::optional(lane->ordinal()) : std::nullopt);
+  network_->forget(stream_id, lane ? std::optional(lane->ordinal()) : std::nullopt);
 }
 
 void Communicator::check_usable(const device::Stream& stream) const {
@@ -126,7 +126,7 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
     tell_queued(stream, call);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
-  const Stage* const stage = stage_of(lane, !fabric_ && uses_host_memory(call, rank_, size_));
+  const Stage* const stage = stage_of(lane, !network_ && uses_host_memory(call, rank_, size_));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) {
     lane.lane = engine_->make_lane(next_ordinal_);
@@ -139,8 +139,8 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
 void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoint> calls) {
   const std::uint32_t ordinal = lane.lane ? lane.lane->ordinal() + 1 : 0;
   for (node::PointToPoint& call : calls) {
-    if (fabric_) {
-      fabric_->messages().number(call, lane.stream_id);
+    if (network_) {
+      network_->messages().number(call, lane.stream_id);
     } else {
       engine_->number(call, ordinal);
     }
@@ -179,7 +179,7 @@ void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageL
                                 lane.window.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      (!fabric_ &&
+      (!network_ &&
        std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
@@ -209,28 +209,28 @@ void Communicator::throw_behind_failure(const device::Upcoming& upcoming, const 
       text(call, " did not run, since work before it on its stream failed: ", failure.text));
 }
 
-void Communicator::run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call,
-                                 const device::Upcoming& stream, bool more_behind) {
+void Communicator::run_on_network(std::uint32_t lane, const node::CollectiveCall& call,
+                                  const device::Upcoming& stream, bool more_behind) {
   const Buffer sent{call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0};
   const bool receives = node::receives(call, rank_) && !node::keeps_own_data(call, rank_);
   const Buffer received{call.recv, receives ? node::recv_bytes(call, size_) : 0};
   require_writable(received);
   if (!sent.is_within(received)) require_readable(sent);
-  fabric_->learn(sent.address, sent.bytes);
-  fabric_->learn(received.address, received.bytes);
+  network_->learn(sent.address, sent.bytes);
+  network_->learn(received.address, received.bytes);
   const CallMemory send(device_->arena(), call.send);
   const CallMemory recv(device_->arena(), call.recv);
-  fabric_->lane(lane).run(call, send.get(), recv.get(), stream, more_behind);
+  network_->lane(lane).run(call, send.get(), recv.get(), stream, more_behind);
 }
 
-void Communicator::exchange_on_fabric(const FabricStream& stream,
-                                      std::span<const node::PointToPoint> calls,
-                                      std::span<const node::PointToPoint> behind) {
+void Communicator::exchange_on_network(const NetworkStream& stream,
+                                       std::span<const node::PointToPoint> calls,
+                                       std::span<const node::PointToPoint> behind) {
   for (const node::PointToPoint& call : calls) {
     const Buffer buffer{call.address, call.bytes()};
     call.direction == node::Direction::send ? require_readable(buffer) : require_writable(buffer);
   }
-  fabric_->messages().exchange(stream, calls, behind, device_->arena());
+  network_->messages().exchange(stream, calls, behind, device_->arena());
 }
 
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
@@ -238,10 +238,10 @@ TrafficReport Communicator::traffic(std::optional<int> peer) const {
     throw Error(hcclInvalidArgument, text("peer is ", *peer, ", for rank ", rank_, " of ", size_,
                                           "; pass another rank of the communicator, or -1"));
   }
-  if (!fabric_) return {size_ > 1 ? "node" : "copy", "memory"};
-  const Traffic& traffic = fabric_->traffic();
+  if (!network_) return {size_ > 1 ? "node" : "copy", "memory"};
+  const Traffic& traffic = network_->traffic();
   const transport::Counters moved = peer ? traffic.with(*peer) : traffic.with_all();
-  return {traffic.algorithm(), peer ? fabric_->transport_to(*peer) : fabric_->transports(),
+  return {traffic.algorithm(), peer ? network_->transport_to(*peer) : network_->transports(),
           moved.bytes_sent,    moved.bytes_received,
           moved.sends,         moved.receives};
 }
@@ -249,8 +249,8 @@ TrafficReport Communicator::traffic(std::optional<int> peer) const {
 std::string Communicator::plan_of(Collective collective, std::uint64_t bytes, int root,
                                   bool in_place, bool json) const {
   const planner::Request request{collective, bytes, rank_, root, in_place};
-  if (!fabric_) return node_plan_text(request, size_, json);
-  return plan_text(fabric_->planner(), request, fabric_->transports(), json);
+  if (!network_) return node_plan_text(request, size_, json);
+  return plan_text(network_->planner(), request, network_->transports(), json);
 }
 
 bool Communicator::comes_before(const Communicator& other) const {
@@ -299,20 +299,20 @@ void Communicator::fail(const char* call) {
 
 void Communicator::set_wait_limit(std::uint64_t milliseconds) {
   if (engine_) engine_->wait_limit().set(milliseconds);
-  if (fabric_) fabric_->wait_limit().set(milliseconds);
+  if (network_) network_->wait_limit().set(milliseconds);
 }
 
 hcclResult_t Communicator::async_error() {
   if (failed()) return engine_->fault().code();
-  return fabric_ ? fabric_->trouble().code : hcclSuccess;
+  return network_ ? network_->trouble().code : hcclSuccess;
 }
 
 const char* Communicator::async_error_text() {
   std::string found;
   if (failed()) {
     found = engine_->fault().text();
-  } else if (fabric_) {
-    found = fabric_->trouble().text;
+  } else if (network_) {
+    found = network_->trouble().text;
   }
   if (found.empty()) return nullptr;
   const std::lock_guard lock(error_texts_mutex_);

@@ -32,8 +32,8 @@ namespace hccl::comm {
 
 inline constexpr int kMostRanks = 4096;
 
-class Fabric;
-struct FabricStream;
+class NetworkBackend;
+struct NetworkStream;
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
@@ -99,7 +99,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Not in a communicator of one rank. Its ranks are those of this node.
   [[nodiscard]] node::Engine& engine() const { return *engine_; }
   // Returns whether calls run as schedules over endpoints, and not in the engine.
-  [[nodiscard]] bool has_fabric() const { return fabric_ != nullptr; }
+  [[nodiscard]] bool uses_network() const { return network_ != nullptr; }
   // With one other rank, or with all. Throws Error for a rank that there is not.
   [[nodiscard]] TrafficReport traffic(std::optional<int> peer) const;
   // How this rank would run a call of `bytes` (of the message, or of one block), as plan_text() has
@@ -114,10 +114,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Run calls on the turn of `stream`. `more_behind`: another call of the lane is queued behind it.
   // `behind`: the messages that are queued next. Block until this rank's part is complete. Throw
   // Error.
-  void run_on_fabric(std::uint32_t lane, const node::CollectiveCall& call,
-                     const device::Upcoming& stream, bool more_behind);
-  void exchange_on_fabric(const FabricStream& stream, std::span<const node::PointToPoint> calls,
-                          std::span<const node::PointToPoint> behind);
+  void run_on_network(std::uint32_t lane, const node::CollectiveCall& call,
+                      const device::Upcoming& stream, bool more_behind);
+  void exchange_on_network(const NetworkStream& stream, std::span<const node::PointToPoint> calls,
+                           std::span<const node::PointToPoint> behind);
 
   // On a stream's turn, for a call that is described so: throws Error with the cause, because work
   // before it on its stream has failed.
@@ -181,8 +181,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const int size_;
   const int rank_;
   const std::shared_ptr<device::Device> device_;
-  std::unique_ptr<node::Engine> engine_;  // null in a communicator of one rank
-  std::unique_ptr<Fabric> fabric_;        // null where all ranks are on one node
+  std::unique_ptr<node::Engine> engine_;     // null in a communicator of one rank
+  std::unique_ptr<NetworkBackend> network_;  // null where all ranks are on one node
   std::unique_ptr<OperationLog> operation_log_;
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a communicator: the rendezvous, the engine of this node's ranks, the fabric to the
+// Building a communicator: the rendezvous, the engine of this node's ranks, the network to the
 // others, and who is watched.
 #include "base/config.h"
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "base/shared_memory.h"
 #include "comm/communicator.h"
-#include "comm/fabric.h"
+#include "comm/network_backend.h"
 #include "node/cache_size.h"
 
 #include <algorithm>
@@ -67,8 +67,8 @@ topology::Topology topology_of(const bootstrap::Roster& roster) {
   return topology::Topology(boxes);
 }
 
-FabricOptions fabric_options(const Config& settings, int rank, int size) {
-  FabricOptions options;
+NetworkOptions network_options(const Config& settings, int rank, int size) {
+  NetworkOptions options;
   options.rank = rank;
   options.size = size;
   options.box = box_identity();
@@ -109,9 +109,9 @@ bool Communicator::connect() {
   blob.module = device_->module();
   blob.memory_bytes = device_->arena().view()->bytes();
   blob.cpus = node::CpuAllowance::of_this_thread();
-  auto fabric = std::make_unique<Fabric>(fabric_options(*settings, rank_, size_));
+  auto network = std::make_unique<NetworkBackend>(network_options(*settings, rank_, size_));
   bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate(),
-                               [&](const Secret& secret) { return fabric->announce(secret); },
+                               [&](const Secret& secret) { return network->announce(secret); },
                                !settings->algorithm.empty() || !settings->transport.empty(),
                                [&](const bootstrap::Roster& roster) { inspect(roster, rank_); }};
   const bool always = mine.announces_always;
@@ -131,9 +131,9 @@ bool Communicator::connect() {
       announced.push_back(std::move(member.announced));
       texts.push_back(text_of(member));
     }
-    fabric->connect(announced, std::move(topology), std::move(texts));
-    fabric->attach(engine_->fault(), engine_->cores(), device_->arena());
-    fabric_ = std::move(fabric);
+    network->connect(announced, std::move(topology), std::move(texts));
+    network->attach(engine_->fault(), engine_->cores(), device_->arena());
+    network_ = std::move(network);
   }
   if (roster.link.socket.valid()) {
     attach_link(std::move(roster.link));
@@ -144,33 +144,35 @@ bool Communicator::connect() {
 }
 
 void Communicator::attach_link(bootstrap::LinkSocket socket) {
-  Inquiries& inquiries = fabric_->inquiries();
-  inquiries.attach({[this](const bootstrap::Waiting& waiting) {
-                      if (const auto others = link()) others->answer(waiting);
-                    },
-                    [this](const bootstrap::Waiting& waiting) {
-                      if (const auto others = link()) others->ask_who_is_missing(waiting);
-                    },
-                    socket.server});
+  StallReports& stall_reports = network_->stall_reports();
+  stall_reports.attach({[this](const bootstrap::Waiting& waiting) {
+                          if (const auto others = link()) others->answer(waiting);
+                        },
+                        [this](const bootstrap::Waiting& waiting) {
+                          if (const auto others = link()) others->ask_who_is_missing(waiting);
+                        },
+                        socket.server});
   bootstrap::ControlLink::Callbacks callbacks;
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
     if (!failed()) {
       engine_->fault().raise_with(code, [&] {
-        const transport::Trouble here = fabric_->trouble();  // then others seem to be lost
+        const transport::Trouble here = network_->trouble();  // then others seem to be lost
         return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
       });
     }
-    fabric_->wake();
+    network_->wake();
   };
-  callbacks.departed = [this, &inquiries](int rank) {
-    inquiries.on_departed(rank);
-    fabric_->wake();
+  callbacks.departed = [this, &stall_reports](int rank) {
+    stall_reports.on_departed(rank);
+    network_->wake();
   };
-  callbacks.inquiry = [this, &inquiries] {
-    inquiries.on_inquiry();
-    fabric_->wake();
+  callbacks.inquiry = [this, &stall_reports] {
+    stall_reports.on_inquiry();
+    network_->wake();
   };
-  callbacks.verdict = [&inquiries](const std::string& culprits) { inquiries.on_verdict(culprits); };
+  callbacks.verdict = [&stall_reports](const std::string& root_cause) {
+    stall_reports.on_verdict(root_cause);
+  };
   const std::lock_guard lock(link_mutex_);  // callbacks ask for it
   link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
@@ -228,7 +230,7 @@ void Communicator::log_summary(const bootstrap::Roster& roster) const {
   }
   log(LogLevel::info, "comm", "rank ", rank_, " of ", size_, " on ", topology.nodes().size(),
       topology.is_one_node() ? " node (" : " nodes (", hosts, "), module ", device_->module(),
-      ", engine ", fabric_ ? "schedules" : "node", ", ", cores.cores, " cores, waits by ",
+      ", engine ", network_ ? "schedules" : "node", ", ", cores.cores, " cores, waits by ",
       cores.ladder().name, ", memory shared by memfd", namespaces);
 }
 

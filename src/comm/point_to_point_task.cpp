@@ -3,8 +3,8 @@
 #include "comm/point_to_point_task.h"
 
 #include "base/text.h"
-#include "comm/fabric_messages.h"
 #include "comm/host_staging.h"
+#include "comm/network_messages.h"
 
 namespace hccl::comm {
 
@@ -61,15 +61,16 @@ device::Outcome PointToPointTask::run(device::Upcoming& upcoming) noexcept {
   return communicator_.run_reporting_faults([&] {
     if (upcoming.behind_failure()) [[unlikely]]
       Communicator::throw_behind_failure(upcoming, first_call());
-    const bool can_be_left = copies_ == nullptr && stage_ == nullptr && !communicator_.has_fabric();
+    const bool can_be_left =
+        copies_ == nullptr && stage_ == nullptr && !communicator_.uses_network();
     if (upcoming.patience() != Patience::endless && !can_be_left) return false;
     if (copies_ != nullptr) copy();
     const std::span<const PointToPoint> calls = calls_.all();
     if (calls.empty()) return true;
-    if (communicator_.has_fabric()) {
+    if (communicator_.uses_network()) {
       const auto* const next = upcoming.next<PointToPointTask>();
       const bool is_ours = next != nullptr && &next->communicator_ == &communicator_;
-      communicator_.exchange_on_fabric(
+      communicator_.exchange_on_network(
           {stream_, place_.ordinal, &upcoming}, calls,
           is_ours ? next->calls_.all() : std::span<const PointToPoint>{});
       return true;

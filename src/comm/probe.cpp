@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for a message of whichever rank offers one first.
 #include "comm/communicator.h"
-#include "comm/fabric.h"
-#include "comm/fabric_messages.h"
+#include "comm/network_backend.h"
+#include "comm/network_messages.h"
 
 namespace hccl::comm {
 namespace {
@@ -23,8 +23,8 @@ std::optional<node::Offer> Communicator::probe(std::chrono::milliseconds timeout
     found = engine_->find_offer(first_probed_);
     return found.has_value();
   };
-  if (fabric_) {
-    found = fabric_->messages().probe(first_probed_, only_looks, deadline);
+  if (network_) {
+    found = network_->messages().probe(first_probed_, only_looks, deadline);
   } else {
     Waiter waiter(engine_->ladder());
     while (!look() && !only_looks && !deadline.expired()) {

@@ -16,13 +16,13 @@
 
 namespace hccl::executor {
 
-// A peer makes another call than this rank; the text names both.
+// A peer makes a different call than this rank. The text names both.
 class CallMismatch : public Error {
  public:
   using Error::Error;
 };
 
-// Sent as it lies in memory: all ranks run on machines of one byte order, which `format` checks.
+// Sent as it lies in memory; `format` shows whether the peer has the same byte order.
 struct CallHeader {
   static constexpr std::uint32_t kFormat = 0x48434c32;
 
@@ -33,15 +33,15 @@ struct CallHeader {
   std::uint8_t collective = 0;
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t
-  std::uint8_t algorithm = 0;  // its place in the catalogue
+  std::uint8_t algorithm = 0;  // its index in the catalogue
   std::uint64_t number = 0;    // of the call in its lane
   std::uint64_t count = 0;
   std::int32_t root = 0;
   std::uint8_t channels = 1;
   std::uint8_t pipeline = 1;
   Phase phase = Phase::data;
-  // Asks the receiver for an answer: whoever takes such a header passes the flag on in the headers
-  // that it sends after that. It is no part of the call's identity.
+  // Asks all ranks to confirm the call: a rank that receives this flag sets it in the headers that
+  // it sends afterwards. Not part of the call's identity.
   std::uint8_t confirm = 0;
 
   [[nodiscard]] std::span<const std::byte> bytes() const {
@@ -62,7 +62,7 @@ static_assert(std::has_unique_object_representations_v<CallHeader>);
 // "all_reduce(1025, float, sum)"
 [[nodiscard]] std::string describe(const CallHeader& call);
 
-// Returns why the two are not one call: names both ranks, both calls and what to do.
+// Returns the text of a mismatch: names both ranks, both calls and what to do.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

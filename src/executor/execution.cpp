@@ -27,7 +27,7 @@ Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunkin
       header_(header),
       rank_(rank),
       streams_(streams),
-      links_(&memory),
+      connections_(&memory),
       sends_(&memory),
       receives_(&memory) {
   begin_step();
@@ -54,18 +54,18 @@ void Execution::begin_step() {
   sends_.reserve(step.sends.count);
   for (const Transfer& transfer : schedule_.receives(step)) {
     Flow flow{&transfer, nullptr, layout_.bytes(transfer.span)};
-    if (transfer.peer != rank_) flow.link = &link_to(transfer.peer);
+    if (transfer.peer != rank_) flow.connection = &connection_to(transfer.peer);
     for (const Flow& earlier : receives_) hold_receive_behind(flow, earlier);
     receives_.push_back(std::move(flow));
   }
   for (const Transfer& transfer : schedule_.sends(step)) {
-    Flow flow{&transfer, &link_to(transfer.peer), layout_.bytes(transfer.span)};
+    Flow flow{&transfer, &connection_to(transfer.peer), layout_.bytes(transfer.span)};
     for (const Flow& earlier : sends_) {
-      if (earlier.link == flow.link) flow.gates.push_back({&earlier, true});
+      if (earlier.connection == flow.connection) flow.dependencies.push_back({&earlier, true});
     }
     for (const Flow& receive : receives_) {
       if (transfer.forward && touch(receive.transfer->span, transfer.span))
-        flow.gates.push_back({&receive, false});
+        flow.dependencies.push_back({&receive, false});
     }
     sends_.push_back(std::move(flow));
   }
@@ -75,8 +75,8 @@ void Execution::begin_step() {
 // for each other. Transfers of a step touch the same memory only as the same bytes in the same
 // order: that is proved of every schedule.
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
-  if (flow.link != nullptr && earlier.link == flow.link) {
-    flow.gates.push_back({&earlier, true});
+  if (flow.connection != nullptr && earlier.connection == flow.connection) {
+    flow.dependencies.push_back({&earlier, true});
     return;
   }
   const Transfer& mine = *flow.transfer;
@@ -84,7 +84,7 @@ void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (touch(mine.span, theirs.span) ||
       (reads_operand(mine, rank_) && touch(mine.operand, theirs.span)) ||
       (reads_operand(theirs, rank_) && touch(mine.span, theirs.operand)))
-    flow.gates.push_back({&earlier, false});
+    flow.dependencies.push_back({&earlier, false});
 }
 
 bool Execution::touch(const Span& a, const Span& b) const {
@@ -96,18 +96,18 @@ bool Execution::touch(const Span& a, const Span& b) const {
 bool Execution::step_over() {
   const auto open = [](const Flow& flow) { return !flow.complete(); };
   if (std::ranges::any_of(sends_, open) || std::ranges::any_of(receives_, open)) return false;
-  const auto unflushed = [](const Flow& flow) { return !flow.link->endpoint->flushed(); };
+  const auto unflushed = [](const Flow& flow) { return !flow.connection->endpoint->flushed(); };
   if (std::ranges::any_of(sends_, unflushed)) return false;
   ++step_;
   begin_step();
   return true;
 }
 
-Link& Execution::link_to(int peer) {
-  const auto found = std::ranges::find(links_, peer, &Link::peer);
-  if (found != links_.end()) return *found;
-  links_.push_back({peer, &streams_.to(peer)});
-  return links_.back();
+PeerConnection& Execution::connection_to(int peer) {
+  const auto found = std::ranges::find(connections_, peer, &PeerConnection::peer);
+  if (found != connections_.end()) return *found;
+  connections_.push_back({peer, &streams_.to(peer)});
+  return connections_.back();
 }
 
 bool Execution::move_flows() {
@@ -116,24 +116,24 @@ bool Execution::move_flows() {
     if (!flow.complete()) moved = move_send(flow, layout_, header_.bytes()) > 0 || moved;
   }
   for (Flow& flow : receives_) {
-    if (flow.complete() || (wants_header(flow) && !take_header(*flow.link))) continue;
+    if (flow.complete() || (wants_header(flow) && !take_header(*flow.connection))) continue;
     moved = move_receive(flow, layout_) > 0 || moved;
   }
   return moved;
 }
 
 // True once it is there and right.
-bool Execution::take_header(Link& link) {
-  const auto heard = link.endpoint->try_receive(sizeof(CallHeader));
+bool Execution::take_header(PeerConnection& connection) {
+  const auto heard = connection.endpoint->try_receive(sizeof(CallHeader));
   if (heard.size() < sizeof(CallHeader)) return false;
   const CallHeader theirs = CallHeader::from(heard);
   if (!header_.is_same_call(theirs)) {
     throw CallMismatch(hcclInvalidUsage, why_unlike(streams_.number_of(rank_), header_,
-                                                    streams_.number_of(link.peer), theirs));
+                                                    streams_.number_of(connection.peer), theirs));
   }
   header_.confirm |= theirs.confirm;
-  link.endpoint->release(sizeof(CallHeader));
-  link.header_received = true;
+  connection.endpoint->release(sizeof(CallHeader));
+  connection.header_received = true;
   return true;
 }
 
@@ -141,22 +141,23 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
   if (held()) return;
   const auto entry_of = [&](const Flow& flow) -> transport::Interest& {
     auto found =
-        std::ranges::find(entries, flow.link->endpoint, &transport::WaitSet::Entry::endpoint);
-    if (found == entries.end()) found = entries.insert(entries.end(), {flow.link->endpoint, {}});
+        std::ranges::find(entries, flow.connection->endpoint, &transport::WaitSet::Entry::endpoint);
+    if (found == entries.end())
+      found = entries.insert(entries.end(), {flow.connection->endpoint, {}});
     return found->interest;
   };
   const auto held_up = [](const Flow& flow, bool receives) {
     return flow.allowed() == flow.moved && !(receives && wants_header(flow));
   };
   for (const Flow& flow : receives_) {
-    if (flow.link != nullptr && !flow.complete() && !held_up(flow, true))
+    if (flow.connection != nullptr && !flow.complete() && !held_up(flow, true))
       entry_of(flow).readable = true;
   }
   for (const Flow& flow : sends_) {
     // Bytes that have moved may still be read where they were.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
-    } else if (!flow.link->endpoint->flushed()) {
+    } else if (!flow.connection->endpoint->flushed()) {
       entry_of(flow).flushed = true;
     }
   }
@@ -167,8 +168,8 @@ std::vector<int> Execution::awaited() const {
   if (held()) return peers;
   for (const auto* const flows : {&receives_, &sends_}) {
     for (const Flow& flow : *flows) {
-      if (flow.link == nullptr || flow.complete() || flow.allowed() == flow.moved) continue;
-      peers.push_back(streams_.number_of(flow.link->peer));
+      if (flow.connection == nullptr || flow.complete() || flow.allowed() == flow.moved) continue;
+      peers.push_back(streams_.number_of(flow.connection->peer));
     }
   }
   std::ranges::sort(peers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the schedule of one rank in one channel over endpoints. Never blocks.
+// Runs the schedule of one rank in one channel over endpoints, without blocking.
 #pragma once
 
 #include "executor/call_header.h"
@@ -20,48 +20,51 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  // To a rank as the schedule numbers them; opened at the first use. Throws Error.
+  // Returns the endpoint to a rank, as the schedule numbers them; opens it at the first use. Throws
+  // what Transport::open() throws.
   [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
-  // The rank as the program numbers them, for texts.
+  // Returns the rank as the program numbers them, for error texts.
   [[nodiscard]] virtual int number_of(int rank) const = 0;
 };
 
 class Execution {
  public:
-  // All outlive it. `rank`: this one, as the schedule numbers them. `memory`: for what it notes.
+  // All must outlive it. `rank`: this rank, as the schedule numbers them. `memory`: allocates its
+  // state.
   Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
             const Operands& operands, const CallHeader& header, int rank, Streams& streams,
             std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Begins only once `earlier`, another channel of the call, has left its first step, so that the
-  // two use different ways at a time. Before the first advance().
+  // Delays the start until `earlier`, another channel of the call, has left its first step, so that
+  // the two use different connections at a time. Call before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
-  // Moves what can be moved now. Returns whether anything moved. Never blocks. Throws PeerLost, and
-  // CallMismatch where a peer makes another call; no data of that peer has been taken then.
+  // Moves what can be moved now and returns whether anything moved. Does not block. Throws
+  // PeerLost; throws CallMismatch if a peer makes another call, before any of its data has been
+  // consumed.
   bool advance();
-  // Returns whether this rank, or one whose data has come, asks for the call to be confirmed.
+  // Returns whether this rank, or a rank whose data has arrived, asks to confirm the call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
-  // Adds what it waits for.
+  // Adds the endpoints that it waits for.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
-  // The peers it waits for, as the program numbers them.
+  // Returns the peers that it waits for, as the program numbers them.
   [[nodiscard]] std::vector<int> awaited() const;
 
  private:
   [[nodiscard]] bool held() const { return earlier_ != nullptr && earlier_->step_ == 0; }
   void begin_step();
   [[nodiscard]] bool step_over();
-  [[nodiscard]] Link& link_to(int peer);
+  [[nodiscard]] PeerConnection& connection_to(int peer);
   [[nodiscard]] bool move_flows();
-  [[nodiscard]] bool take_header(Link& link);
+  [[nodiscard]] bool take_header(PeerConnection& connection);
   void hold_receive_behind(Flow& flow, const Flow& earlier) const;
   // Returns whether both spans have data and begin at the same address.
   [[nodiscard]] bool touch(const schedule::Span& a, const schedule::Span& b) const;
   [[nodiscard]] static bool wants_header(const Flow& flow) {
-    return flow.link != nullptr && !flow.link->header_received;
+    return flow.connection != nullptr && !flow.connection->header_received;
   }
 
   const schedule::Schedule& schedule_;
@@ -71,7 +74,7 @@ class Execution {
   Streams& streams_;
   const Execution* earlier_ = nullptr;
   std::size_t step_ = 0;
-  std::pmr::list<Link> links_;  // where they are they stay
+  std::pmr::list<PeerConnection> connections_;  // addresses stay valid
   std::pmr::vector<Flow> sends_, receives_;
 };
 

@@ -18,7 +18,7 @@ const std::byte kSignalByte{0x21};
 
 std::uint64_t take_signal(const Flow& flow) {
   std::byte heard{};
-  return flow.link->endpoint->try_receive_into({&heard, 1});
+  return flow.connection->endpoint->try_receive_into({&heard, 1});
 }
 
 void fold(const Layout& layout, const std::byte* operand, const std::byte* arrived,
@@ -32,7 +32,7 @@ void fold(const Layout& layout, const std::byte* operand, const std::byte* arriv
 std::uint64_t fold_arrived(const Flow& flow, const Layout& layout, std::span<std::byte> into) {
   const std::span<const std::byte> operand =
       layout.source(flow.transfer->operand, flow.moved, into.size());
-  transport::Endpoint& endpoint = *flow.link->endpoint;
+  transport::Endpoint& endpoint = *flow.connection->endpoint;
   const std::span<const std::byte> arrived = endpoint.try_receive(operand.size());
   const std::size_t whole = arrived.size() - arrived.size() % layout.element_bytes();
   if (whole == 0) return 0;
@@ -97,12 +97,12 @@ std::uint64_t move_send(Flow& flow, const Layout& layout, std::span<const std::b
   if (most == 0) return 0;
   std::span<const std::byte> piece(&kSignalByte, 1);
   if (!flow.is_signal()) piece = layout.source(flow.transfer->span, flow.moved, most);
-  const std::span<const std::byte> rest = header.subspan(flow.link->header_sent);
+  const std::span<const std::byte> rest = header.subspan(flow.connection->header_sent);
   const std::array<std::span<const std::byte>, 2> parts{rest, piece};
-  const std::size_t taken = rest.empty() ? flow.link->endpoint->try_send(piece)
-                                         : flow.link->endpoint->try_send_parts(parts);
+  const std::size_t taken = rest.empty() ? flow.connection->endpoint->try_send(piece)
+                                         : flow.connection->endpoint->try_send_parts(parts);
   const std::size_t of_header = std::min(taken, rest.size());
-  flow.link->header_sent += static_cast<std::uint32_t>(of_header);
+  flow.connection->header_sent += static_cast<std::uint32_t>(of_header);
   flow.moved += taken - of_header;
   return taken;
 }
@@ -114,16 +114,17 @@ std::uint64_t move_receive(Flow& flow, const Layout& layout) {
   if (flow.is_signal()) {
     count = take_signal(flow);
   } else {
-    const bool straight = flow.link != nullptr && flow.transfer->action != schedule::Action::reduce;
+    const bool straight =
+        flow.connection != nullptr && flow.transfer->action != schedule::Action::reduce;
     const std::span<std::byte> into = layout.destination(
         flow.transfer->span, flow.moved,
         std::min(most, straight ? transport::kLongestDestination : kLongestPiece));
-    if (flow.link == nullptr) {
+    if (flow.connection == nullptr) {
       count = move_locally(flow, layout, into);
     } else if (flow.transfer->action == schedule::Action::reduce) {
       count = fold_arrived(flow, layout, into);
     } else {
-      count = flow.link->endpoint->try_receive_into(into);
+      count = flow.connection->endpoint->try_receive_into(into);
     }
   }
   flow.moved += count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far one transfer of a step has come.
+// Flows: transfers in progress, and the memory that they read and write.
 #pragma once
 
 #include "schedule/chunking.h"
@@ -15,8 +15,8 @@
 
 namespace hccl::executor {
 
-// A buffer of the call. A piece may be shorter than asked for where the memory is not in one piece,
-// but holds whole elements.
+// A buffer of a call. It need not be contiguous: a piece may be shorter than asked for, but holds
+// whole elements.
 class Memory {
  public:
   Memory() = default;
@@ -24,17 +24,17 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // From byte `offset` on: one to `most` bytes, to be read or to be stored to, until the next call.
-  // Throw Error where that cannot be.
+  // Return one to `most` bytes from byte `offset` on, to read or to write, valid until the next
+  // call. Throw Error(hcclInvalidArgument) if the memory cannot be accessed.
   [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
                                                           std::size_t most) = 0;
   [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,
                                                          std::size_t most) = 0;
-  // Tells bytes apart: the same byte has the same in any buffer.
+  // Returns the address of a byte, by which parts of different buffers are compared.
   [[nodiscard]] virtual std::uint64_t address(std::uint64_t offset) const = 0;
 };
 
-// Memory that is simply there.
+// Contiguous memory of this process.
 class PlainMemory final : public Memory {
  public:
   explicit PlainMemory(std::byte* begin) : begin_(begin) {}
@@ -53,23 +53,23 @@ class PlainMemory final : public Memory {
   std::byte* begin_;
 };
 
-// Where a call's data lies on this rank. `scratch` has as many elements as the chunking says.
+// The buffers of a call on this rank. `scratch` has Chunking::scratch_elements() elements.
 struct Operands {
   Memory* input = nullptr;
   Memory* output = nullptr;
   Memory* scratch = nullptr;
   hcclDataType_t type = hcclFloat32;
-  hcclRedOp_t operation = hcclSum;  // no average: that is a sum, scaled when it is complete
+  hcclRedOp_t operation = hcclSum;  // never hcclAvg: that is a sum, scaled afterwards
 };
 
-// Finds the bytes of spans.
+// Maps spans of a schedule to bytes of the operands.
 class Layout {
  public:
   Layout(const schedule::Chunking& chunking, const Operands& operands);
 
-  // All bytes that a transfer of the span moves; a signal is one byte of no span.
+  // Returns how many bytes a transfer of the span moves; a signal moves one byte of no span.
   [[nodiscard]] std::uint64_t bytes(const schedule::Span& span) const;
-  // From byte `position` of the span on, as far as it lies in one piece, and at most `most` bytes.
+  // Return at most `most` bytes from byte `position` of the span on, as far as they are contiguous.
   [[nodiscard]] std::span<const std::byte> source(const schedule::Span& span,
                                                   std::uint64_t position, std::uint64_t most) const;
   [[nodiscard]] std::span<std::byte> destination(const schedule::Span& span, std::uint64_t position,
@@ -93,8 +93,8 @@ class Layout {
   const std::size_t element_bytes_;
 };
 
-// One stream as one call uses it.
-struct Link {
+// A connection as one call uses it.
+struct PeerConnection {
   int peer = -1;
   transport::Endpoint* endpoint = nullptr;
   std::uint32_t header_sent = 0;  // bytes
@@ -103,8 +103,8 @@ struct Link {
 
 struct Flow;
 
-// A flow that another may not overtake byte by byte, or not begin before it is complete.
-struct Gate {
+// A flow that another must not overtake, byte by byte or, if `whole`, before it is complete.
+struct Dependency {
   const Flow* flow = nullptr;
   bool whole = false;
 };
@@ -112,25 +112,27 @@ struct Gate {
 // A transfer in progress.
 struct Flow {
   const schedule::Transfer* transfer = nullptr;
-  Link* link = nullptr;  // null: local
+  PeerConnection* connection = nullptr;  // null: local
   std::uint64_t bytes = 0;
   std::uint64_t moved = 0;
-  std::vector<Gate> gates{};  // few flows have any
+  std::vector<Dependency> dependencies{};  // empty for most flows
 
   [[nodiscard]] bool complete() const { return moved == bytes; }
   [[nodiscard]] bool is_signal() const { return transfer->span.chunk_count == 0; }
-  // How far it may come now.
+  // Returns the position up to which it may proceed now.
   [[nodiscard]] std::uint64_t allowed() const {
     std::uint64_t most = bytes;
-    for (const Gate& gate : gates) {
-      if (!gate.flow->complete()) most = std::min(most, gate.whole ? moved : gate.flow->moved);
+    for (const Dependency& dependency : dependencies) {
+      if (!dependency.flow->complete())
+        most = std::min(most, dependency.whole ? moved : dependency.flow->moved);
     }
     return most;
   }
 };
 
-// Move what can be moved now, of at most some hundred kilobytes, and return how many bytes. The
-// link's headers have been dealt with, but for a send's, which goes out with the first bytes.
+// Move what can be moved now, at most some hundred kilobytes, and return how many bytes moved. The
+// connection's headers must have been exchanged, except that of a send, which precedes its first
+// bytes.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

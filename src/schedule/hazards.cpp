@@ -15,7 +15,7 @@ HazardCheck::HazardCheck(const Shape& shape, const Schedule& schedule)
   }
 }
 
-std::optional<Refutation> HazardCheck::refute(std::uint32_t step_number) {
+std::optional<Violation> HazardCheck::verify(std::uint32_t step_number) {
   const Step& step = schedule_->steps[step_number];
   first_of_step_ = step.receives.first;
   std::optional<std::string> reason;
@@ -30,8 +30,8 @@ std::optional<Refutation> HazardCheck::refute(std::uint32_t step_number) {
     if (!reason) reason = send(transfer);
   }
   if (!reason) return std::nullopt;
-  return Refutation{Claim::no_hazard,
-                    text("rank ", shape_->rank, ", step ", step_number, ": ", *reason)};
+  return Violation{Property::no_hazard,
+                   text("rank ", shape_->rank, ", step ", step_number, ": ", *reason)};
 }
 
 const Transfer* HazardCheck::toucher(const Touched& touched, Role memory,
@@ -41,14 +41,14 @@ const Transfer* HazardCheck::toucher(const Touched& touched, Role memory,
   return &schedule_->transfers[of_memory[cell] - 1];
 }
 
-void HazardCheck::mark(Touched& touched, const Place& where, std::uint32_t transfer) {
+void HazardCheck::mark(Touched& touched, const Location& where, std::uint32_t transfer) {
   auto& of_memory = touched[static_cast<std::size_t>(where.memory)];
   if (of_memory.empty()) return;
   for (std::uint32_t i = 0; i < where.count; ++i) of_memory[where.first + i] = transfer + 1;
 }
 
 std::optional<std::string> HazardCheck::read(std::uint32_t transfer, const Span& span) {
-  const Place where = place(span);
+  const Location where = place(span);
   for (std::uint32_t i = 0; i < where.count; ++i) {
     const Transfer* writer = toucher(written_, where.memory, where.first + i);
     if (writer != nullptr && place(writer->span) != where)
@@ -60,7 +60,7 @@ std::optional<std::string> HazardCheck::read(std::uint32_t transfer, const Span&
 
 std::optional<std::string> HazardCheck::write(std::uint32_t transfer) {
   const Span& span = schedule_->transfers[transfer].span;
-  const Place where = place(span);
+  const Location where = place(span);
   for (std::uint32_t i = 0; i < where.count; ++i) {
     const Transfer* writer = toucher(written_, where.memory, where.first + i);
     const Transfer* reader = toucher(read_, where.memory, where.first + i);
@@ -74,7 +74,7 @@ std::optional<std::string> HazardCheck::write(std::uint32_t transfer) {
 }
 
 std::optional<std::string> HazardCheck::send(const Transfer& transfer) const {
-  const Place where = place(transfer.span);
+  const Location where = place(transfer.span);
   for (std::uint32_t i = 0; i < where.count; ++i) {
     const Transfer* writer = toucher(written_, where.memory, where.first + i);
     if (!transfer.forward && writer != nullptr)

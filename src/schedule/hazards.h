@@ -7,15 +7,15 @@
 
 namespace hccl::schedule {
 
-// The hazards of one rank's schedule. Shape and schedule must outlive it. Transfers of a step may
-// touch the same memory only as the same span, because then they do so slice by slice in the order
+// Finds the hazards of one rank's schedule. Shape and schedule must outlive it. Transfers of a step
+// may touch the same memory only as the same span: then they do so slice by slice, in the order
 // listed.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);
 
-  // Steps in order.
-  [[nodiscard]] std::optional<Refutation> refute(std::uint32_t step);
+  // Checks a step. Call for all steps in order.
+  [[nodiscard]] std::optional<Violation> verify(std::uint32_t step);
 
  private:
   // For each cell, the number of the last transfer that touched it, plus one.
@@ -24,11 +24,13 @@ class HazardCheck {
   [[nodiscard]] std::optional<std::string> read(std::uint32_t transfer, const Span& span);
   [[nodiscard]] std::optional<std::string> write(std::uint32_t transfer);
   [[nodiscard]] std::optional<std::string> send(const Transfer& transfer) const;
-  // The transfer of this step that touched the cell, if any.
+  // Returns the transfer of this step that touched the cell, if any.
   [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
                                         std::uint32_t cell) const;
-  [[nodiscard]] Place place(const Span& span) const { return place_of(*shape_, *schedule_, span); }
-  static void mark(Touched& touched, const Place& where, std::uint32_t transfer);
+  [[nodiscard]] Location place(const Span& span) const {
+    return location_of(*shape_, *schedule_, span);
+  }
+  static void mark(Touched& touched, const Location& where, std::uint32_t transfer);
 
   const Shape* shape_;
   const Schedule* schedule_;

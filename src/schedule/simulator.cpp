@@ -219,7 +219,7 @@ class Simulation {
     port.flows.pop_front();
     Flow& flow = flows_[which];
     const bool near = number >= cards_;
-    const Link& link = near ? cluster_.memory : cluster_.network;
+    const LinkModel& link = near ? cluster_.memory : cluster_.network;
     const double duration = flow.slice_bytes / link.bandwidth;
     double arrival = now + duration + link.latency;
     if (!near) {

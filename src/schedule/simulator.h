@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts what schedules would cost on a cluster that is not there: latency, bandwidth and
-// reduction, slice by slice, where the transfers of a node take turns on its network card. No
-// congestion inside the network, no credits: a model to choose algorithms by, not to quote.
+// Predicts the time of schedules on a modelled cluster from latency, bandwidth and reduction, slice
+// by slice; the transfers of a node take turns on its network card. The model has neither
+// congestion inside the network nor credits: it serves to choose algorithms, not to quote times.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -9,15 +9,15 @@
 
 namespace hccl::schedule {
 
-struct Link {
+struct LinkModel {
   double latency = 0;    // seconds
   double bandwidth = 1;  // bytes per second, each way
 };
 
 struct Cluster {
   std::vector<std::int32_t> node_of_rank;
-  Link network;             // between nodes: a card per node, which its ranks share
-  Link memory;              // between ranks of a node: each rank its own
+  LinkModel network;        // between nodes: a card per node, which its ranks share
+  LinkModel memory;         // between ranks of a node: each rank its own
   double reduction = 0;     // bytes per second that a rank folds; 0: it takes no time
   std::uint64_t slice = 1;  // bytes; a long transfer is taken to have 32 slices at most
 };

@@ -32,9 +32,9 @@ Cell reduced(const Cell& a, const Cell& b) {
   return {a.sum + b.sum, never_zero(mixed(mixed(low) ^ high)), a.length};
 }
 
-Place place_of(const Shape& shape, const Schedule& schedule, const Span& span) {
+Location location_of(const Shape& shape, const Schedule& schedule, const Span& span) {
   if (span.role == Role::scratch) return {Role::scratch, span.slot, span.chunk_count};
-  Place place{span.role, span.first_chunk, span.chunk_count};
+  Location place{span.role, span.first_chunk, span.chunk_count};
   if (!shape.aliased()) return place;
   // The shorter buffer is this rank's block of the longer one.
   const Role longer = schedule.input_chunks > schedule.output_chunks ? Role::input : Role::output;
@@ -65,12 +65,12 @@ SymbolicMemory::SymbolicMemory(const Shape& shape, const Schedule& schedule)
   for (const Role memory : {Role::input, Role::output, Role::scratch})
     stored_[static_cast<std::size_t>(memory)].resize(cells(shape, schedule, memory));
   if (!shape.aliased()) return;
-  const Place data = place_of(shape, schedule, {Role::input, 0, schedule.input_chunks, 0});
+  const Location data = location_of(shape, schedule, {Role::input, 0, schedule.input_chunks, 0});
   for (std::uint32_t i = 0; i < data.count; ++i)
     write(data, i, contribution(rank_, i, i % block_chunks_));
 }
 
-Cell SymbolicMemory::read(const Place& place, std::uint32_t index) const {
+Cell SymbolicMemory::read(const Location& place, std::uint32_t index) const {
   const auto& stored = stored_[static_cast<std::size_t>(place.memory)];
   const std::uint32_t cell = place.first + index;
   if (!stored.empty()) return stored[cell];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's memory as a proof sees it: for each chunk two fingerprints instead of data.
+// A rank's memory in a proof: two fingerprints for each chunk instead of data.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -23,16 +23,16 @@ struct Cell {
 [[nodiscard]] Cell contribution(std::int32_t rank, std::uint32_t chunk, std::uint32_t length);
 [[nodiscard]] Cell reduced(const Cell& a, const Cell& b);
 
-// A span where it really is: in place, one of input and output lies in the other.
-struct Place {
+// The memory of a span. In place, input and output share memory.
+struct Location {
   Role memory = Role::input;
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const Location&, const Location&) = default;
 };
 
-[[nodiscard]] Place place_of(const Shape& shape, const Schedule& schedule, const Span& span);
+[[nodiscard]] Location location_of(const Shape& shape, const Schedule& schedule, const Span& span);
 
 // "input[3]", "output[0-3]", "scratch[1]"
 [[nodiscard]] std::string text_of(const Span& span);
@@ -44,8 +44,8 @@ class SymbolicMemory {
   // Cells that may change: none of an input out of place.
   [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
 
-  [[nodiscard]] Cell read(const Place& place, std::uint32_t index) const;
-  void write(const Place& place, std::uint32_t index, const Cell& cell) {
+  [[nodiscard]] Cell read(const Location& place, std::uint32_t index) const;
+  void write(const Location& place, std::uint32_t index, const Cell& cell) {
     stored_[static_cast<std::size_t>(place.memory)][place.first + index] = cell;
   }
 

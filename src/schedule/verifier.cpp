@@ -3,7 +3,7 @@
 #include "schedule/verifier.h"
 
 #include "base/text.h"
-#include "schedule/rendezvous.h"
+#include "schedule/symbolic_execution.h"
 
 #include <algorithm>
 #include <array>
@@ -54,11 +54,11 @@ bool right_sizes(const Shape& shape, const Schedule& schedule, std::uint32_t blo
          schedule.output_chunks == block_chunks * shape.blocks_in_output();
 }
 
-std::optional<Refutation> form(const Shape& shape, const Schedule& schedule,
-                               std::uint32_t block_chunks) {
+std::optional<Violation> form(const Shape& shape, const Schedule& schedule,
+                              std::uint32_t block_chunks) {
   if (!right_sizes(shape, schedule, block_chunks))
-    return Refutation{Claim::well_formed,
-                      text("rank ", shape.rank, ": cuts its message as no other rank does")};
+    return Violation{Property::well_formed,
+                     text("rank ", shape.rank, ": cuts its message as no other rank does")};
   for (std::uint32_t number = 0; number < schedule.steps.size(); ++number) {
     const Step& step = schedule.steps[number];
     Reason reason;
@@ -68,8 +68,8 @@ std::optional<Refutation> form(const Shape& shape, const Schedule& schedule,
       }
     }
     if (reason)
-      return Refutation{Claim::well_formed,
-                        text("rank ", shape.rank, ", step ", number, ": ", *reason)};
+      return Violation{Property::well_formed,
+                       text("rank ", shape.rank, ", step ", number, ": ", *reason)};
   }
   return std::nullopt;
 }
@@ -123,19 +123,20 @@ bool all_hold_the_same(Collective collective) {
          collective == Collective::all_gather;
 }
 
-std::optional<Refutation> barrier_results(const Rendezvous& run, std::span<const Shape> shapes) {
+std::optional<Violation> barrier_results(const SymbolicExecution& run,
+                                         std::span<const Shape> shapes) {
   for (const Shape& shape : shapes) {
     const auto& heard = run.heard(shape.rank);
     const auto missing = std::find(heard.begin(), heard.end(), false);
     if (missing != heard.end())
-      return Refutation{Claim::exactly_once, text("rank ", shape.rank, " leaves before rank ",
-                                                  missing - heard.begin(), " has come")};
+      return Violation{Property::exactly_once, text("rank ", shape.rank, " leaves before rank ",
+                                                    missing - heard.begin(), " has come")};
   }
   return std::nullopt;
 }
 
-std::optional<Refutation> results(const Rendezvous& run, std::span<const Shape> shapes,
-                                  std::span<const Schedule> schedules) {
+std::optional<Violation> results(const SymbolicExecution& run, std::span<const Shape> shapes,
+                                 std::span<const Schedule> schedules) {
   const Collective collective = shapes[0].collective;
   if (collective == Collective::barrier) return barrier_results(run, shapes);
   const Expectation expected(shapes[0], schedules[0]);
@@ -144,17 +145,17 @@ std::optional<Refutation> results(const Rendezvous& run, std::span<const Shape> 
   for (const Shape& shape : shapes) {
     if (!shape.has_output()) continue;
     const Schedule& schedule = schedules[static_cast<std::size_t>(shape.rank)];
-    const Place place = place_of(shape, schedule, {Role::output, 0, chunks, 0});
+    const Location place = location_of(shape, schedule, {Role::output, 0, chunks, 0});
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       const Cell cell = run.memory(shape.rank).read(place, chunk);
       if (cell.tree == 0 || cell.sum != expected.sum(shape.rank, chunk))
-        return Refutation{Claim::exactly_once, text("rank ", shape.rank, ": output[", chunk,
-                                                    "] has not each contribution once")};
+        return Violation{Property::exactly_once, text("rank ", shape.rank, ": output[", chunk,
+                                                      "] has not each contribution once")};
       if (trees[chunk] == 0) trees[chunk] = cell.tree;
       if (all_hold_the_same(collective) && trees[chunk] != cell.tree)
-        return Refutation{Claim::same_bits,
-                          text("rank ", shape.rank, ": output[", chunk,
-                               "] was reduced in another order than on the ranks below")};
+        return Violation{Property::same_bits,
+                         text("rank ", shape.rank, ": output[", chunk,
+                              "] was reduced in another order than on the ranks below")};
     }
   }
   return std::nullopt;
@@ -200,7 +201,7 @@ struct Quantity {
   }
 };
 
-std::optional<Refutation> cost(const Shape& shape, const Schedule& schedule, const Bound& bound) {
+std::optional<Violation> cost(const Shape& shape, const Schedule& schedule, const Bound& bound) {
   const Cost cost = cost_of(shape, schedule);
   const double block = std::max(schedule.block_chunks, 1U);
   const std::array<Quantity, 4> quantities = {
@@ -210,25 +211,24 @@ std::optional<Refutation> cost(const Shape& shape, const Schedule& schedule, con
        {"peers", static_cast<double>(cost.peers.size()), bound.peers}}};
   for (const Quantity& quantity : quantities) {
     if (quantity.exceeds())
-      return Refutation{Claim::within_bound, text("rank ", shape.rank, ": ", quantity.text())};
+      return Violation{Property::within_bound, text("rank ", shape.rank, ": ", quantity.text())};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Refutation> refute(std::span<const Shape> shapes, std::span<const Schedule> schedules,
-                                 const Bound& bound) {
+std::optional<Violation> verify(std::span<const Shape> shapes, std::span<const Schedule> schedules,
+                                const Bound& bound) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (auto refutation = form(shapes[i], schedules[i], schedules[0].block_chunks))
-      return refutation;
-    if (auto refutation = cost(shapes[i], schedules[i], bound)) return refutation;
+    if (auto violation = form(shapes[i], schedules[i], schedules[0].block_chunks)) return violation;
+    if (auto violation = cost(shapes[i], schedules[i], bound)) return violation;
   }
-  Rendezvous rendezvous(shapes, schedules);
-  if (auto refutation = rendezvous.run()) return refutation;
-  const Quantity hops{"hops", static_cast<double>(rendezvous.hops()), bound.hops};
-  if (hops.exceeds()) return Refutation{Claim::within_bound, hops.text()};
-  return results(rendezvous, shapes, schedules);
+  SymbolicExecution run(shapes, schedules);
+  if (auto violation = run.run()) return violation;
+  const Quantity hops{"hops", static_cast<double>(run.hops()), bound.hops};
+  if (hops.exceeds()) return Violation{Property::within_bound, hops.text()};
+  return results(run, shapes, schedules);
 }
 
 }  // namespace hccl::schedule

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves a collective's schedules, of all ranks of one channel, without running them:
-//  - completes: with no buffering at all, a transfer taking place only while both ranks stand at
-//    its step; so there is no deadlock, whatever the transport, its credits and the lengths;
-//  - exactly once: every contribution is in every result it belongs to, once, and nowhere else;
-//  - same bits: what several ranks hold was reduced in the same tree on all of them;
-//  - no hazard: nothing is overwritten while it is sent, nor read before it is written, out of
-//    place and in place, transfers going on slice by slice;
+// Proves properties of a collective's schedules, of all ranks of one channel, without running them:
+//  - completes: even without buffering, where a transfer takes place only while both ranks are at
+//    its step. So there is no deadlock, whatever the transport, its credits and the lengths;
+//  - exactly once: every contribution is in each result that it belongs to, once, and nowhere else;
+//  - same bits: results that several ranks hold were reduced in the same tree on all of them;
+//  - no hazard: no data is overwritten while it is sent, or read before it is written, out of place
+//    and in place, while transfers proceed slice by slice;
 //  - within bound: steps, data and peers of each rank.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace hccl::schedule {
 
-enum class Claim : std::uint8_t {
+enum class Property : std::uint8_t {
   well_formed,
   completes,
   exactly_once,
@@ -26,16 +26,16 @@ enum class Claim : std::uint8_t {
   within_bound
 };
 
-// Why a claim does not hold. The text names rank, step and chunk.
-struct Refutation {
-  Claim claim = Claim::well_formed;
+// A property that does not hold. The text names rank, step and chunk.
+struct Violation {
+  Property property = Property::well_formed;
   std::string text;
 };
 
-// Bounds that no rank of a schedule exceeds. Data is in multiples of the channel's part of a block:
-// of the message, or of one rank's part where the buffers have such parts. hops: transfers of which
-// each waits for the one before, because it forwards what that brings or stands in a later step of
-// a rank; the number of latencies that the collective takes.
+// Bounds that no rank of a schedule exceeds. Data is counted in multiples of the channel's part of
+// a block: the message, or one rank's part of buffers that have such parts. hops: the length of the
+// longest chain of transfers in which each waits for the one before, because it forwards its data
+// or is in a later step of the same rank; the number of latencies that the collective takes.
 struct Bound {
   double steps = 0;
   double hops = 0;
@@ -44,9 +44,11 @@ struct Bound {
   double peers = 0;
 };
 
-// shapes and schedules: of rank 0, 1, ... Ranks may differ in in_place. Nothing where all holds.
-[[nodiscard]] std::optional<Refutation> refute(std::span<const Shape> shapes,
-                                               std::span<const Schedule> schedules,
-                                               const Bound& bound);
+// Returns the first property that does not hold, or nothing. `shapes` and `schedules`: of rank 0,
+// 1,
+// ...; ranks may differ in in_place.
+[[nodiscard]] std::optional<Violation> verify(std::span<const Shape> shapes,
+                                              std::span<const Schedule> schedules,
+                                              const Bound& bound);
 
 }  // namespace hccl::schedule

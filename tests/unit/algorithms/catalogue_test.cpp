@@ -45,9 +45,9 @@ class Catalogue : public testing::TestWithParam<Algorithm> {
  protected:
   static void prove(const schedule::Shape& shape, bool mixed = false) {
     const test::AllRanks all = test::build_all(shape, GetParam().build, mixed);
-    const auto refutation = refute(all.shapes, all.schedules, GetParam().bound(shape));
-    ASSERT_FALSE(refutation) << refutation->text << "; " << test::describe(shape)
-                             << (mixed ? ", some in place" : "");
+    const auto violation = verify(all.shapes, all.schedules, GetParam().bound(shape));
+    ASSERT_FALSE(violation) << violation->text << "; " << test::describe(shape)
+                            << (mixed ? ", some in place" : "");
   }
 
   static void prove_places(schedule::Shape shape) {

@@ -26,10 +26,10 @@ void prove(const Sizes& sizes, const Algorithm& rails) {
         return hierarchical_all_reduce(own, sizes, rails);
       };
       const test::AllRanks all = test::build_all(shape, build, placement == 2);
-      const auto refutation =
-          refute(all.shapes, all.schedules, hierarchical_bound(shape, sizes, rails));
-      ASSERT_FALSE(refutation) << refutation->text << "; " << rails.name << " across "
-                               << sizes.size() << " nodes; " << test::describe(shape);
+      const auto violation =
+          verify(all.shapes, all.schedules, hierarchical_bound(shape, sizes, rails));
+      ASSERT_FALSE(violation) << violation->text << "; " << rails.name << " across " << sizes.size()
+                              << " nodes; " << test::describe(shape);
     }
   }
 }

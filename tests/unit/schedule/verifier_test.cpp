@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each claim refuses, on schedules of two or three ranks written by hand.
+// What each property refuses, on schedules of two or three ranks written by hand.
 #include "schedule/verifier.h"
 
 #include "schedule/builder.h"
@@ -16,9 +16,9 @@ using Write = std::function<void(ScheduleBuilder&, std::int32_t rank)>;
 
 constexpr Bound kLoose{.steps = 9, .hops = 9, .sent = 9, .received = 9, .peers = 9};
 
-std::optional<Refutation> refute_written(Collective collective, std::int32_t rank_count,
-                                         std::uint32_t block_chunks, const Write& write,
-                                         const Bound& bound = kLoose, bool in_place = false) {
+std::optional<Violation> verify_written(Collective collective, std::int32_t rank_count,
+                                        std::uint32_t block_chunks, const Write& write,
+                                        const Bound& bound = kLoose, bool in_place = false) {
   std::vector<Shape> shapes;
   std::vector<Schedule> schedules;
   Shape shape;
@@ -31,14 +31,14 @@ std::optional<Refutation> refute_written(Collective collective, std::int32_t ran
     shapes.push_back(shape);
     schedules.push_back(std::move(builder).finish());
   }
-  return refute(shapes, schedules, bound);
+  return verify(shapes, schedules, bound);
 }
 
-void expect_refuted(const std::optional<Refutation>& refutation, Claim claim,
-                    const std::string& text) {
-  ASSERT_TRUE(refutation);
-  EXPECT_EQ(refutation->claim, claim);
-  EXPECT_EQ(refutation->text, text);
+void expect_violation(const std::optional<Violation>& violation, Property property,
+                      const std::string& text) {
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->property, property);
+  EXPECT_EQ(violation->text, text);
 }
 
 void exchange(ScheduleBuilder& builder, std::int32_t rank) {
@@ -47,78 +47,78 @@ void exchange(ScheduleBuilder& builder, std::int32_t rank) {
 }
 
 TEST(Verifier, AcceptsAnExchange) {
-  EXPECT_FALSE(refute_written(Collective::all_reduce, 2, 1, exchange,
+  EXPECT_FALSE(verify_written(Collective::all_reduce, 2, 1, exchange,
                               {.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1}));
 }
 
 TEST(Verifier, RefusesSendsBeforeReceivesAsStepsOfTheirOwn) {
-  expect_refuted(refute_written(Collective::all_reduce, 2, 1,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  builder.send(1 - rank, input(0));
-                                  builder.end_step();
-                                  builder.receive_reduce(1 - rank, output(0), input(0));
-                                }),
-                 Claim::completes,
-                 "rank 1, step 0: sends input[0] to rank 0, which never receives it");
+  expect_violation(verify_written(Collective::all_reduce, 2, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    builder.send(1 - rank, input(0));
+                                    builder.end_step();
+                                    builder.receive_reduce(1 - rank, output(0), input(0));
+                                  }),
+                   Property::completes,
+                   "rank 1, step 0: sends input[0] to rank 0, which never receives it");
 }
 
 TEST(Verifier, RefusesRanksThatWaitForWhatTheOtherForwards) {
-  expect_refuted(refute_written(Collective::broadcast, 3, 1,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  if (rank == 0) return builder.copy(output(0), input(0));
-                                  builder.receive(3 - rank, output(0));
-                                  builder.forward(3 - rank, output(0));
-                                }),
-                 Claim::completes,
-                 "rank 1, step 0: waits for output[0] from rank 2, which stands at its step 0");
+  expect_violation(verify_written(Collective::broadcast, 3, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    if (rank == 0) return builder.copy(output(0), input(0));
+                                    builder.receive(3 - rank, output(0));
+                                    builder.forward(3 - rank, output(0));
+                                  }),
+                   Property::completes,
+                   "rank 1, step 0: waits for output[0] from rank 2, which stands at its step 0");
 }
 
 TEST(Verifier, RefusesAMissingAndADoubledContribution) {
   const char* const text = "rank 0: output[0] has not each contribution once";
-  expect_refuted(refute_written(Collective::all_reduce, 2, 1,
-                                [](ScheduleBuilder& builder, std::int32_t) {
-                                  builder.copy(output(0), input(0));
-                                }),
-                 Claim::exactly_once, text);
-  expect_refuted(refute_written(Collective::all_reduce, 2, 1,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  exchange(builder, rank);
-                                  builder.fold(output(0), input(0));
-                                }),
-                 Claim::exactly_once, text);
+  expect_violation(verify_written(Collective::all_reduce, 2, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t) {
+                                    builder.copy(output(0), input(0));
+                                  }),
+                   Property::exactly_once, text);
+  expect_violation(verify_written(Collective::all_reduce, 2, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    exchange(builder, rank);
+                                    builder.fold(output(0), input(0));
+                                  }),
+                   Property::exactly_once, text);
 }
 
 TEST(Verifier, RefusesWhatNobodyHasWritten) {
-  expect_refuted(refute_written(Collective::all_reduce, 2, 1,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  builder.send(1 - rank, input(0));
-                                  builder.receive_reduce(1 - rank, output(0), output(0));
-                                }),
-                 Claim::exactly_once,
-                 "rank 1, step 0: takes output[0] of rank 1, which nobody has written");
+  expect_violation(verify_written(Collective::all_reduce, 2, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    builder.send(1 - rank, input(0));
+                                    builder.receive_reduce(1 - rank, output(0), output(0));
+                                  }),
+                   Property::exactly_once,
+                   "rank 1, step 0: takes output[0] of rank 1, which nobody has written");
 }
 
 // Chunk 1 may be shorter than chunk 0.
 TEST(Verifier, RefusesAChunkInPlaceOfOneOfAnotherLength) {
-  expect_refuted(refute_written(Collective::point_to_point, 2, 2,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  if (rank == 0) builder.send(1, input(0));
-                                  if (rank == 1) builder.receive(0, output(1));
-                                }),
-                 Claim::exactly_once,
-                 "rank 1, step 0: puts chunk 0 (of a block) of rank 0 into output[1] as chunk 1");
+  expect_violation(verify_written(Collective::point_to_point, 2, 2,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    if (rank == 0) builder.send(1, input(0));
+                                    if (rank == 1) builder.receive(0, output(1));
+                                  }),
+                   Property::exactly_once,
+                   "rank 1, step 0: puts chunk 0 (of a block) of rank 0 into output[1] as chunk 1");
 }
 
 TEST(Verifier, RefusesToOverwriteWhatIsBeingSent) {
-  expect_refuted(refute_written(Collective::all_reduce, 2, 1, exchange, kLoose, true),
-                 Claim::no_hazard,
-                 "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
+  expect_violation(verify_written(Collective::all_reduce, 2, 1, exchange, kLoose, true),
+                   Property::no_hazard,
+                   "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
 }
 
 // What the two ranks of an all-to-all, with two chunks for each, do in a step.
 void expect_hazard(const Write& write, const std::string& text) {
-  expect_refuted(refute_written(Collective::all_to_all, 2, 2, write), Claim::no_hazard,
-                 "rank 0, step 0: " + text);
+  expect_violation(verify_written(Collective::all_to_all, 2, 2, write), Property::no_hazard,
+                   "rank 0, step 0: " + text);
 }
 
 TEST(Verifier, RefusesSpansThatOverlapInPart) {
@@ -157,31 +157,32 @@ TEST(Verifier, RefusesToForwardWhatNoReceiveWrites) {
 }
 
 TEST(Verifier, RefusesTransfersThatDifferInChunksOrOperandsInLength) {
-  expect_refuted(refute_written(Collective::all_to_all, 2, 2,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  builder.send(1 - rank, input(0, 2));
-                                  builder.receive(1 - rank, output(0));
-                                }),
-                 Claim::completes,
-                 "rank 1, step 0: receives output[0], but rank 0 sends input[0-1] from its step 0");
-  expect_refuted(refute_written(Collective::all_reduce, 2, 2,
-                                [](ScheduleBuilder& builder, std::int32_t) {
-                                  builder.copy(output(0), input(1));
-                                }),
-                 Claim::well_formed, "rank 0, step 0: output[0] and input[1] differ in length");
+  expect_violation(
+      verify_written(Collective::all_to_all, 2, 2,
+                     [](ScheduleBuilder& builder, std::int32_t rank) {
+                       builder.send(1 - rank, input(0, 2));
+                       builder.receive(1 - rank, output(0));
+                     }),
+      Property::completes,
+      "rank 1, step 0: receives output[0], but rank 0 sends input[0-1] from its step 0");
+  expect_violation(
+      verify_written(
+          Collective::all_reduce, 2, 2,
+          [](ScheduleBuilder& builder, std::int32_t) { builder.copy(output(0), input(1)); }),
+      Property::well_formed, "rank 0, step 0: output[0] and input[1] differ in length");
 }
 
 TEST(Verifier, RefusesToWriteAnInputAndBuffersThatAreNotThere) {
-  expect_refuted(refute_written(Collective::all_reduce, 2, 1,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  builder.receive(1 - rank, input(0));
-                                }),
-                 Claim::well_formed, "rank 0, step 0: writes input[0]");
-  expect_refuted(refute_written(Collective::reduce, 2, 1,
-                                [](ScheduleBuilder& builder, std::int32_t) {
-                                  builder.copy(output(0), input(0));
-                                }),
-                 Claim::well_formed, "rank 1, step 0: output[0] does not exist");
+  expect_violation(verify_written(Collective::all_reduce, 2, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    builder.receive(1 - rank, input(0));
+                                  }),
+                   Property::well_formed, "rank 0, step 0: writes input[0]");
+  expect_violation(verify_written(Collective::reduce, 2, 1,
+                                  [](ScheduleBuilder& builder, std::int32_t) {
+                                    builder.copy(output(0), input(0));
+                                  }),
+                   Property::well_formed, "rank 1, step 0: output[0] does not exist");
 }
 
 TEST(Verifier, RefusesEveryQuantityPastItsBound) {
@@ -195,18 +196,18 @@ TEST(Verifier, RefusesEveryQuantityPastItsBound) {
   for (const auto& [member, text] : quantities) {
     Bound tight = exact;
     tight.*member = 0.5;
-    expect_refuted(refute_written(Collective::all_reduce, 2, 1, exchange, tight),
-                   Claim::within_bound, text);
+    expect_violation(verify_written(Collective::all_reduce, 2, 1, exchange, tight),
+                     Property::within_bound, text);
   }
 }
 
 TEST(Verifier, RefusesABarrierThatDoesNotWaitForAll) {
-  expect_refuted(refute_written(Collective::barrier, 3, 0,
-                                [](ScheduleBuilder& builder, std::int32_t rank) {
-                                  builder.send((rank + 1) % 3, kSignal);
-                                  builder.receive((rank + 2) % 3, kSignal);
-                                }),
-                 Claim::exactly_once, "rank 0 leaves before rank 1 has come");
+  expect_violation(verify_written(Collective::barrier, 3, 0,
+                                  [](ScheduleBuilder& builder, std::int32_t rank) {
+                                    builder.send((rank + 1) % 3, kSignal);
+                                    builder.receive((rank + 2) % 3, kSignal);
+                                  }),
+                   Property::exactly_once, "rank 0 leaves before rank 1 has come");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes on questions and answers when a call of some rank waits for long: between this rank's
-// streams' threads, which know what they wait for, and the control thread, which hears the
-// questions.
+// Stall diagnosis: passes queries and reports between this rank's stream threads, which know what
+// they wait for, and the control thread, which receives the queries when a call of some rank waits
+// for long.
 #pragma once
 
 #include "base/deadline.h"
@@ -21,9 +21,9 @@
 
 namespace hccl::comm {
 
-// The identity of a collective among those of all ranks: the number of its call in its stream's
-// lane. And how it runs, for that must be alike too.
-struct Place {
+// Identifies a collective among those of all ranks by its number in its stream's lane, and says by
+// which algorithm it runs, which must be the same on all ranks.
+struct CallPosition {
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
   std::string_view algorithm{};
@@ -31,41 +31,42 @@ struct Place {
   [[nodiscard]] std::string text() const;
 };
 
-class Inquiries {
+class StallReports {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // How to reach the others: ControlLink's.
+  // How to reach the other ranks: functions of ControlLink.
   struct Control {
     std::function<void(const bootstrap::Waiting&)> answer;
     std::function<void(const bootstrap::Waiting&)> ask;
-    std::string judge;  // who gives the verdict, for texts
+    std::string judge;  // names the process that gives the verdict, for error texts
   };
-  // Before any call runs.
+  // Call before any call runs.
   void attach(Control control) { control_ = std::move(control); }
 
-  // By the thread of a call, at its begin and end.
+  // Called by the thread of a call, at its begin and end.
   void enter() { ++calls_; }
   void leave() { --calls_; }
-  // A collective is done.
-  void note_done(const Place& place, const node::CollectiveCall& call);
-  // Rises with every question that calls are to answer.
+  // Records a completed collective.
+  void note_done(const CallPosition& position, const node::CollectiveCall& call);
+  // Returns a counter that rises with every query that waiting calls should answer.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
-  // Tells the server of the calls that were done last, and then of the one that waits.
+  // Reports the calls completed last, and then the one that waits, to the server.
   void answer(const bootstrap::Waiting& waiting) const noexcept;
-  // As ControlLink::ask_who_is_missing(). Returns whether there is somebody to ask.
+  // Queries all ranks, as ControlLink::ask_who_is_missing() does. Returns whether there is a server
+  // to ask.
   bool ask(const bootstrap::Waiting& waiting);
-  // Whom a call waits for in the end: as it has been found since `then`, else `awaited`, and who
-  // should have found it.
-  [[nodiscard]] std::string culprits(const std::string& awaited, Time then) const;
+  // Returns the root cause of a stall as a clause: the verdict given since `then`, else `awaited`
+  // and a remark that names who should have given it.
+  [[nodiscard]] std::string root_cause(const std::string& awaited, Time then) const;
   // Returns one of `ranks` that has left the communicator, or -1 if none has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;
   [[nodiscard]] bool anybody_departed() const { return anybody_departed_; }
 
-  // By the control thread.
+  // Called by the control thread.
   void on_inquiry();
   void on_departed(int rank);
-  void on_verdict(const std::string& culprits);
+  void on_verdict(const std::string& root_cause);
 
  private:
   Control control_;
@@ -73,7 +74,7 @@ class Inquiries {
   std::atomic<std::uint64_t> asked_{0};
   std::atomic<bool> anybody_departed_{false};
   struct Done {
-    Place place;
+    CallPosition position;
     node::CollectiveCall call;
   };
   static constexpr std::size_t kRemembered = 8;
@@ -82,7 +83,7 @@ class Inquiries {
   std::array<Done, kRemembered> done_;
   std::size_t done_count_ = 0;
   std::set<int> departed_;
-  std::string verdict_;  // the last there was
+  std::string verdict_;  // the latest
   Time verdict_time_{};
   Deadline verdict_due_ = Deadline::never();
 };

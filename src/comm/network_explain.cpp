@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/rank_list.h"
-#include "comm/fabric.h"
+#include "comm/network_backend.h"
 
 #include <map>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace hccl::comm {
 
 // Ranks of one node see the same: the first of them tells it for all.
-void Fabric::explain() const {
+void NetworkBackend::explain() const {
   const topology::Topology& topology = planner_->topology();
   if (topology.local_rank(options_.rank) != 0) return;
   const auto say = [&](const std::string& what) {
@@ -21,28 +21,28 @@ void Fabric::explain() const {
     for (const std::string& remark : transport->remarks())
       say(text(transport->name(), ": ", remark));
   }
-  std::map<std::string, std::vector<int>> by_way;
+  std::map<std::string, std::vector<int>> by_route;
   for (int peer = 0; peer < options_.size; ++peer) {
-    const Way& way = ways_[static_cast<std::size_t>(peer)];
-    if (way.transport == nullptr) continue;
-    const std::string rejected = way.rejected.empty() ? "" : text(" (", way.rejected, ')');
-    by_way[text(way.transport->name(), rejected)].push_back(peer);
+    const Route& route = routes_[static_cast<std::size_t>(peer)];
+    if (route.transport == nullptr) continue;
+    const std::string rejected = route.rejected.empty() ? "" : text(" (", route.rejected, ')');
+    by_route[text(route.transport->name(), rejected)].push_back(peer);
   }
-  for (const auto& [way, ranks] : by_way)
-    say(text("reaches ", bootstrap::rank_list(ranks), " by ", way));
+  for (const auto& [route, ranks] : by_route)
+    say(text("reaches ", bootstrap::rank_list(ranks), " by ", route));
 }
 
 // A user who expects the speed of RoCE and gets that of TCP should not have to guess.
-void Fabric::tell_fallback() const {
+void NetworkBackend::tell_fallback() const {
   if (!log_enabled(LogLevel::info)) return;
   for (int peer = 0; peer < options_.size; ++peer) {
-    const Way& way = ways_[static_cast<std::size_t>(peer)];
-    if (way.transport == nullptr || std::string(way.transport->name()) != "tcp" ||
+    const Route& route = routes_[static_cast<std::size_t>(peer)];
+    if (route.transport == nullptr || std::string(route.transport->name()) != "tcp" ||
         options_.transport == "tcp")
       continue;
-    log_line(LogLevel::info, "fabric",
+    log_line(LogLevel::info, "network",
              text(rank_text(options_.rank), " reaches ", rank_text(peer), " by tcp, not RoCE (",
-                  way.rejected, "); HCCL_EXPLAIN=1 tells all of it"));
+                  route.rejected, "); HCCL_EXPLAIN=1 tells all of it"));
     return;
   }
 }

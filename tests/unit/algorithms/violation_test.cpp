@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls: schedules with a fault in them must be refuted, and for the right reason.
+// Negative controls: schedules with a fault in them must be violated, and for the right reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
 
@@ -14,7 +14,7 @@ namespace hccl::algorithms {
 namespace {
 
 using schedule::Action;
-using schedule::Claim;
+using schedule::Property;
 using schedule::Role;
 using schedule::Step;
 using schedule::Transfer;
@@ -31,33 +31,33 @@ schedule::Shape shape_of(const Algorithm& algorithm) {
   return shape;
 }
 
-std::optional<schedule::Refutation> refutation_of(const Algorithm& algorithm,
-                                                  const test::AllRanks& all) {
-  return refute(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
+std::optional<schedule::Violation> violation_of(const Algorithm& algorithm,
+                                                const test::AllRanks& all) {
+  return verify(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
 }
 
 // All algorithms whose schedules `break_it` can change, and must be caught with.
 std::set<std::string> caught(const std::function<bool(Schedule&)>& break_it,
-                             const std::set<Claim>& reasons) {
+                             const std::set<Property>& reasons) {
   std::set<std::string> names;
   for (const Algorithm& algorithm : catalogue()) {
     test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
-    EXPECT_FALSE(refutation_of(algorithm, all)) << algorithm.name;
+    EXPECT_FALSE(violation_of(algorithm, all)) << algorithm.name;
     if (all.schedules.size() <= kFaulty || !break_it(all.schedules[kFaulty])) continue;
-    const auto refutation = refutation_of(algorithm, all);
+    const auto violation = violation_of(algorithm, all);
     const std::string name = std::string(algorithm.name) + " " + name_of(algorithm.collective);
-    EXPECT_TRUE(refutation) << name << " passes all the same";
-    if (!refutation) continue;
-    EXPECT_TRUE(reasons.contains(refutation->claim)) << name << ": " << refutation->text;
-    EXPECT_NE(refutation->text.find("rank "), std::string::npos) << refutation->text;
+    EXPECT_TRUE(violation) << name << " passes all the same";
+    if (!violation) continue;
+    EXPECT_TRUE(reasons.contains(violation->property)) << name << ": " << violation->text;
+    EXPECT_NE(violation->text.find("rank "), std::string::npos) << violation->text;
     names.insert(name);
   }
   return names;
 }
 
-const std::set<Claim> kStuckOrWrong = {Claim::completes, Claim::exactly_once};
+const std::set<Property> kStuckOrWrong = {Property::completes, Property::exactly_once};
 
-TEST(Refutation, OfADroppedStep) {
+TEST(Violation, OfADroppedStep) {
   const auto names = caught(
       [](Schedule& schedule) {
         schedule.steps.erase(schedule.steps.begin());
@@ -67,19 +67,19 @@ TEST(Refutation, OfADroppedStep) {
   EXPECT_GE(names.size(), 18U);
 }
 
-TEST(Refutation, OfADoubledStep) {
+TEST(Violation, OfADoubledStep) {
   const auto names = caught(
       [](Schedule& schedule) {
         schedule.steps.push_back(schedule.steps.front());
         std::rotate(schedule.steps.begin(), schedule.steps.end() - 1, schedule.steps.end());
         return true;
       },
-      {Claim::completes, Claim::exactly_once, Claim::within_bound});
+      {Property::completes, Property::exactly_once, Property::within_bound});
   EXPECT_GE(names.size(), 18U);
 }
 
 // A single step, sent or received in two, is no fault.
-TEST(Refutation, OfReorderedSteps) {
+TEST(Violation, OfReorderedSteps) {
   const auto names = caught(
       [](Schedule& schedule) {
         if (schedule.steps.size() < 2) return false;
@@ -90,7 +90,7 @@ TEST(Refutation, OfReorderedSteps) {
   EXPECT_GE(names.size(), 9U);
 }
 
-TEST(Refutation, OfSwappedChunks) {
+TEST(Violation, OfSwappedChunks) {
   const auto names = caught(
       [](Schedule& schedule) {
         for (Transfer& transfer : schedule.transfers) {
@@ -101,11 +101,11 @@ TEST(Refutation, OfSwappedChunks) {
         }
         return false;
       },
-      {Claim::exactly_once, Claim::no_hazard});
+      {Property::exactly_once, Property::no_hazard});
   EXPECT_GE(names.size(), 6U);
 }
 
-TEST(Refutation, OfAStoreInPlaceOfAReduction) {
+TEST(Violation, OfAStoreInPlaceOfAReduction) {
   const auto names = caught(
       [](Schedule& schedule) {
         for (Transfer& transfer : schedule.transfers) {
@@ -115,11 +115,11 @@ TEST(Refutation, OfAStoreInPlaceOfAReduction) {
         }
         return false;
       },
-      {Claim::exactly_once});
+      {Property::exactly_once});
   EXPECT_GE(names.size(), 8U);
 }
 
-TEST(Refutation, OfAReductionInPlaceOfAStore) {
+TEST(Violation, OfAReductionInPlaceOfAStore) {
   const auto names = caught(
       [](Schedule& schedule) {
         for (const Step& step : schedule.steps) {
@@ -133,11 +133,11 @@ TEST(Refutation, OfAReductionInPlaceOfAStore) {
         }
         return false;
       },
-      {Claim::exactly_once});
+      {Property::exactly_once});
   EXPECT_GE(names.size(), 12U);
 }
 
-TEST(Refutation, OfAWrongPeer) {
+TEST(Violation, OfAWrongPeer) {
   const auto names = caught(
       [](Schedule& schedule) {
         for (Transfer& transfer : schedule.transfers) {
@@ -148,11 +148,11 @@ TEST(Refutation, OfAWrongPeer) {
         }
         return false;
       },
-      {Claim::completes, Claim::exactly_once, Claim::within_bound});
+      {Property::completes, Property::exactly_once, Property::within_bound});
   EXPECT_GE(names.size(), 18U);
 }
 
-TEST(Refutation, OfASendThatDoesNotForward) {
+TEST(Violation, OfASendThatDoesNotForward) {
   const auto names = caught(
       [](Schedule& schedule) {
         bool changed = false;
@@ -162,35 +162,35 @@ TEST(Refutation, OfASendThatDoesNotForward) {
         }
         return changed;
       },
-      {Claim::no_hazard});
+      {Property::no_hazard});
   EXPECT_GE(names.size(), 2U);
 }
 
 // Every rank has the same fault: the root is taken for another.
-TEST(Refutation, OfAWrongRoot) {
+TEST(Violation, OfAWrongRoot) {
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
       continue;
     test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
     for (schedule::Shape& shape : all.shapes) shape.root = 0;
-    EXPECT_TRUE(refutation_of(algorithm, all)) << algorithm.name;
+    EXPECT_TRUE(violation_of(algorithm, all)) << algorithm.name;
   }
 }
 
-TEST(Refutation, OfAFoldInAnotherOrderOnOneRank) {
+TEST(Violation, OfAFoldInAnotherOrderOnOneRank) {
   const Algorithm& one_shot = *find("one_shot", Collective::all_reduce);
   test::AllRanks all = test::build_all(shape_of(one_shot), one_shot.build);
   Schedule& schedule = all.schedules[kFaulty];
   const Step& step = schedule.steps.front();
   std::swap(schedule.transfers[step.receives.first + 3].peer,
             schedule.transfers[step.receives.first + 5].peer);
-  const auto refutation = refutation_of(one_shot, all);
-  ASSERT_TRUE(refutation);
-  EXPECT_EQ(refutation->claim, Claim::same_bits) << refutation->text;
+  const auto violation = violation_of(one_shot, all);
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->property, Property::same_bits) << violation->text;
 }
 
 // Out of place they are right; in place, what is still needed is overwritten.
-TEST(Refutation, OfSchedulesOutOfPlaceThatRunInPlace) {
+TEST(Violation, OfSchedulesOutOfPlaceThatRunInPlace) {
   for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
                                          {"direct", Collective::all_reduce},
                                          {"direct", Collective::reduce_scatter},
@@ -198,20 +198,20 @@ TEST(Refutation, OfSchedulesOutOfPlaceThatRunInPlace) {
     const Algorithm& algorithm = *find(name, collective);
     test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
     for (schedule::Shape& shape : all.shapes) shape.in_place = true;
-    EXPECT_TRUE(refutation_of(algorithm, all)) << name;
+    EXPECT_TRUE(violation_of(algorithm, all)) << name;
   }
 }
 
-TEST(Refutation, OfACutThatDiffers) {
+TEST(Violation, OfACutThatDiffers) {
   const Algorithm& tree = *find("tree", Collective::all_reduce);
   schedule::Shape shape = shape_of(tree);
   test::AllRanks all = test::build_all(shape, tree.build);
   shape.pipeline = 2;
   shape.rank = kFaulty;
   all.schedules[kFaulty] = tree.build(shape);
-  const auto refutation = refutation_of(tree, all);
-  ASSERT_TRUE(refutation);
-  EXPECT_EQ(refutation->claim, Claim::well_formed) << refutation->text;
+  const auto violation = violation_of(tree, all);
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->property, Property::well_formed) << violation->text;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/fabric_memory.h"
+#include "comm/network_memory.h"
 
 #include <algorithm>
 
@@ -12,8 +12,8 @@ constexpr std::uint64_t kWorthLearning = std::uint64_t{4} << 10;
 
 }  // namespace
 
-FabricMemory::FabricMemory(device::Arena& arena,
-                           const std::vector<std::unique_ptr<transport::Transport>>& transports)
+NetworkMemory::NetworkMemory(device::Arena& arena,
+                             const std::vector<std::unique_ptr<transport::Transport>>& transports)
     : arena_(arena), learned_(arena.view()->bytes() / kWindow + 1) {
   for (const auto& transport : transports) {
     if (transport->learns()) learning_.push_back(transport.get());
@@ -21,11 +21,11 @@ FabricMemory::FabricMemory(device::Arena& arena,
   if (!learning_.empty()) arena_.watch(*this);
 }
 
-FabricMemory::~FabricMemory() {
+NetworkMemory::~NetworkMemory() {
   if (!learning_.empty()) arena_.unwatch(*this);
 }
 
-void FabricMemory::learn(std::uint64_t address, std::uint64_t bytes) {
+void NetworkMemory::learn(std::uint64_t address, std::uint64_t bytes) {
   if (learning_.empty() || bytes < kWorthLearning || !device::is_device_address(address)) return;
   const std::uint64_t begin = arena_.file_offset(address);
   const std::lock_guard lock(mutex_);
@@ -40,7 +40,7 @@ void FabricMemory::learn(std::uint64_t address, std::uint64_t bytes) {
   }
 }
 
-void FabricMemory::pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
+void NetworkMemory::pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
   for (transport::Transport* const transport : learning_) {
     transport->invalidate(
         {nullptr, static_cast<std::size_t>(bytes), arena_.view()->file().get(), file_offset});

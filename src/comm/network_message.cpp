@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/fabric_message.h"
+#include "comm/network_message.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,53 +30,53 @@ CallHeader header_of(const PointToPoint& call, bool wants_answer) {
 
 }  // namespace
 
-FabricMessage::FabricMessage(const PointToPoint& call, bool wants_answer, FabricMessages& messages,
-                             device::Arena& arena)
+NetworkMessage::NetworkMessage(const PointToPoint& call, bool wants_answer,
+                               NetworkMessages& messages, device::Arena& arena)
     : call_(call),
       messages_(messages),
-      way_(messages.way(call)),
+      link_(messages.link_of(call)),
       memory_(arena, call.address),
       header_(header_of(call, wants_answer)),
       answer_is_due_(sends() && wants_answer) {}
 
-FabricMessage::~FabricMessage() {
-  if (!complete_ && has_turn() && way_.endpoint) way_.endpoint->cut();
+NetworkMessage::~NetworkMessage() {
+  if (!complete_ && has_turn() && link_.endpoint) link_.endpoint->cut();
 }
 
-transport::WaitSet::Entry FabricMessage::interest() const {
+transport::WaitSet::Entry NetworkMessage::interest() const {
   if (!has_moved()) return {&endpoint(), {.readable = !sends(), .writable = sends()}};
   // Only the answer is missing, or what was sent may still be read in place.
   return {&endpoint(),
           {.readable = sends() && answer_is_due_, .writable = !sends(), .flushed = sends()}};
 }
 
-bool FabricMessage::advance(int own_rank) {
+bool NetworkMessage::advance(int own_rank) {
   if (complete_ || !has_turn()) return false;
   transport::Endpoint& stream = endpoint();
   bool moved = false;
   if (!has_moved()) moved = sends() ? send(stream) : receive(stream, own_rank);
   const bool can_settle = sends() ? has_moved() : header_moved_ == sizeof(CallHeader);
-  if (answer_is_due_ && can_settle && settle_answer(stream)) {
+  if (answer_is_due_ && can_settle && exchange_answer(stream)) {
     answer_is_due_ = false;
     moved = true;
   }
   if (!has_moved() || answer_is_due_) return moved;
   if (sends() && !stream.flushed()) return moved;
   complete_ = true;
-  messages_.finish(way_, call_);
+  messages_.finish(link_, call_);
   return true;
 }
 
-transport::Endpoint& FabricMessage::endpoint() const {
-  if (!way_.endpoint) messages_.open(way_, call_);
-  return *way_.endpoint;
+transport::Endpoint& NetworkMessage::endpoint() const {
+  if (!link_.endpoint) messages_.open(link_, call_);
+  return *link_.endpoint;
 }
 
-std::size_t FabricMessage::left(std::size_t most) const {
+std::size_t NetworkMessage::left(std::size_t most) const {
   return static_cast<std::size_t>(std::min<std::uint64_t>(call_.bytes() - moved_, most));
 }
 
-bool FabricMessage::send(transport::Endpoint& endpoint) {
+bool NetworkMessage::send(transport::Endpoint& endpoint) {
   const std::span<const std::byte> rest = header_.bytes().subspan(header_moved_);
   std::span<const std::byte> piece;
   if (left(kPiece) != 0) piece = memory_.get().source(moved_, left(kPiece));
@@ -88,7 +88,7 @@ bool FabricMessage::send(transport::Endpoint& endpoint) {
   return taken > 0;
 }
 
-bool FabricMessage::receive(transport::Endpoint& endpoint, int own_rank) {
+bool NetworkMessage::receive(transport::Endpoint& endpoint, int own_rank) {
   if (header_moved_ == 0) {
     const auto heard = endpoint.try_receive(sizeof(CallHeader));
     if (heard.size() < sizeof(CallHeader)) return false;
@@ -105,14 +105,14 @@ bool FabricMessage::receive(transport::Endpoint& endpoint, int own_rank) {
   return count > 0;
 }
 
-bool FabricMessage::settle_answer(transport::Endpoint& endpoint) const {
+bool NetworkMessage::exchange_answer(transport::Endpoint& endpoint) const {
   if (!sends()) return endpoint.try_send({&kAnswer, 1}) == 1;
   if (endpoint.try_receive(1).empty()) return false;
   endpoint.release(1);
   return true;
 }
 
-void FabricMessage::check(const CallHeader& theirs, int own_rank) const {
+void NetworkMessage::check(const CallHeader& theirs, int own_rank) const {
   if (header_.is_same_call(theirs)) return;
   PointToPoint sent = call_;
   sent.direction = Direction::send;

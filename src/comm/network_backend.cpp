@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing a transport for each peer: the first in the list that reaches it.
-#include "comm/fabric.h"
+#include "comm/network_backend.h"
 
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/interfaces.h"
 #include "base/text.h"
-#include "comm/fabric_lane.h"
-#include "comm/fabric_messages.h"
+#include "comm/network_messages.h"
+#include "comm/stream_connections.h"
 
 #include <algorithm>
 
@@ -25,9 +25,9 @@ std::string all_transports() {
 
 }  // namespace
 
-Fabric::Fabric(FabricOptions options)
+NetworkBackend::NetworkBackend(NetworkOptions options)
     : options_(std::move(options)),
-      messages_(std::make_unique<FabricMessages>(*this, options_.size)) {
+      messages_(std::make_unique<NetworkMessages>(*this, options_.size)) {
   planner::Planner::check(options_.algorithm);
   const auto named = [&](const auto& factory) { return factory.name == options_.transport; };
   if (!options_.transport.empty() &&
@@ -38,19 +38,19 @@ Fabric::Fabric(FabricOptions options)
   }
 }
 
-// All endpoints share the time that a link which is cut makes them wait.
-Fabric::~Fabric() {
+// All endpoints share the time that a link that is cut makes them wait.
+NetworkBackend::~NetworkBackend() {
   const Deadline deadline = Deadline::after(kLongestParting);
   messages_->part(deadline);
   for (const auto& [ordinal, lane] : lanes_) lane->part(deadline);
 }
 
-void Fabric::part_from(transport::Endpoint& endpoint, Deadline deadline) const {
+void NetworkBackend::part_from(transport::Endpoint& endpoint, Deadline deadline) const {
   if (fault_ != nullptr && fault_->raised()) return endpoint.cut();
   endpoint.finish(deadline);
 }
 
-std::vector<std::byte> Fabric::announce(const Secret& secret) {
+std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
   transport::Settings settings;
   settings.membership = {secret, 0, options_.rank, options_.size};
   settings.box = options_.box;
@@ -80,23 +80,24 @@ std::vector<std::byte> Fabric::announce(const Secret& secret) {
   return writer.take();
 }
 
-void Fabric::connect(const std::vector<std::vector<std::byte>>& announced,
-                     topology::Topology topology, std::vector<std::string> rank_texts) {
+void NetworkBackend::connect(const std::vector<std::vector<std::byte>>& announced,
+                             topology::Topology topology, std::vector<std::string> rank_texts) {
   planner_.emplace(std::move(topology), options_.algorithm);
   rank_texts_ = std::move(rank_texts);
   traffic_.resize(options_.size);
   for (int peer = 0; peer < options_.size; ++peer) {
     if (peer == options_.rank) {
-      ways_.emplace_back();
+      routes_.emplace_back();
     } else {
-      ways_.push_back(choose_way(peer, announced[static_cast<std::size_t>(peer)]));
+      routes_.push_back(choose_route(peer, announced[static_cast<std::size_t>(peer)]));
     }
   }
   if (options_.explain) explain();
   tell_fallback();
 }
 
-Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) const {
+NetworkBackend::Route NetworkBackend::choose_route(int peer,
+                                                   std::span<const std::byte> announced) const {
   constexpr std::size_t kLongestName = 32;
   WireReader reader(announced);
   std::map<std::string, Bytes> offered;
@@ -124,27 +125,28 @@ Fabric::Way Fabric::choose_way(int peer, std::span<const std::byte> announced) c
            reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
 }
 
-void Fabric::attach(node::Fault& fault, const node::CoreCount& cores, device::Arena& arena) {
-  memory_ = std::make_unique<FabricMemory>(arena, transports_);
+void NetworkBackend::attach(node::Fault& fault, const node::CoreCount& cores,
+                            device::Arena& arena) {
+  memory_ = std::make_unique<NetworkMemory>(arena, transports_);
   fault_ = &fault;
   ladder_ = cores.ladder();
 }
 
-FabricLane& Fabric::lane(std::uint32_t ordinal) {
+StreamConnections& NetworkBackend::lane(std::uint32_t ordinal) {
   const std::lock_guard lock(lanes_mutex_);
   if (const auto known = lanes_.find(ordinal); known != lanes_.end()) return *known->second;
   // Made before it is entered: everybody who walks through the lanes relies on finding one.
-  auto lane = std::make_unique<FabricLane>(*this, ordinal);
+  auto lane = std::make_unique<StreamConnections>(*this, ordinal);
   return *lanes_.emplace(ordinal, std::move(lane)).first->second;
 }
 
-std::uint64_t Fabric::calls_of(std::uint32_t ordinal) {
+std::uint64_t NetworkBackend::calls_of(std::uint32_t ordinal) {
   const std::lock_guard lock(lanes_mutex_);
   const auto found = lanes_.find(ordinal);
   return found == lanes_.end() || !found->second ? 0 : found->second->calls();
 }
 
-void Fabric::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {
+void NetworkBackend::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {
   messages_->forget(stream);
   if (!ordinal) return;
   decltype(lanes_)::node_type forgotten;
@@ -155,37 +157,38 @@ void Fabric::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) 
   if (forgotten) forgotten.mapped()->part(Deadline::after(kLongestParting));
 }
 
-void Fabric::wake() {
+void NetworkBackend::wake() {
   messages_->wake();
   const std::lock_guard lock(lanes_mutex_);
   for (const auto& [ordinal, lane] : lanes_) lane->wake();
 }
 
-std::unique_ptr<transport::Endpoint> Fabric::open(int peer, transport::ConnectionId connection) {
-  const Way& way = ways_[static_cast<std::size_t>(peer)];
-  return way.transport->open(peer, connection, way.address);
+std::unique_ptr<transport::Endpoint> NetworkBackend::open(int peer,
+                                                          transport::ConnectionId connection) {
+  const Route& route = routes_[static_cast<std::size_t>(peer)];
+  return route.transport->open(peer, connection, route.address);
 }
 
-std::string Fabric::transport_to(int rank) const {
-  const Way& way = ways_[static_cast<std::size_t>(rank)];
-  return way.transport == nullptr ? "itself" : way.transport->name();
+std::string NetworkBackend::transport_to(int rank) const {
+  const Route& route = routes_[static_cast<std::size_t>(rank)];
+  return route.transport == nullptr ? "itself" : route.transport->name();
 }
 
-transport::Trouble Fabric::trouble() const {
+transport::Trouble NetworkBackend::trouble() const {
   for (const auto& transport : transports_) {
-    const auto leads = [&](const Way& way) { return way.transport == transport.get(); };
-    if (std::ranges::none_of(ways_, leads)) continue;
+    const auto leads = [&](const Route& route) { return route.transport == transport.get(); };
+    if (std::ranges::none_of(routes_, leads)) continue;
     if (transport::Trouble trouble = transport->trouble(); trouble.code != hcclSuccess)
       return trouble;
   }
   return {};
 }
 
-std::string Fabric::transports() const {
+std::string NetworkBackend::transports() const {
   std::string names;
   for (const auto& transport : transports_) {
-    const auto leads = [&](const Way& way) { return way.transport == transport.get(); };
-    if (std::ranges::any_of(ways_, leads))
+    const auto leads = [&](const Route& route) { return route.transport == transport.get(); };
+    if (std::ranges::any_of(routes_, leads))
       names += text(names.empty() ? "" : "+", transport->name());
   }
   return names;

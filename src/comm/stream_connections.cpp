@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A collective across endpoints: plan, schedules, executions, and what a rank looks after
 // meanwhile.
-#include "comm/fabric_lane.h"
+#include "comm/stream_connections.h"
 
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/averaging.h"
-#include "comm/fabric_watch.h"
+#include "comm/call_watchdog.h"
 #include "reduce/reduce.h"
 
 #include <algorithm>
@@ -76,30 +76,30 @@ std::uint64_t block_elements(const node::CollectiveCall& call, int ranks) {
 }  // namespace
 
 // The endpoints of one channel, by the numbers of the schedule.
-class FabricLane::ChannelStreams final : public executor::Streams {
+class StreamConnections::ChannelStreams final : public executor::Streams {
  public:
-  ChannelStreams(FabricLane& lane, const schedule::Shape& shape)
+  ChannelStreams(StreamConnections& lane, const schedule::Shape& shape)
       : lane_(lane), channel_(shape.channel), collective_(shape.collective) {}
 
   transport::Endpoint& to(int rank) override {
     const int peer = number_of(rank);
     Stream& stream = lane_.endpoints_[{channel_, peer}];
-    if (!stream.endpoint) stream.endpoint = lane_.fabric_.open(peer, {lane_.ordinal_, channel_});
+    if (!stream.endpoint) stream.endpoint = lane_.network_.open(peer, {lane_.ordinal_, channel_});
     return *stream.endpoint;
   }
   int number_of(int rank) const override {
-    return lane_.fabric_.planner().rank_at(collective_, rank);
+    return lane_.network_.planner().rank_at(collective_, rank);
   }
 
  private:
-  FabricLane& lane_;
+  StreamConnections& lane_;
   std::uint32_t channel_;
   Collective collective_;
 };
 
 // All of one channel, in the order that they need each other.
-struct FabricLane::Part {
-  Part(FabricLane& lane, const planner::Plan& plan, const schedule::Shape& shape,
+struct StreamConnections::Part {
+  Part(StreamConnections& lane, const planner::Plan& plan, const schedule::Shape& shape,
        const node::CollectiveCall& call, const executor::CallHeader& header, executor::Memory& send,
        executor::Memory& recv, std::pmr::memory_resource& memory)
       : schedule(lane.schedules_.get(plan, shape)),
@@ -123,9 +123,9 @@ struct FabricLane::Part {
 };
 
 // A call that fails leaves its buffers to the program: no peer may store there any more.
-class FabricLane::CutUnlessDone {
+class StreamConnections::CutUnlessDone {
  public:
-  explicit CutUnlessDone(FabricLane& lane) : lane_(lane) {}
+  explicit CutUnlessDone(StreamConnections& lane) : lane_(lane) {}
   ~CutUnlessDone() {
     if (done_) return;
     for (auto& [key, stream] : lane_.endpoints_) {
@@ -138,20 +138,21 @@ class FabricLane::CutUnlessDone {
   void done() { done_ = true; }
 
  private:
-  FabricLane& lane_;
+  StreamConnections& lane_;
   bool done_ = false;
 };
 
-void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
-                     executor::Memory& recv, const device::Upcoming& stream, bool more_behind) {
-  const int rank = fabric_.options().rank;
-  const int ranks = fabric_.options().size;
-  if (fabric_.fault().raised()) fabric_.fault().throw_error();
+void StreamConnections::run(const node::CollectiveCall& call, executor::Memory& send,
+                            executor::Memory& recv, const device::Upcoming& stream,
+                            bool more_behind) {
+  const int rank = network_.options().rank;
+  const int ranks = network_.options().size;
+  if (network_.fault().raised()) network_.fault().throw_error();
   const bool staged = stages_output(call, ranks);
   const bool is_barrier = call.collective == Collective::barrier;
   const planner::Plan plan =
-      fabric_.planner().plan({call.collective, node::chunk_bytes(call, ranks), rank, call.root,
-                              !staged && !prescales(call) && in_place(call, rank, ranks)});
+      network_.planner().plan({call.collective, node::chunk_bytes(call, ranks), rank, call.root,
+                               !staged && !prescales(call) && in_place(call, rank, ranks)});
   executor::CallHeader header = header_of(call, plan, calls_);
   const bool is_root = call.collective == Collective::broadcast && call.root == rank;
   header.confirm = staged && is_root && !more_behind ? 1 : 0;
@@ -168,19 +169,19 @@ void FabricLane::run(const node::CollectiveCall& call, executor::Memory& send,
   if (staged && !node::keeps_own_data(call, rank)) copy(aside, recv, output);
   guard.done();
   count_traffic(plan);
-  fabric_.inquiries().note_done({ordinal_, calls_, plan.name()}, call);
+  network_.stall_reports().note_done({ordinal_, calls_, plan.name()}, call);
   ++calls_;
 }
 
-void FabricLane::run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
-                             const executor::CallHeader& header, executor::Memory& send,
-                             executor::Memory& recv, const device::Upcoming& stream,
-                             bool agrees_first) {
+void StreamConnections::run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
+                                    const executor::CallHeader& header, executor::Memory& send,
+                                    executor::Memory& recv, const device::Upcoming& stream,
+                                    bool agrees_first) {
   const auto name = [&] { return node::describe(call); };
   const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };
-  naming_the_lost(fabric_, wait_set, name, [&] {
-    FabricWatch watch(
-        fabric_,
+  naming_the_lost(network_, wait_set, name, [&] {
+    CallWatchdog watch(
+        network_,
         {{ordinal_, calls_, plan.name()}, true, name, [this] { return awaited(); }, &stream});
     try {
       if (agrees_first) agree(header, watch);
@@ -192,20 +193,20 @@ void FabricLane::run_guarded(const node::CollectiveCall& call, const planner::Pl
   });
 }
 
-void FabricLane::part(Deadline deadline) {
+void StreamConnections::part(Deadline deadline) {
   for (auto& [key, stream] : endpoints_) {
-    if (stream.endpoint) fabric_.part_from(*stream.endpoint, deadline);
+    if (stream.endpoint) network_.part_from(*stream.endpoint, deadline);
   }
 }
 
-void FabricLane::count_traffic(const planner::Plan& plan) {
-  Traffic& traffic = fabric_.traffic();
+void StreamConnections::count_traffic(const planner::Plan& plan) {
+  Traffic& traffic = network_.traffic();
   for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted, plan.name());
 }
 
-bool FabricLane::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
-                              const executor::CallHeader& header, executor::Memory& send,
-                              executor::Memory& recv, FabricWatch& watch) {
+bool StreamConnections::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
+                                     const executor::CallHeader& header, executor::Memory& send,
+                                     executor::Memory& recv, CallWatchdog& watch) {
   // Short calls need no memory of the heap.
   std::array<std::byte, 4096> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
@@ -218,16 +219,16 @@ bool FabricLane::run_channels(const node::CollectiveCall& call, const planner::P
     if (plan.by_nodes && !executions.empty()) execution.follow(*executions.back());
     executions.push_back(&execution);
   }
-  drive(executions, watch);
+  run_to_completion(executions, watch);
   return std::ranges::any_of(executions, &executor::Execution::asks_to_confirm);
 }
 
 // By the messages of a barrier, each with the identity of the call.
-void FabricLane::agree(const executor::CallHeader& header, FabricWatch& watch) {
+void StreamConnections::agree(const executor::CallHeader& header, CallWatchdog& watch) {
   node::CollectiveCall nothing;
   nothing.collective = Collective::barrier;
   const planner::Plan plan =
-      fabric_.planner().plan({nothing.collective, 0, fabric_.options().rank, 0, false});
+      network_.planner().plan({nothing.collective, 0, network_.options().rank, 0, false});
   executor::CallHeader agreement = header;
   agreement.phase = executor::CallHeader::Phase::agreement;
   agreement.confirm = 0;
@@ -236,25 +237,25 @@ void FabricLane::agree(const executor::CallHeader& header, FabricWatch& watch) {
   executor::PlainMemory none(nullptr);
   Part part(*this, plan, plan.shape, nothing, agreement, none, none, memory);
   Executions executions({&part.execution}, &memory);
-  drive(executions, watch);
+  run_to_completion(executions, watch);
 }
 
-void FabricLane::drive(Executions& executions, FabricWatch& watch) {
+void StreamConnections::run_to_completion(Executions& executions, CallWatchdog& watch) {
   struct Running {
-    Running(FabricLane& owner, const Executions& executions) : lane(owner) {
+    Running(StreamConnections& owner, const Executions& executions) : lane(owner) {
       lane.running_ = &executions;
     }
     ~Running() { lane.running_ = nullptr; }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
-    FabricLane& lane;
+    StreamConnections& lane;
   };
   const Running running(*this, executions);
-  executor::drive(executions, wait_set_, fabric_.ladder(), watch);
+  executor::run_to_completion(executions, wait_set_, network_.ladder(), watch);
 }
 
-std::vector<int> FabricLane::awaited() const {
+std::vector<int> StreamConnections::awaited() const {
   std::vector<int> ranks;
   if (running_ == nullptr) return ranks;
   for (const executor::Execution* const execution : *running_) {
@@ -264,7 +265,7 @@ std::vector<int> FabricLane::awaited() const {
   return ranks;
 }
 
-executor::PlainMemory FabricLane::Scratch::at_least(std::uint64_t size) {
+executor::PlainMemory StreamConnections::Scratch::at_least(std::uint64_t size) {
   if (capacity < size) {
     capacity = 0;
     bytes.reset();

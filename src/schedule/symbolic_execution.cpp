@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A work list of ranks that may be able to go on.
-#include "schedule/rendezvous.h"
+#include "schedule/symbolic_execution.h"
 
 #include "base/text.h"
 
@@ -8,7 +8,7 @@
 
 namespace hccl::schedule {
 
-Rendezvous::Member::Member(const Shape& shape_in, const Schedule& schedule_in)
+SymbolicExecution::Member::Member(const Shape& shape_in, const Schedule& schedule_in)
     : shape(&shape_in),
       schedule(&schedule_in),
       memory(shape_in, schedule_in),
@@ -18,38 +18,39 @@ Rendezvous::Member::Member(const Shape& shape_in, const Schedule& schedule_in)
   heard[static_cast<std::size_t>(shape->rank)] = true;
 }
 
-Rendezvous::Rendezvous(std::span<const Shape> shapes, std::span<const Schedule> schedules) {
+SymbolicExecution::SymbolicExecution(std::span<const Shape> shapes,
+                                     std::span<const Schedule> schedules) {
   members_.reserve(shapes.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) members_.emplace_back(shapes[i], schedules[i]);
 }
 
-std::optional<Refutation> Rendezvous::run() {
+std::optional<Violation> SymbolicExecution::run() {
   for (Member& member : members_) {
-    if (auto refutation = enter_step(member)) return refutation;
+    if (auto violation = enter_step(member)) return violation;
     queue(member.shape->rank);
   }
   while (!queue_.empty()) {
     Member& member = at(queue_.back());
     queue_.pop_back();
     member.queued = false;
-    if (auto refutation = advance(member)) return refutation;
+    if (auto violation = advance(member)) return violation;
   }
   const auto finished = [](const Member& member) { return member.finished(); };
   if (std::all_of(members_.begin(), members_.end(), finished)) return std::nullopt;
   return stuck();
 }
 
-void Rendezvous::queue(std::int32_t rank) {
+void SymbolicExecution::queue(std::int32_t rank) {
   if (std::exchange(at(rank).queued, true)) return;
   queue_.push_back(rank);
 }
 
-void Rendezvous::wake_those_waiting_for(Member& member) {
+void SymbolicExecution::wake_those_waiting_for(Member& member) {
   for (const std::int32_t rank : member.waiting) queue(rank);
   member.waiting.clear();
 }
 
-std::optional<Refutation> Rendezvous::enter_step(Member& member) {
+std::optional<Violation> SymbolicExecution::enter_step(Member& member) {
   hops_ = std::max(hops_, member.end);
   member.start = member.end;
   member.came.clear();
@@ -70,10 +71,10 @@ std::optional<Refutation> Rendezvous::enter_step(Member& member) {
   }
   std::stable_sort(member.sends.begin(), member.sends.end(),
                    [](const Send& a, const Send& b) { return a.peer < b.peer; });
-  return member.hazards.refute(member.step);
+  return member.hazards.verify(member.step);
 }
 
-std::optional<Refutation> Rendezvous::advance(Member& member) {
+std::optional<Violation> SymbolicExecution::advance(Member& member) {
   while (!member.finished()) {
     const std::uint32_t received = member.received;
     while (member.received < member.current().receives.count && receive(member)) ++member.received;
@@ -81,13 +82,13 @@ std::optional<Refutation> Rendezvous::advance(Member& member) {
     if (member.received != received) wake_those_waiting_for(member);  // for what it forwards
     if (!member.done_with_step()) return std::nullopt;
     ++member.step;
-    if (auto refutation = enter_step(member)) return refutation;
+    if (auto violation = enter_step(member)) return violation;
     wake_those_waiting_for(member);
   }
   return std::nullopt;
 }
 
-bool Rendezvous::receive(Member& member) {
+bool SymbolicExecution::receive(Member& member) {
   const Transfer& receive = member.schedule->receives(member.current())[member.received];
   if (receive.peer == member.shape->rank) {
     transfer(member, receive.operand, member, receive);
@@ -110,7 +111,7 @@ bool Rendezvous::receive(Member& member) {
   return !failure_;
 }
 
-std::uint64_t Rendezvous::arrival(const Member& from, const Send& send, const Member& to) {
+std::uint64_t SymbolicExecution::arrival(const Member& from, const Send& send, const Member& to) {
   std::uint64_t begin = std::max(from.start, to.start);
   const Transfer& transfer = from.schedule->transfers[send.transfer];
   const auto receives = from.schedule->receives(from.current());
@@ -120,7 +121,7 @@ std::uint64_t Rendezvous::arrival(const Member& from, const Send& send, const Me
   return begin + 1;
 }
 
-Rendezvous::Send* Rendezvous::next_send(Member& from, std::int32_t to) {
+SymbolicExecution::Send* SymbolicExecution::next_send(Member& from, std::int32_t to) {
   if (from.finished()) return nullptr;
   auto send = std::lower_bound(from.sends.begin(), from.sends.end(), to,
                                [](const Send& a, std::int32_t peer) { return a.peer < peer; });
@@ -128,10 +129,11 @@ Rendezvous::Send* Rendezvous::next_send(Member& from, std::int32_t to) {
   return send != from.sends.end() && send->peer == to ? &*send : nullptr;
 }
 
-void Rendezvous::transfer(Member& from, const Span& sent, Member& to, const Transfer& receive) {
+void SymbolicExecution::transfer(Member& from, const Span& sent, Member& to,
+                                 const Transfer& receive) {
   const Span& into = receive.span;
   if (sent.chunk_count != into.chunk_count)
-    return fail(Claim::completes, to,
+    return fail(Property::completes, to,
                 text("receives ", text_of(into), ", but rank ", from.shape->rank, " sends ",
                      text_of(sent), " from its step ", from.step));
   if (into.chunk_count == 0 && !to.heard.empty()) {
@@ -140,22 +142,22 @@ void Rendezvous::transfer(Member& from, const Span& sent, Member& to, const Tran
   }
   const bool local = &from == &to;
   const Span& operand = local ? into : receive.operand;  // of a reduction
-  const Place source = place_of(*from.shape, *from.schedule, sent);
-  const Place target = place_of(*to.shape, *to.schedule, into);
-  const Place other = place_of(*to.shape, *to.schedule, operand);
+  const Location source = location_of(*from.shape, *from.schedule, sent);
+  const Location target = location_of(*to.shape, *to.schedule, into);
+  const Location other = location_of(*to.shape, *to.schedule, operand);
   const std::uint32_t block_chunks = to.schedule->block_chunks;
   for (std::uint32_t i = 0; i < into.chunk_count; ++i) {
     Cell cell = from.memory.read(source, i);
     const bool reduce = receive.action == Action::reduce;
     const Cell second = reduce ? to.memory.read(other, i) : cell;
     if (cell.tree == 0 || second.tree == 0)
-      return fail(Claim::exactly_once, to,
+      return fail(Property::exactly_once, to,
                   text("takes ", text_of(cell.tree == 0 ? sent : operand), " of rank ",
                        (cell.tree == 0 ? from : to).shape->rank, ", which nobody has written"));
     const std::uint32_t length = (into.first_chunk + i) % block_chunks;
     const std::uint32_t sent_length = (sent.first_chunk + i) % block_chunks;
     if (cell.length != length || second.length != length || sent_length != length)
-      return fail(Claim::exactly_once, to,
+      return fail(Property::exactly_once, to,
                   text("puts chunk ", cell.length, " (of a block) of rank ", from.shape->rank,
                        " into ", text_of(into), " as chunk ", length));
     if (reduce) cell = reduced(cell, second);
@@ -163,21 +165,21 @@ void Rendezvous::transfer(Member& from, const Span& sent, Member& to, const Tran
   }
 }
 
-void Rendezvous::fail(Claim claim, const Member& member, const std::string& reason) {
+void SymbolicExecution::fail(Property property, const Member& member, const std::string& reason) {
   failure_ =
-      Refutation{claim, text("rank ", member.shape->rank, ", step ", member.step, ": ", reason)};
+      Violation{property, text("rank ", member.shape->rank, ", step ", member.step, ": ", reason)};
 }
 
 // Names one rank that cannot go on: one whose receive is not there, or else one whose send is not
 // taken.
-Refutation Rendezvous::stuck() const {
+Violation SymbolicExecution::stuck() const {
   for (const Member& member : members_) {
     if (member.finished()) continue;
     const auto receives = member.schedule->receives(member.current());
     if (member.received == receives.size()) continue;
     const Transfer& receive = receives[member.received];
     const Member& peer = at(receive.peer);
-    return {Claim::completes,
+    return {Property::completes,
             text("rank ", member.shape->rank, ", step ", member.step, ": waits for ",
                  text_of(receive.span), " from rank ", receive.peer, ", which ",
                  peer.finished() ? std::string("has finished")
@@ -192,7 +194,7 @@ Refutation Rendezvous::stuck() const {
                     ", which never receives it");
     }
   }
-  return {Claim::completes, reason};
+  return {Property::completes, reason};
 }
 
 }  // namespace hccl::schedule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the schedules of all ranks on symbols, with no buffering: a transfer takes place only while
-// both ranks stand at its step.
+// Runs the schedules of all ranks on symbols, without buffering: a transfer takes place only while
+// both ranks are at its step.
 #pragma once
 
 #include "schedule/hazards.h"
@@ -11,17 +11,17 @@
 
 namespace hccl::schedule {
 
-class Rendezvous {
+class SymbolicExecution {
  public:
-  // Both must outlive it, and be well formed.
-  Rendezvous(std::span<const Shape> shapes, std::span<const Schedule> schedules);
+  // Both must outlive it and be well formed.
+  SymbolicExecution(std::span<const Shape> shapes, std::span<const Schedule> schedules);
 
-  [[nodiscard]] std::optional<Refutation> run();
+  [[nodiscard]] std::optional<Violation> run();
 
-  // When it has run.
+  // Valid once it has run.
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
-  // Which ranks' signals a rank has, its own included; of a barrier.
+  // Returns whose signals a rank has received in a barrier, its own included.
   [[nodiscard]] const std::vector<bool>& heard(std::int32_t rank) const { return at(rank).heard; }
 
  private:
@@ -64,21 +64,21 @@ class Rendezvous {
 
   void queue(std::int32_t rank);
   void wake_those_waiting_for(Member& member);
-  [[nodiscard]] std::optional<Refutation> enter_step(Member& member);
-  [[nodiscard]] std::optional<Refutation> advance(Member& member);
+  [[nodiscard]] std::optional<Violation> enter_step(Member& member);
+  [[nodiscard]] std::optional<Violation> advance(Member& member);
   // Returns whether the next receive of the step has taken place.
   [[nodiscard]] bool receive(Member& member);
   [[nodiscard]] static Send* next_send(Member& from, std::int32_t to);
-  // When a send that takes place now has arrived.
+  // Returns when, in hops, a send that takes place now arrives.
   [[nodiscard]] static std::uint64_t arrival(const Member& from, const Send& send,
                                              const Member& to);
   void transfer(Member& from, const Span& sent, Member& to, const Transfer& receive);
-  void fail(Claim claim, const Member& member, const std::string& reason);
-  [[nodiscard]] Refutation stuck() const;
+  void fail(Property property, const Member& member, const std::string& reason);
+  [[nodiscard]] Violation stuck() const;
 
   std::vector<Member> members_;
   std::vector<std::int32_t> queue_;
-  std::optional<Refutation> failure_;
+  std::optional<Violation> failure_;
   std::uint64_t hops_ = 0;
 };
 

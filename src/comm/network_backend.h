@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways between the ranks of a communicator that do not all map each other's memory: transports,
-// their addresses, and for each stream the endpoints that its calls use.
+// The back end of a communicator whose ranks do not all map each other's memory: its transports and
+// their addresses, and for each stream the connections that its calls use.
 #pragma once
 
 #include "base/secret.h"
 #include "base/wait_limit.h"
 #include "base/waiter.h"
-#include "comm/fabric_memory.h"
-#include "comm/inquiries.h"
+#include "comm/network_memory.h"
+#include "comm/stall_reports.h"
 #include "comm/traffic.h"
 #include "node/cores.h"
 #include "node/fault.h"
@@ -26,10 +26,10 @@
 
 namespace hccl::comm {
 
-class FabricLane;
-class FabricMessages;
+class StreamConnections;
+class NetworkMessages;
 
-struct FabricOptions {
+struct NetworkOptions {
   int rank = 0;
   int size = 1;
   std::string box;
@@ -44,43 +44,46 @@ struct FabricOptions {
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
 
-class Fabric {
+class NetworkBackend {
  public:
-  // Throws Error(hcclInvalidArgument) for an algorithm or transport that there is not.
-  explicit Fabric(FabricOptions options);
-  ~Fabric();
-  Fabric(const Fabric&) = delete;
-  Fabric& operator=(const Fabric&) = delete;
+  // Throws Error(hcclInvalidArgument) for an unknown algorithm or transport.
+  explicit NetworkBackend(NetworkOptions options);
+  ~NetworkBackend();
+  NetworkBackend(const NetworkBackend&) = delete;
+  NetworkBackend& operator=(const NetworkBackend&) = delete;
 
-  // Opens the transports; what the other ranks need to know of them. Throws Error.
+  // Opens the transports and returns the addresses to publish to the other ranks. Throws
+  // Error(hcclSystemError) if a transport that was asked for is not available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
-  // Takes what all ranks have announced, by rank, and where they are. Throws Error naming a rank
-  // that no transport reaches, and why.
+  // Chooses a transport for each peer. `announced`: by rank, what announce() returned there. Throws
+  // Error(hcclSystemError) that names a rank that no transport reaches, and why.
   void connect(const std::vector<std::vector<std::byte>>& announced, topology::Topology topology,
                std::vector<std::string> rank_texts);
-  // Before anything runs: whom to ask for faults, how to wait, and where the device's memory is.
-  // The arena outlives the fabric.
+  // Call before anything runs. `fault`: checked while calls wait. `cores`: decides how to wait.
+  // `arena`: the device's memory, which must outlive the back end.
   void attach(node::Fault& fault, const node::CoreCount& cores, device::Arena& arena);
 
-  // Before a call uses a buffer, the device's or the program's.
+  // Call before a call uses a buffer, of the device or of the program.
   void learn(std::uint64_t address, std::uint64_t bytes) { memory_->learn(address, bytes); }
-  // Returns the lane with that number and makes it at the first call. Throws
-  // Error(hcclSystemError) if there is no descriptor left for it.
-  [[nodiscard]] FabricLane& lane(std::uint32_t ordinal);
-  // The collectives that this rank has completed on a lane. On the turn of the lane's stream.
+  // Returns the connections of the lane with that number, created at the first call. Throws
+  // Error(hcclSystemError) if no descriptor is left.
+  [[nodiscard]] StreamConnections& lane(std::uint32_t ordinal);
+  // Returns how many collectives this rank has completed on a lane. Call on the turn of its stream.
   [[nodiscard]] std::uint64_t calls_of(std::uint32_t ordinal);
-  // The stream, and its lane if it has one, are used no more.
+  // Releases the state of a stream, and of its lane if it has one.
   void forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal);
-  [[nodiscard]] FabricMessages& messages() { return *messages_; }
-  // Wakes whoever waits in a call, to look for a fault. Any thread.
+  [[nodiscard]] NetworkMessages& messages() { return *messages_; }
+  // Wakes all threads that wait in calls, so that they check for a fault. Thread safety: any
+  // thread.
   void wake();
 
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
                                                           transport::ConnectionId connection);
-  // Before an endpoint ends: its peer gets what was sent, unless the communicator has failed.
+  // Call before an endpoint ends. Blocks until its peer has what was sent, at most until the
+  // deadline; does nothing if the communicator has failed.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
-  [[nodiscard]] const FabricOptions& options() const { return options_; }
-  // How long calls of this rank wait for others, from now on.
+  [[nodiscard]] const NetworkOptions& options() const { return options_; }
+  // Returns the limit of how long calls of this rank wait for others.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] node::Fault& fault() const { return *fault_; }
@@ -89,43 +92,43 @@ class Fabric {
   [[nodiscard]] const std::string& rank_text(int rank) const {
     return rank_texts_[static_cast<std::size_t>(rank)];
   }
-  // The name of the transport to another rank, or to all, each once: "shm+tcp".
+  // Return the name of the transport to a rank, or of the transports to all ranks: "shm+tcp".
   [[nodiscard]] std::string transport_to(int rank) const;
   [[nodiscard]] std::string transports() const;
-  // Returns what keeps a transport that leads to some rank from working now. Does not block.
+  // Returns what keeps a transport in use from working now. Does not block.
   [[nodiscard]] transport::Trouble trouble() const;
   [[nodiscard]] Traffic& traffic() { return traffic_; }
-  [[nodiscard]] Inquiries& inquiries() { return inquiries_; }
-  // True once in the life of the communicator.
+  [[nodiscard]] StallReports& stall_reports() { return stall_reports_; }
+  // Returns true once in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
  private:
-  struct Way {
+  struct Route {
     transport::Transport* transport = nullptr;
     std::vector<std::byte> address;
-    std::string rejected;  // transports that come before it, and why they do not lead there
+    std::string rejected;  // preferred transports, and why they do not reach the rank
   };
   void explain() const;
-  // Where RoCE is not used although it could be thought to be.
+  // Logs why RoCE is not used where one could expect it.
   void tell_fallback() const;
-  [[nodiscard]] Way choose_way(int peer, std::span<const std::byte> announced) const;
+  [[nodiscard]] Route choose_route(int peer, std::span<const std::byte> announced) const;
 
-  const FabricOptions options_;
+  const NetworkOptions options_;
   WaitLimit wait_limit_{options_.operation_timeout};
   std::vector<std::unique_ptr<transport::Transport>> transports_;
-  std::map<std::string, std::string> missing_;  // transports that are not here, and why: clauses
-  std::unique_ptr<FabricMemory> memory_;
-  std::vector<Way> ways_;  // by rank
+  std::map<std::string, std::string> missing_;  // unavailable transports, and why: clauses
+  std::unique_ptr<NetworkMemory> memory_;
+  std::vector<Route> routes_;  // by rank
   std::optional<planner::Planner> planner_;
   std::vector<std::string> rank_texts_;
   node::Fault* fault_ = nullptr;
   WaitLadder ladder_ = WaitLadder::yielding();
   std::atomic<bool> hang_reported_{false};
   Traffic traffic_;
-  Inquiries inquiries_;
+  StallReports stall_reports_;
   std::mutex lanes_mutex_;
-  std::map<std::uint32_t, std::unique_ptr<FabricLane>> lanes_;
-  std::unique_ptr<FabricMessages> messages_;
+  std::map<std::uint32_t, std::unique_ptr<StreamConnections>> lanes_;
+  std::unique_ptr<NetworkMessages> messages_;
 };
 
 }  // namespace hccl::comm

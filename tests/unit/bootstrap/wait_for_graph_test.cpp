@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who holds the others up, from what each says it waits for.
-#include "bootstrap/waiting_ranks.h"
+#include "bootstrap/wait_for_graph.h"
 
 #include "bootstrap/rank_list.h"
 
@@ -9,44 +9,44 @@
 namespace hccl::bootstrap {
 namespace {
 
-std::string culprits(const WaitingRanks& ranks, int asker, const std::set<int>& gone = {}) {
-  return ranks.culprits(asker, gone, rank_list);
+std::string root_cause(const WaitForGraph& ranks, int asker, const std::set<int>& gone = {}) {
+  return ranks.root_cause(asker, gone, rank_list);
 }
 
-TEST(WaitingRanks, LeadToThoseThatDoNotAnswer) {
-  WaitingRanks ranks;
+TEST(WaitForGraph, LeadToThoseThatDoNotAnswer) {
+  WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {3}});
   ranks.add(3, {"", "reduce", "", {2, 4}});
   ranks.add(4, {"", "reduce", "", {2}});
   ranks.add(1, {"", "reduce", "", {5}});
-  EXPECT_EQ(culprits(ranks, 0), "rank 2, stopped or out of reach");
-  EXPECT_EQ(culprits(ranks, 1), "rank 5, stopped or out of reach");
+  EXPECT_EQ(root_cause(ranks, 0), "rank 2, stopped or out of reach");
+  EXPECT_EQ(root_cause(ranks, 1), "rank 5, stopped or out of reach");
 }
 
-TEST(WaitingRanks, LeadToThoseThatCallNothingOrHaveLeft) {
-  WaitingRanks ranks;
+TEST(WaitForGraph, LeadToThoseThatCallNothingOrHaveLeft) {
+  WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1, 2, 3}});
   ranks.add(1, {"", "", "", {}});
   ranks.add(2, {"", "", "", {}});
   EXPECT_EQ(
-      culprits(ranks, 0, {3}),
+      root_cause(ranks, 0, {3}),
       "rank 3, gone from the communicator, and for ranks 1,2, in no call of this communicator");
 }
 
-TEST(WaitingRanks, HaveSeveralCalls) {
-  WaitingRanks ranks;
+TEST(WaitForGraph, HaveSeveralCalls) {
+  WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1}});
   ranks.add(1, {"", "send", "", {0}});
   ranks.add(1, {"", "receive", "", {2}});
-  EXPECT_EQ(culprits(ranks, 0), "rank 2, stopped or out of reach");
+  EXPECT_EQ(root_cause(ranks, 0), "rank 2, stopped or out of reach");
 }
 
-TEST(WaitingRanks, MayWaitForEachOther) {
-  WaitingRanks ranks;
+TEST(WaitForGraph, MayWaitForEachOther) {
+  WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1}});
   ranks.add(1, {"", "send", "", {0}});
   EXPECT_EQ(
-      culprits(ranks, 0),
+      root_cause(ranks, 0),
       "ranks that wait for each other (rank 0 in reduce for rank 1; rank 1 in send for rank 0)");
 }
 
@@ -56,19 +56,19 @@ Waiting message(const std::string& call, int awaited, const std::string& blocks)
   return waiting;
 }
 
-Waiting collective(const std::string& place, const std::string& blocks) {
-  Waiting waiting{place, "barrier()", "dissemination", {1}};
+Waiting collective(const std::string& position, const std::string& blocks) {
+  Waiting waiting{position, "barrier()", "dissemination", {1}};
   waiting.blocks = blocks;
   return waiting;
 }
 
-TEST(WaitingRanks, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
-  const std::string place = "op 1 of stream 0";
-  WaitingRanks ranks;
-  ranks.add(0, collective(place, place));
-  ranks.add(1, message("send(8, float) to rank 0", 0, place));
-  ranks.add(2, collective(place, place));
-  ranks.add(2, collective(place, place));  // a rank asks, and then answers itself
+TEST(WaitForGraph, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
+  const std::string position = "op 1 of stream 0";
+  WaitForGraph ranks;
+  ranks.add(0, collective(position, position));
+  ranks.add(1, message("send(8, float) to rank 0", 0, position));
+  ranks.add(2, collective(position, position));
+  ranks.add(2, collective(position, position));  // a rank asks, and then answers itself
   EXPECT_EQ(
       ranks.deadlock(),
       "rank 1 send(8, float) to rank 0 but ranks 0,2 barrier(); every rank must make the same "
@@ -76,24 +76,24 @@ TEST(WaitingRanks, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
   EXPECT_EQ(ranks.mismatch(), "");
 }
 
-TEST(WaitingRanks, WhoseProgramsCanStillCallAreNoDeadlock) {
-  const std::string place = "op 1 of stream 0";
-  WaitingRanks sender_goes_on;
-  sender_goes_on.add(0, collective(place, place));
+TEST(WaitForGraph, WhoseProgramsCanStillCallAreNoDeadlock) {
+  const std::string position = "op 1 of stream 0";
+  WaitForGraph sender_goes_on;
+  sender_goes_on.add(0, collective(position, position));
   sender_goes_on.add(1, message("send", 0, ""));
   EXPECT_EQ(sender_goes_on.deadlock(), "");
-  WaitingRanks receiver_goes_on;
-  receiver_goes_on.add(0, collective(place, ""));
-  receiver_goes_on.add(1, message("send", 0, place));
+  WaitForGraph receiver_goes_on;
+  receiver_goes_on.add(0, collective(position, ""));
+  receiver_goes_on.add(1, message("send", 0, position));
   EXPECT_EQ(receiver_goes_on.deadlock(), "");
-  WaitingRanks on_another_stream;
+  WaitForGraph on_another_stream;
   on_another_stream.add(0, collective("op 1 of stream 1", "op 1 of stream 1"));
-  on_another_stream.add(1, message("send", 0, place));
+  on_another_stream.add(1, message("send", 0, position));
   EXPECT_EQ(on_another_stream.deadlock(), "");
 }
 
-TEST(WaitingRanks, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
-  WaitingRanks ranks;
+TEST(WaitForGraph, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
+  WaitForGraph ranks;
   ranks.add(0, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {1}});
   ranks.add(1, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {3}});
   ranks.add(2, {"op 2 of stream 0", "barrier()", "", {3}});
@@ -104,8 +104,8 @@ TEST(WaitingRanks, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
             "must make the same calls in the same order");
 }
 
-TEST(WaitingRanks, OfDifferentAlgorithmsAreAMismatch) {
-  WaitingRanks ranks;
+TEST(WaitForGraph, OfDifferentAlgorithmsAreAMismatch) {
+  WaitForGraph ranks;
   ranks.add(0, {"op 1 of stream 0", "all_reduce(8)", "ring", {1}});
   ranks.add(1, {"op 1 of stream 0", "all_reduce(8)", "tree", {0}});
   ranks.add(2, {"op 1 of stream 0", "all_reduce(8)", "tree", {}, true});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bootstrap/waiting_ranks.h"
+#include "bootstrap/wait_for_graph.h"
 
 #include "base/text.h"
 #include "bootstrap/rank_list.h"
@@ -19,12 +19,12 @@ bool calls(const std::vector<Waiting>& said) {
 
 }  // namespace
 
-void WaitingRanks::add(int rank, Waiting waiting) {
+void WaitForGraph::add(int rank, Waiting waiting) {
   std::vector<Waiting>& said = said_[rank];
   if (said.size() < kMostOfARank) said.push_back(std::move(waiting));
 }
 
-std::string WaitingRanks::mismatch() const {
+std::string WaitForGraph::mismatch() const {
   const std::string calls = difference([](const Waiting& one) { return one.call; });
   if (!calls.empty()) return calls + "; all ranks must make the same calls in the same order";
   const std::string ways =
@@ -32,17 +32,18 @@ std::string WaitingRanks::mismatch() const {
   return ways.empty() ? "" : ways + "; set the same HCCL_* variables on all ranks";
 }
 
-std::string WaitingRanks::difference(std::string (*what)(const Waiting&)) const {
-  std::map<std::string, std::map<std::string, std::set<int>>> at;  // a place, by what it is there
+std::string WaitForGraph::difference(std::string (*what)(const Waiting&)) const {
+  std::map<std::string, std::map<std::string, std::set<int>>>
+      at;  // a position, by what it is there
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
-      if (!one.place.empty() && !one.call.empty()) at[one.place][what(one)].insert(rank);
+      if (!one.position.empty() && !one.call.empty()) at[one.position][what(one)].insert(rank);
     }
   }
   const auto list = [](const std::set<int>& ranks) {
     return rank_list({ranks.begin(), ranks.end()});
   };
-  for (const auto& [place, ranks_of] : at) {
+  for (const auto& [position, ranks_of] : at) {
     if (ranks_of.size() < 2) continue;
     const auto fewer = [](const auto& a, const auto& b) {
       return a.second.size() < b.second.size();
@@ -52,23 +53,23 @@ std::string WaitingRanks::difference(std::string (*what)(const Waiting&)) const 
     for (auto one = ranks_of.begin(); one != ranks_of.end(); ++one) {
       if (one != usual) odd += text(odd.empty() ? "" : ", ", list(one->second), ' ', one->first);
     }
-    return text(place, ": ", odd, " but ", list(usual->second), ' ', usual->first);
+    return text(position, ": ", odd, " but ", list(usual->second), ' ', usual->first);
   }
   return {};
 }
 
-bool WaitingRanks::is_held_at(int rank, const std::string& place) const {
+bool WaitForGraph::is_held_at(int rank, const std::string& position) const {
   const auto said = said_.find(rank);
   return said != said_.end() && std::ranges::any_of(said->second, [&](const Waiting& one) {
-           return !one.done && one.place == place && one.blocks == place;
+           return !one.done && one.position == position && one.blocks == position;
          });
 }
 
-std::string WaitingRanks::calls_at(const std::string& place) const {
+std::string WaitForGraph::calls_at(const std::string& position) const {
   std::map<std::string, std::set<int>> ranks_of;  // a rank may say the same several times
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
-      if (!one.done && one.place == place) ranks_of[one.call].insert(rank);
+      if (!one.done && one.position == position) ranks_of[one.call].insert(rank);
     }
   }
   std::string list;
@@ -79,10 +80,10 @@ std::string WaitingRanks::calls_at(const std::string& place) const {
   return list;
 }
 
-std::string WaitingRanks::deadlock() const {
+std::string WaitForGraph::deadlock() const {
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
-      if (one.done || !one.place.empty() || one.blocks.empty()) continue;
+      if (one.done || !one.position.empty() || one.blocks.empty()) continue;
       const auto held = [&](int peer) { return is_held_at(peer, one.blocks); };
       if (std::ranges::none_of(one.awaited, held)) continue;
       return text("rank ", rank, ' ', one.call, " but ", calls_at(one.blocks),
@@ -92,7 +93,7 @@ std::string WaitingRanks::deadlock() const {
   return {};
 }
 
-std::set<int> WaitingRanks::reached_from(int asker) const {
+std::set<int> WaitForGraph::reached_from(int asker) const {
   std::set<int> reached{asker};
   std::vector<int> open{asker};
   while (!open.empty()) {
@@ -108,7 +109,7 @@ std::set<int> WaitingRanks::reached_from(int asker) const {
   return reached;
 }
 
-std::string WaitingRanks::culprits(
+std::string WaitForGraph::root_cause(
     int asker, const std::set<int>& gone,
     const std::function<std::string(const std::vector<int>&)>& describe) const {
   const std::set<int> reached = reached_from(asker);
@@ -133,7 +134,7 @@ std::string WaitingRanks::culprits(
   return clause.empty() ? circle(reached) : clause;
 }
 
-std::string WaitingRanks::circle(const std::set<int>& ranks) const {
+std::string WaitForGraph::circle(const std::set<int>& ranks) const {
   std::string list;
   std::size_t shown = 0;
   for (const int rank : ranks) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/inquiries.h"
+#include "comm/stall_reports.h"
 
 #include "base/text.h"
 
@@ -14,15 +14,15 @@ constexpr std::chrono::milliseconds kForVerdict{600};
 
 }  // namespace
 
-std::string Place::text() const { return hccl::text("op ", number, " of stream ", stream); }
+std::string CallPosition::text() const { return hccl::text("op ", number, " of stream ", stream); }
 
-void Inquiries::note_done(const Place& place, const node::CollectiveCall& call) {
+void StallReports::note_done(const CallPosition& position, const node::CollectiveCall& call) {
   const std::lock_guard lock(mutex_);
-  done_[done_count_++ % kRemembered] = {place, call};
+  done_[done_count_++ % kRemembered] = {position, call};
 }
 
 // Sends without the lock: whoever lets the link go waits for the callbacks, which take it.
-void Inquiries::answer(const bootstrap::Waiting& waiting) const noexcept {
+void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   if (!control_.answer) return;
   try {
     std::vector<Done> done;
@@ -32,8 +32,11 @@ void Inquiries::answer(const bootstrap::Waiting& waiting) const noexcept {
                   done_.begin() + static_cast<std::ptrdiff_t>(std::min(done_count_, kRemembered)));
     }
     for (const Done& one : done) {
-      control_.answer(
-          {one.place.text(), node::describe(one.call), std::string(one.place.algorithm), {}, true});
+      control_.answer({one.position.text(),
+                       node::describe(one.call),
+                       std::string(one.position.algorithm),
+                       {},
+                       true});
     }
     control_.answer(waiting);  // last: then the server knows that it has all
   } catch (const std::bad_alloc&) {
@@ -41,7 +44,7 @@ void Inquiries::answer(const bootstrap::Waiting& waiting) const noexcept {
   }
 }
 
-bool Inquiries::ask(const bootstrap::Waiting& waiting) {
+bool StallReports::ask(const bootstrap::Waiting& waiting) {
   if (!control_.ask) return false;
   {
     const std::lock_guard lock(mutex_);
@@ -51,7 +54,7 @@ bool Inquiries::ask(const bootstrap::Waiting& waiting) {
   return true;
 }
 
-std::string Inquiries::culprits(const std::string& awaited, Time then) const {
+std::string StallReports::root_cause(const std::string& awaited, Time then) const {
   if (!control_.ask) return awaited;
   const std::lock_guard lock(mutex_);
   if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
@@ -61,7 +64,7 @@ std::string Inquiries::culprits(const std::string& awaited, Time then) const {
   return awaited == control_.judge ? silent : text(silent, "; directly for ", awaited);
 }
 
-int Inquiries::departed_of(const std::vector<int>& ranks) const {
+int StallReports::departed_of(const std::vector<int>& ranks) const {
   const std::lock_guard lock(mutex_);
   for (const int rank : ranks) {
     if (departed_.contains(rank)) return rank;
@@ -70,20 +73,20 @@ int Inquiries::departed_of(const std::vector<int>& ranks) const {
 }
 
 // Calls answer for themselves; where none runs there is nothing that this rank waits for.
-void Inquiries::on_inquiry() {
+void StallReports::on_inquiry() {
   asked_.fetch_add(1);
   if (calls_ == 0) answer({});
 }
 
-void Inquiries::on_departed(int rank) {
+void StallReports::on_departed(int rank) {
   const std::lock_guard lock(mutex_);
   departed_.insert(rank);
   anybody_departed_ = true;
 }
 
-void Inquiries::on_verdict(const std::string& culprits) {
+void StallReports::on_verdict(const std::string& root_cause) {
   const std::lock_guard lock(mutex_);
-  verdict_ = culprits;
+  verdict_ = root_cause;
   verdict_time_ = std::chrono::steady_clock::now();
 }
 

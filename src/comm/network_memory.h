@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the transports of a device's memory, so that they need not copy it.
+// Announces a device's memory to the transports, so that they need not copy it.
 #pragma once
 
 #include "device/arena.h"
@@ -11,16 +11,16 @@
 
 namespace hccl::comm {
 
-// Any thread.
-class FabricMemory final : public device::PageWatcher {
+// Thread safety: any thread.
+class NetworkMemory final : public device::PageWatcher {
  public:
-  // Both outlive it.
-  FabricMemory(device::Arena& arena,
-               const std::vector<std::unique_ptr<transport::Transport>>& transports);
-  ~FabricMemory() override;
+  // Both must outlive it.
+  NetworkMemory(device::Arena& arena,
+                const std::vector<std::unique_ptr<transport::Transport>>& transports);
+  ~NetworkMemory() override;
 
-  // The windows of device memory that a buffer lies in, unless it is small; of the program's own
-  // memory, nothing.
+  // Announces the windows of device memory that a buffer lies in, unless it is small. Does nothing
+  // for memory of the program itself.
   void learn(std::uint64_t address, std::uint64_t bytes);
   void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 

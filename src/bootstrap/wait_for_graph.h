@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A wait-for graph: finds the rank that holds up the others from what each rank waits for. No I/O.
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+class WaitForGraph {
+ public:
+  // Adds a call of a rank that waits. A rank may have several.
+  void add(int rank, Waiting waiting);
+  [[nodiscard]] std::size_t size() const { return said_.size(); }
+
+  // Returns ranks that make different calls at the same position, or run a call by different
+  // algorithms, with the calls; empty if there are none.
+  [[nodiscard]] std::string mismatch() const;
+
+  // Returns ranks of which one waits in a send or receive for another, while that waits in a
+  // collective that the first cannot reach, with the calls; empty if there are none. This need not
+  // be an error yet: another thread of the program may be about to make the matching call.
+  [[nodiscard]] std::string deadlock() const;
+
+  // Returns the ranks that `asker` waits for in the end, as a clause: those at the end of its chain
+  // of waiting ranks, which wait for nobody. `gone`: ranks that have left. `describe`: names ranks.
+  [[nodiscard]] std::string root_cause(
+      int asker, const std::set<int>& gone,
+      const std::function<std::string(const std::vector<int>&)>& describe) const;
+
+ private:
+  // Returns the first position where ranks differ in `what`, with ranks and calls.
+  [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
+  [[nodiscard]] std::set<int> reached_from(int asker) const;
+  // Returns whether the rank waits at the position and its program can make no other call.
+  [[nodiscard]] bool is_held_at(int rank, const std::string& position) const;
+  // "rank 0 all_reduce(8, float, sum), ranks 1-3 barrier()"
+  [[nodiscard]] std::string calls_at(const std::string& position) const;
+  [[nodiscard]] std::string circle(const std::set<int>& ranks) const;
+
+  std::map<int, std::vector<Waiting>> said_;
+};
+
+}  // namespace hccl::bootstrap
