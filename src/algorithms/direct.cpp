@@ -14,7 +14,7 @@ using schedule::ScheduleBuilder;
 
 namespace {
 
-Group everybody(const Shape& shape) { return {0, shape.rank_count}; }
+RankGroup everybody(const Shape& shape) { return {0, shape.rank_count}; }
 
 // The nearest first, so that not all begin with the same.
 template <class Function>

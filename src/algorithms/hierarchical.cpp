@@ -31,7 +31,7 @@ struct Position {
   }
 
   std::size_t node = 0;
-  Group local;
+  RankGroup local;
   std::int32_t place = 0;
   std::int32_t rails;
 };

@@ -7,7 +7,7 @@ namespace hccl::algorithms {
 using schedule::Span;
 
 void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank,
-                           const Group& group, const Span& into, const Span& own,
+                           const RankGroup& group, const Span& into, const Span& own,
                            bool same_memory) {
   const std::int32_t below = rank - group.first;
   Span sum = into;

@@ -7,7 +7,7 @@
 
 namespace hccl::algorithms {
 
-struct Group {
+struct RankGroup {
   std::int32_t first = 0;  // ranks, one after the other
   std::int32_t count = 0;
 };
@@ -15,7 +15,7 @@ struct Group {
 // Adds the receives: into = own and what the others of the group send. If `own` is the memory of
 // `into`, what comes from the ranks below waits in scratch, from slot 0 on.
 void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank,
-                           const Group& group, const schedule::Span& into,
+                           const RankGroup& group, const schedule::Span& into,
                            const schedule::Span& own, bool same_memory);
 
 }  // namespace hccl::algorithms

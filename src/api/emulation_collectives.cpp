@@ -37,7 +37,7 @@ struct Block {
 };
 
 // The blocks of a buffer, by rank.
-struct Layout {
+struct BlockLayout {
   const char* name;  // the buffer's
   std::vector<Block> blocks;
 
@@ -58,13 +58,14 @@ void refuse_in_strict_mode() {
 }
 
 // Finds the blocks, and that they lie in one piece of memory.
-Layout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, const char* name,
-               hcclDataType_t type, const Numbers& counts, const std::uint64_t* displacements) {
+BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, const char* name,
+                    hcclDataType_t type, const Numbers& counts,
+                    const std::uint64_t* displacements) {
   if (counts.values == nullptr)
     throw Error(hcclInvalidArgument, text(counts.name, " is null; pass a count for each rank"));
   const std::uint64_t size = reduce::element_size(type);
   const std::uint64_t most = reduce::elements_in(type, std::numeric_limits<std::int64_t>::max());
-  Layout layout{name, {}};
+  BlockLayout layout{name, {}};
   std::uint64_t next = 0, end = 0;
   for (int rank = 0; rank < communicator.size(); ++rank) {
     const std::uint64_t count = counts.values[rank];
@@ -104,7 +105,7 @@ std::vector<Block> sorted(std::vector<Block> blocks) {
 }
 
 // Refuses outputs that overlap each other or an input.
-void check_apart(const Layout& read, const Layout& written) {
+void check_apart(const BlockLayout& read, const BlockLayout& written) {
   const std::vector<Block> outputs = sorted(written.blocks);
   for (std::size_t i = 1; i < outputs.size(); ++i) {
     if (outputs[i].overlaps(outputs[i - 1]))
@@ -121,7 +122,7 @@ void check_apart(const Layout& read, const Layout& written) {
 // The messages of all pairs, each rank's own among them. Each rank begins with the ones behind it,
 // so that not all read from the same one first.
 std::vector<PointToPoint> messages_of(const comm::Communicator& communicator, hcclDataType_t type,
-                                      const Layout& sent, const Layout& received) {
+                                      const BlockLayout& sent, const BlockLayout& received) {
   const int ranks = communicator.size();
   std::vector<PointToPoint> calls;
   calls.reserve(2 * static_cast<std::size_t>(ranks));
@@ -149,15 +150,16 @@ hcclResult_t hcclEmulationAllGatherV(const void* sendbuff, void* recvbuff, const
                                      hcclComm_t comm, void* stream_handle) {
   return submit(__func__, type, comm, stream_handle, [&](const comm::Communicator& communicator) {
     refuse_in_strict_mode();
-    const Layout received = lay_out(communicator, behind_view(communicator, to_number(recvbuff)),
-                                    "recvbuff", type, {counts, "counts"}, displacements);
+    const BlockLayout received =
+        lay_out(communicator, behind_view(communicator, to_number(recvbuff)), "recvbuff", type,
+                {counts, "counts"}, displacements);
     Block own = received.of(communicator.rank());
     const bool in_place = own.address == behind_view(communicator, to_number(sendbuff));
     own.address = behind_view(communicator, to_number(sendbuff));
     check_own(communicator, own, "sendbuff");
     check_apart({"sendbuff", in_place ? std::vector<Block>() : std::vector<Block>{own}}, received);
-    const Layout sent{"sendbuff",
-                      std::vector<Block>(static_cast<std::size_t>(communicator.size()), own)};
+    const BlockLayout sent{"sendbuff",
+                           std::vector<Block>(static_cast<std::size_t>(communicator.size()), own)};
     return messages_of(communicator, type, sent, received);
   });
 }
@@ -170,8 +172,8 @@ hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
   return submit(__func__, type, comm, stream_handle, [&](const comm::Communicator& communicator) {
     refuse_in_strict_mode();
     check_reduction(op, type);
-    Layout sent = lay_out(communicator, behind_view(communicator, to_number(sendbuff)), "sendbuff",
-                          type, {counts, "counts"}, displacements);
+    BlockLayout sent = lay_out(communicator, behind_view(communicator, to_number(sendbuff)),
+                               "sendbuff", type, {counts, "counts"}, displacements);
     std::vector<CollectiveCall> calls;
     for (const Block& block : sent.blocks) {
       CollectiveCall& call = calls.emplace_back();
@@ -200,9 +202,10 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
                                     hcclDataType_t type, hcclComm_t comm, void* stream_handle) {
   return submit(__func__, type, comm, stream_handle, [&](const comm::Communicator& communicator) {
     refuse_in_strict_mode();
-    const Layout sent = lay_out(communicator, behind_view(communicator, to_number(sendbuff)),
-                                "sendbuff", type, {send_counts, "send_counts"}, send_displacements);
-    const Layout received =
+    const BlockLayout sent =
+        lay_out(communicator, behind_view(communicator, to_number(sendbuff)), "sendbuff", type,
+                {send_counts, "send_counts"}, send_displacements);
+    const BlockLayout received =
         lay_out(communicator, behind_view(communicator, to_number(recvbuff)), "recvbuff", type,
                 {recv_counts, "recv_counts"}, recv_displacements);
     check_apart(sent, received);

@@ -47,11 +47,11 @@ void give_text(const std::string& value, char* out, int len, const char* name) {
   copy_text(value, out, static_cast<std::size_t>(len));
 }
 
-struct Memory {
+struct MemoryUse {
   std::uint64_t base, total, free;
 };
 
-std::uint64_t attribute(synDeviceAttribute which, const Memory& memory) {
+std::uint64_t attribute(synDeviceAttribute which, const MemoryUse& memory) {
   switch (which) {
     case DEVICE_ATTRIBUTE_SRAM_BASE_ADDRESS:
       return device::kAddressBase - (1ull << 32);
@@ -84,14 +84,14 @@ std::uint64_t attribute(synDeviceAttribute which, const Memory& memory) {
 }
 
 void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned count,
-                     const Memory& memory) {
+                     const MemoryUse& memory) {
   if (count == 0) return;
   require_pointer(out, "pRetVal");
   require_pointer(which, "deviceAttr");
   for (unsigned at = 0; at < count; ++at) out[at] = attribute(which[at], memory);
 }
 
-Memory memory_of_any_device() {
+MemoryUse memory_of_any_device() {
   const std::uint64_t total = device::Runtime::device_memory_bytes(*config());
   return {device::kAddressBase, total, total};
 }

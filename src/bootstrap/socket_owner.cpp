@@ -24,13 +24,13 @@ namespace {
 
 constexpr timeval kPatience{1, 0};
 
-struct Request {
+struct DiagnosticRequest {
   nlmsghdr header{};
   inet_diag_req_v2 body{};
 };
 
-Request request_for(const Address& theirs, const Address& ours) {
-  Request request;
+DiagnosticRequest request_for(const Address& theirs, const Address& ours) {
+  DiagnosticRequest request;
   request.header.nlmsg_len = sizeof(request);
   request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   request.header.nlmsg_flags = NLM_F_REQUEST;
@@ -61,7 +61,7 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
     return {lacking ? Knowledge::none : Knowledge::untold};
   }
   setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
-  const Request request = request_for(remote_address(socket), local_address(socket));
+  const DiagnosticRequest request = request_for(remote_address(socket), local_address(socket));
   const ssize_t asked = retried([&] { return send(netlink.get(), &request, sizeof(request), 0); });
   if (asked < 0 && is_memory_shortage(errno)) return {Knowledge::none};
   if (asked != static_cast<ssize_t>(sizeof(request))) return {Knowledge::untold};

@@ -111,8 +111,8 @@ void fold_block(const std::byte* const* sources, std::size_t source_count, std::
 // read before any destination is written. `bytes` is the length of a vector, or of what is used of
 // a single lane.
 template <class Fold, std::size_t kUnrolled, class D>
-HWY_INLINE std::size_t fold_while(D d, const Operands& operands, std::size_t begin, std::size_t end,
-                                  std::size_t bytes = kVectorBytes<D>) {
+HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t begin,
+                                  std::size_t end, std::size_t bytes = kVectorBytes<D>) {
   // Copies: the compiler takes every store for one to `operands`, and would load them again.
   const auto [sources, source_count, destinations, destination_count] = operands;
   for (; end - begin >= kUnrolled * bytes; begin += kUnrolled * bytes) {
@@ -131,12 +131,12 @@ HWY_INLINE std::size_t fold_while(D d, const Operands& operands, std::size_t beg
 // True where reading is nearly all there is to do, which goes fastest by several lines of a source
 // at a time: from the last-level cache and past it, eight sources took 0.7 of the time that they
 // took line by line. Two were faster line by line.
-inline bool is_mostly_read(const Operands& operands) {
+inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }
 
 template <class Fold>
-void fold_range(const Operands& operands, std::size_t begin, std::size_t end) {
+void fold_range(const FoldOperands& operands, std::size_t begin, std::size_t end) {
   if (is_mostly_read(operands)) {
     begin = fold_while<Fold, kUnroll<Fold>>(FullTag(), operands, begin, end);
   } else {

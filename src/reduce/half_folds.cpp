@@ -27,7 +27,7 @@ inline constexpr FoldRow kRow{
      kFoldKernel<Halves<Packing, Average<float> > >}};
 
 const FoldRow* half_fold_rows() {
-  static constexpr FoldRow kRows[] = {kRow<Float16>, kRow<Bfloat16>};
+  static constexpr FoldRow kRows[] = {kRow<Float16Lanes>, kRow<Bfloat16Lanes>};
   return kRows;
 }
 #endif

@@ -44,7 +44,7 @@ struct Halves {
   }
 };
 
-struct Bfloat16 {
+struct Bfloat16Lanes {
   static constexpr std::uint32_t kHighHalf = 0xFFFF0000;
 
   template <class D>
@@ -76,7 +76,7 @@ struct Bfloat16 {
 };
 
 #if HWY_TARGET != HWY_SCALAR  // there are no vectors to halve there: plain.h
-struct Float16 {
+struct Float16Lanes {
   template <class D>
   using Tag = LaneTag<hwy::float16_t, D>;
   // Vectors are split and joined as integers: Highway's NEON cannot take the upper half of a vector

@@ -9,7 +9,7 @@
 namespace hccl::reduce {
 
 // The memory of a fold: at least two sources, and destinations, each of which may be a source.
-struct Operands {
+struct FoldOperands {
   const std::byte* const* sources;
   std::size_t source_count;
   std::byte* const* destinations;
@@ -30,7 +30,7 @@ struct FoldKernel {
   void (*streamed_block)(const std::byte* const* sources, std::size_t source_count,
                          std::size_t begin, std::size_t end, std::byte* out);
   // Folds the bytes [begin, end) of every source, whole elements, into every destination.
-  void (*range)(const Operands& operands, std::size_t begin, std::size_t end);
+  void (*range)(const FoldOperands& operands, std::size_t begin, std::size_t end);
 };
 
 // The kernels of one data type, by hcclRedOp_t, then the bitwise ones, which floats have not.
@@ -48,7 +48,7 @@ struct FoldRow {
 };
 
 struct TileWalks {
-  void (*reduce)(const FoldKernel& kernel, const Operands& operands, std::size_t bytes,
+  void (*reduce)(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                  StorePolicy policy);
   // Copies a tile to destinations other than itself, line by line.
   void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,

@@ -140,7 +140,7 @@ struct Fold {
       Element::write(element(sources, source_count, at), out + (at - begin));
   }
 
-  static void range(const Operands& operands, std::size_t begin, std::size_t end) {
+  static void range(const FoldOperands& operands, std::size_t begin, std::size_t end) {
     for (std::size_t at = begin; at < end; at += kElementBytes) {
       const Accumulator result = element(operands.sources, operands.source_count, at);
       for (std::size_t d = 0; d < operands.destination_count; ++d)

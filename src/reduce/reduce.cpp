@@ -67,7 +67,8 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
   }
   const FloatEnvironment environment;
   const KernelTable& table = kernels();
-  const Operands operands{sources.data(), sources.size(), destinations.data(), destinations.size()};
+  const FoldOperands operands{sources.data(), sources.size(), destinations.data(),
+                              destinations.size()};
   const FoldKernel& fold = table.fold(type, operation);
   if (bytes < FoldKernel::kBlockUnit) {
     fold.range(operands, 0, bytes);

@@ -73,7 +73,7 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
 // sources at once lost as much). Two sources are too few for that, and are asked for further ahead
 // (won a tenth to a fifth; half as far and twice as far lost a tenth). Where there is little to
 // store, the block and what it waits for cost a third of the bandwidth.
-inline std::size_t reduce_streaming(const FoldKernel& kernel, const Operands& operands,
+inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
   constexpr std::size_t kAhead = 8 * kBlock;
@@ -104,7 +104,7 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const Operands& op
 // Chooses the destinations worth streaming to from `offset` on: those on a line, unless in place:
 // their lines have just been read, so that a plain store costs no further read and is the cheaper
 // one. Returns whether there are any.
-inline bool choose_streamed(const Operands& operands, std::size_t offset, bool* streamed) {
+inline bool choose_streamed(const FoldOperands& operands, std::size_t offset, bool* streamed) {
   const std::byte* const* const end = operands.sources + operands.source_count;
   bool any = false;
   for (std::size_t i = 0; i < operands.destination_count; ++i) {
@@ -115,7 +115,7 @@ inline bool choose_streamed(const Operands& operands, std::size_t offset, bool* 
   return any;
 }
 
-inline void reduce_kernel(const FoldKernel& kernel, const Operands& operands, std::size_t bytes,
+inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                           StorePolicy policy) {
   constexpr std::size_t kMostDestinations = 64;  // more are stored plainly
   bool streamed[kMostDestinations];

@@ -19,7 +19,7 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kMostSlices = 32;
 
 // A send under way. Its slices become ready, leave, and arrive, each in order.
-struct Flow {
+struct SimulatedFlow {
   std::size_t from = 0;  // programs
   std::size_t to = 0;
   const Transfer* send = nullptr;
@@ -65,20 +65,20 @@ struct Program {
 };
 
 // Where slices leave a node, or a rank for its neighbours: flows take turns.
-struct Port {
+struct NetworkCard {
   std::deque<std::size_t> flows{};
   bool busy = false;
 };
 
 enum class What : std::uint8_t { enters, is_ready, has_arrived, is_free };
 
-struct Event {
+struct SimulatedEvent {
   double time = 0;
   std::size_t order = 0;  // of two at one time, the one made first
   What what = What::enters;
   std::size_t which = 0;  // program, flow or port
 
-  friend bool operator>(const Event& a, const Event& b) {
+  friend bool operator>(const SimulatedEvent& a, const SimulatedEvent& b) {
     return std::tie(a.time, a.order) > std::tie(b.time, b.order);
   }
 };
@@ -100,7 +100,7 @@ class Simulation {
   double run() {
     for (std::size_t i = 0; i < programs_.size(); ++i) enter_step(i, 0);
     while (!events_.empty()) {
-      const Event event = events_.top();
+      const SimulatedEvent event = events_.top();
       events_.pop();
       handle(event);
     }
@@ -122,7 +122,7 @@ class Simulation {
     events_.push({time, made_++, what, which});
   }
 
-  void handle(const Event& event) {
+  void handle(const SimulatedEvent& event) {
     switch (event.what) {
       case What::enters:
         ++programs_[event.which].step;
@@ -196,7 +196,7 @@ class Simulation {
 
   // Puts a flow in the queue of its port, if a slice is ready.
   void offer(std::size_t number, double now) {
-    Flow& flow = flows_[number];
+    SimulatedFlow& flow = flows_[number];
     if (flow.queued || flow.left == flow.ready) return;
     flow.queued = true;
     const std::size_t port = port_of(flow);
@@ -207,17 +207,17 @@ class Simulation {
   [[nodiscard]] std::int32_t node_of(std::size_t program) const {
     return cluster_.node_of_rank[program % ranks_];
   }
-  [[nodiscard]] std::size_t port_of(const Flow& flow) const {
+  [[nodiscard]] std::size_t port_of(const SimulatedFlow& flow) const {
     const bool near = node_of(flow.from) == node_of(flow.to);
     return near ? cards_ + flow.from % ranks_ : index(node_of(flow.from));
   }
 
   void transmit(std::size_t number, double now) {
-    Port& port = ports_[number];
+    NetworkCard& port = ports_[number];
     if (port.busy || port.flows.empty()) return;
     const std::size_t which = port.flows.front();
     port.flows.pop_front();
-    Flow& flow = flows_[which];
+    SimulatedFlow& flow = flows_[which];
     const bool near = number >= cards_;
     const LinkModel& link = near ? cluster_.memory : cluster_.network;
     const double duration = flow.slice_bytes / link.bandwidth;
@@ -276,10 +276,10 @@ class Simulation {
   std::size_t ranks_;
   std::size_t cards_ = 0;
   std::vector<Program> programs_;
-  std::deque<Flow> flows_;
-  std::vector<Port> ports_;             // of the nodes' cards, then of the ranks
+  std::deque<SimulatedFlow> flows_;
+  std::vector<NetworkCard> ports_;      // of the nodes' cards, then of the ranks
   std::vector<double> arriving_until_;  // at the nodes' cards
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::priority_queue<SimulatedEvent, std::vector<SimulatedEvent>, std::greater<>> events_;
   std::size_t made_ = 0;
 };
 

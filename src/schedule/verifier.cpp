@@ -163,14 +163,14 @@ std::optional<Violation> results(const SymbolicExecution& run, std::span<const S
 
 // ---- cost
 
-struct Cost {
+struct Usage {
   std::uint64_t sent = 0;  // chunks
   std::uint64_t received = 0;
   std::vector<std::int32_t> peers{};
 };
 
-Cost cost_of(const Shape& shape, const Schedule& schedule) {
-  Cost cost;
+Usage usage_of(const Shape& shape, const Schedule& schedule) {
+  Usage cost;
   for (const Step& step : schedule.steps) {
     for (const Transfer& transfer : schedule.sends(step)) {
       cost.sent += transfer.span.chunk_count;
@@ -202,7 +202,7 @@ struct Quantity {
 };
 
 std::optional<Violation> cost(const Shape& shape, const Schedule& schedule, const Bound& bound) {
-  const Cost cost = cost_of(shape, schedule);
+  const Usage cost = usage_of(shape, schedule);
   const double block = std::max(schedule.block_chunks, 1U);
   const std::array<Quantity, 4> quantities = {
       {{"steps", static_cast<double>(schedule.steps.size()), bound.steps},

@@ -43,7 +43,7 @@ bool send_now(const FileDescriptor& socket, const Bytes& bytes) {
 }  // namespace
 
 Listener::Listener(std::vector<FileDescriptor> sockets, const Membership& own, const Limits& limits,
-                   const Family& family)
+                   const SocketFamily& family)
     : sockets_(std::move(sockets)),
       own_(own),
       limits_(limits),

@@ -18,7 +18,7 @@
 namespace hccl::transport {
 
 // The differences between families of sockets.
-struct Family {
+struct SocketFamily {
   const char* name = "";                          // of the transport, for log lines
   std::string (*describe)(int socket) = nullptr;  // names the other end
   // Returns why to close a connection at once, as a clause, or nothing to keep it. May be null.
@@ -31,7 +31,7 @@ class Listener {
  public:
   // `sockets` are listening and non-blocking. Throws Error(hcclSystemError).
   Listener(std::vector<FileDescriptor> sockets, const Membership& own, const Limits& limits,
-           const Family& family);
+           const SocketFamily& family);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -70,7 +70,7 @@ class Listener {
   std::vector<FileDescriptor> sockets_;
   const Membership own_;
   const Limits limits_;
-  const Family family_;
+  const SocketFamily family_;
   FileDescriptor epoll_;  // readable if a listening or pending socket is
   PendingList pending_;
   std::map<StreamKey, Inbound> inbound_;

@@ -62,11 +62,8 @@ struct Settings {
   Limits limits;
 };
 
-enum class Cost : std::uint8_t { memory, network };  // cheapest first
-
 struct Reach {
   bool possible = false;
-  Cost cost = Cost::network;
   std::string why_not;  // a clause, unless it is possible
 };
 

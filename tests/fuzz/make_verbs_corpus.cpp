@@ -2,7 +2,7 @@
 // The corpora of what ranks over RDMA read from others.
 #include "corpus.h"
 #include "verbs/advert.h"
-#include "verbs/message.h"
+#include "verbs/immediate.h"
 #include "verbs/qp_exchange.h"
 #include "verbs/verbs_address.h"
 
@@ -46,7 +46,7 @@ void add_verbs_connection(const fs::path& root) {
 
 void add_verbs_messages(const fs::path& root) {
   const Corpus corpus(root, "verbs_messages");
-  using Kind = verbs::Message::Kind;
+  using Kind = verbs::Immediate::Kind;
   const auto number = [](std::uint8_t action, std::uint32_t count) {
     WireWriter writer;
     writer.put_u32(count);

@@ -39,7 +39,7 @@ class Play {
     limits.pending = 2;
     listener_ = std::make_shared<Listener>(
         std::move(sockets), own(), limits,
-        Family{"fuzz", [](int) { return std::string("a stranger"); }, nullptr});
+        SocketFamily{"fuzz", [](int) { return std::string("a stranger"); }, nullptr});
     claim_.emplace(listener_, StreamKey{0, 1, {}});
   }
 

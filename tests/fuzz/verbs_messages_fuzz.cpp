@@ -48,16 +48,16 @@ class Play {
   [[nodiscard]] bool received() const { return received_; }
 
  private:
-  bool hear(const Message& message) {
+  bool hear(const Immediate& message) {
     switch (message.kind) {
-      case Message::Kind::data:
+      case Immediate::Kind::data:
         return receiver_.arrive(message.bytes);
-      case Message::Kind::direct:
+      case Immediate::Kind::direct:
         return receiver_.arrive(0) &&
                receiver_view_.arrive(message.bytes, receiver_.arrived(), receiver_.released());
-      case Message::Kind::credit:
+      case Immediate::Kind::credit:
         return sender_.credit(message);
-      case Message::Kind::advert:
+      case Immediate::Kind::advert:
         return true;
     }
     return false;
@@ -106,7 +106,7 @@ class Play {
   }
   void tell() {
     if (!receiver_.credit_due()) return;
-    const Message credit = receiver_.take_credit();
+    const Immediate credit = receiver_.take_credit();
     fuzz::check(decode(encode(credit)) == credit, "a credit fits a message");
     fuzz::check(!receiver_.credit_due(), "a credit is told once");
   }

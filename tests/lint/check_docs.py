@@ -24,6 +24,7 @@ def check(root):
             yield from check_links(root, path)
             yield from check_english(path)
     yield from check_index(root)
+    yield from check_glossary(root)
     yield from check_variables(root)
     yield from check_pages_are_run(root)
     for path, _ in generate.stale(root):
@@ -95,6 +96,18 @@ def check_pages_are_run(root):
     for path in tree.files(root, "docs/how-to"):
         if path.suffix == ".md" and "\n```console\n" not in path.read_text() and f'"{path.name}"' not in tests:
             yield path, 1, "has no console block, and no test runs its programs: name it in " + " or ".join(PAGE_TESTS)
+
+
+def check_glossary(root):
+    """One word, one meaning."""
+    path = root / "docs/architecture.md"
+    _, _, glossary = path.read_text().partition("\n## Glossary\n")
+    defined = set()
+    for words in re.findall(r"^\| ([^|]+) \|", glossary.partition("\n## ")[0], flags=re.M):
+        for word in words.split(", "):
+            if word in defined:
+                yield path, 1, f"the glossary defines '{word}' twice"
+            defined.add(word)
 
 
 def check_variables(root):

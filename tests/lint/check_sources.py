@@ -41,6 +41,8 @@ PRODUCT = ("src/", "transports/", "include/")
 # Clauses that stand for a noun at the beginning of a sentence: readers have to get to its end to learn what it is about.
 NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
 
+# The definition of a class that is nested in no other.
+CLASS = r"^(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
 FOLDERS = ("src", "transports", "include", "perf", "tests", "examples", "python")
 
 
@@ -55,6 +57,7 @@ def check(root):
             yield from check_product_code(path, name, code)
         if not name.startswith("tests/"):
             yield from check_english(path, text)
+    yield from check_class_names(root)
     for path in tree.files(root):
         if path.name == "CMakeLists.txt" or path.suffix in tree.SCRIPT_SUFFIXES or path == root / "dev":
             yield from check_licence(path, path.read_text())
@@ -84,6 +87,16 @@ def comments(text):
         parts = [part for part in parts if not part.startswith("SPDX")]
         for paragraph in "\n".join(parts).split("\n\n"):
             yield line, paragraph.replace("\n", " ")
+
+
+def check_class_names(root):
+    """At namespace level, a name is that of one class."""
+    defined = {}
+    for path in tree.sources(root, "src", "transports"):
+        for line, match in tree.numbered_matches(CLASS, path.read_text()):
+            other = defined.setdefault(match.group(1), path)
+            if other != path:
+                yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: one word, one meaning"
 
 
 def check_product_code(path, name, code):

@@ -57,6 +57,16 @@ class Rules(unittest.TestCase):
         for check in (check_layers, check_sources, check_docs):
             self.assertEqual(self.findings(check), [])
 
+    def test_class_name_with_two_meanings(self):
+        self.write("src/base/a.h", LICENCE + "class Stage {};\nclass Other;\n")
+        self.write("src/device/b.h", LICENCE + "enum class Stage : int { one };\nstruct A {\n  struct Other {};\n};\n")
+        self.assert_one(check_sources, "Stage is also a class of src/base/a.h")
+
+    def test_word_that_the_glossary_defines_twice(self):
+        page = self.root / "docs/architecture.md"
+        page.write_text(page.read_text() + "\n## Glossary\n\n| word | is |\n|---|---|\n| rank, node | a |\n| channel, rank | b |\n")
+        self.assert_one(check_docs, "the glossary defines 'rank' twice")
+
     def test_sentence_that_begins_with_a_clause(self):
         self.write("src/base/b.h", LICENCE + "// Takes bytes. What was\n// taken is gone.\nint take();  // course: of what\n")
         self.assert_one(check_sources, "'What'")

@@ -17,7 +17,6 @@
 namespace hccl::shm {
 namespace {
 
-using transport::Cost;
 using transport::Reach;
 using transport::StreamKey;
 
@@ -63,7 +62,7 @@ ShmTransport::ShmTransport(const transport::Settings& settings)
       name_(random_secret()),
       listener_(std::make_shared<transport::Listener>(
           only(listen_on(name_)), own_, limits_,
-          transport::Family{
+          transport::SocketFamily{
               .name = "shm", .describe = describe, .object = object_to_other_users})) {
   const Digest digest = sha256(std::as_bytes(std::span(settings.box)));
   box_.assign(digest.begin(), digest.end());
@@ -76,10 +75,9 @@ ShmTransport::ShmTransport(const transport::Settings& settings)
 
 Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_address(peer_address);
-  if (!theirs) return {false, Cost::memory, "its address in shared memory is malformed"};
-  if (theirs->box == box_) return {true, Cost::memory, ""};
-  return {false, Cost::memory,
-          "it is in another box: another host, network namespace, user or HCCL_NODE_ID"};
+  if (!theirs) return {false, "its address in shared memory is malformed"};
+  if (theirs->box == box_) return {true, ""};
+  return {false, "it is in another box: another host, network namespace, user or HCCL_NODE_ID"};
 }
 
 std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer,

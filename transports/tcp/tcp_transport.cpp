@@ -19,7 +19,6 @@
 namespace hccl::tcp {
 namespace {
 
-using transport::Cost;
 using transport::Reach;
 using transport::StreamKey;
 
@@ -58,7 +57,7 @@ TcpTransport::TcpTransport(const transport::Settings& settings)
   own_addresses_.network = network_number();
   listener_ = std::make_shared<transport::Listener>(
       listen(choice.offered), own_, limits_,
-      transport::Family{.name = "tcp", .describe = describe, .object = nullptr});
+      transport::SocketFamily{.name = "tcp", .describe = describe, .object = nullptr});
   address_ = serialize(own_addresses_);
 }
 
@@ -75,17 +74,16 @@ std::vector<FileDescriptor> TcpTransport::listen(const std::vector<Interface>& i
 
 Reach TcpTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_tcp_addresses(peer_address);
-  if (!theirs) return {false, Cost::network, "its TCP address is malformed"};
+  if (!theirs) return {false, "its TCP address is malformed"};
   if (!usable_addresses(own_addresses_, *theirs).empty() &&
       !usable_addresses(*theirs, own_addresses_).empty()) {
-    return {true, Cost::network, ""};
+    return {true, ""};
   }
   std::string list;
   for (const OfferedAddress& offered : theirs->addresses) {
     list += text(list.empty() ? "" : ", ", offered.address.host_text());
   }
-  return {false, Cost::network,
-          text("of its addresses (", list, ") none can be reached from this host")};
+  return {false, text("of its addresses (", list, ") none can be reached from this host")};
 }
 
 std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,

@@ -18,13 +18,13 @@ Registration::~Registration() {
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 
-std::shared_ptr<Device> Device::open(const VerbsLibrary& library, const UsablePort& port) {
-  const std::shared_ptr<Device> device(new Device(library, port));
+std::shared_ptr<RdmaDevice> RdmaDevice::open(const VerbsLibrary& library, const UsablePort& port) {
+  const std::shared_ptr<RdmaDevice> device(new RdmaDevice(library, port));
   device->open_context();
   return device;
 }
 
-void Device::open_context() {
+void RdmaDevice::open_context() {
   const StandardStreamPlaceholders placeholders;
   int count = 0;
   ibv_device** const devices = library_.get_device_list(&count);
@@ -45,19 +45,19 @@ void Device::open_context() {
   fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-Device::~Device() {
+RdmaDevice::~RdmaDevice() {
   if (domain_ != nullptr) static_cast<void>(library_.dealloc_pd(domain_));
   if (context_ != nullptr) static_cast<void>(library_.close_device(context_));
 }
 
-std::optional<Registration> Device::try_register(std::span<std::byte> memory, bool remote) {
+std::optional<Registration> RdmaDevice::try_register(std::span<std::byte> memory, bool remote) {
   const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
   ibv_mr* const region = library_.reg_mr(domain_, memory.data(), memory.size(), access);
   if (region == nullptr) return std::nullopt;
   return Registration(shared_from_this(), region);
 }
 
-void Device::record(const ibv_async_event& event) {
+void RdmaDevice::record(const ibv_async_event& event) {
   const bool of_port =
       event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;
   if (of_port && event.element.port_num != port_.number) return;
@@ -69,7 +69,7 @@ void Device::record(const ibv_async_event& event) {
               describe_event(event.event_type, port_.device, port_.number)};
 }
 
-transport::Trouble Device::check() {
+transport::Trouble RdmaDevice::check() {
   const std::lock_guard lock(mutex_);
   ibv_async_event event{};
   while (library_.get_async_event(context_, &event) == 0) {

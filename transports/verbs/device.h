@@ -17,7 +17,7 @@
 
 namespace hccl::verbs {
 
-class Device;
+class RdmaDevice;
 
 // Memory that the device may access until the registration is destroyed.
 class Registration {
@@ -38,23 +38,23 @@ class Registration {
   [[nodiscard]] std::uint32_t remote_key() const { return region_->rkey; }
 
  private:
-  friend class Device;
-  Registration(std::shared_ptr<Device> device, ibv_mr* region)
+  friend class RdmaDevice;
+  Registration(std::shared_ptr<RdmaDevice> device, ibv_mr* region)
       : device_(std::move(device)), region_(region) {}
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   ibv_mr* region_ = nullptr;
 };
 
 // Shared by a transport and its endpoints. Thread safety: any thread.
-class Device : public std::enable_shared_from_this<Device> {
+class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
  public:
   // Throws Error(hcclSystemError).
-  [[nodiscard]] static std::shared_ptr<Device> open(const VerbsLibrary& library,
-                                                    const UsablePort& port);
-  ~Device();
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
+  [[nodiscard]] static std::shared_ptr<RdmaDevice> open(const VerbsLibrary& library,
+                                                        const UsablePort& port);
+  ~RdmaDevice();
+  RdmaDevice(const RdmaDevice&) = delete;
+  RdmaDevice& operator=(const RdmaDevice&) = delete;
 
   [[nodiscard]] const VerbsLibrary& library() const { return library_; }
   [[nodiscard]] ibv_context* context() const { return context_; }
@@ -71,7 +71,7 @@ class Device : public std::enable_shared_from_this<Device> {
   [[nodiscard]] transport::Trouble check();
 
  private:
-  Device(const VerbsLibrary& library, UsablePort port)
+  RdmaDevice(const VerbsLibrary& library, UsablePort port)
       : library_(library), port_(std::move(port)) {}
   void open_context();
   void record(const ibv_async_event& event);

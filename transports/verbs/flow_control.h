@@ -4,7 +4,7 @@
 // as credit, in batches.
 #pragma once
 
-#include "verbs/message.h"
+#include "verbs/immediate.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,7 @@ constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages
 constexpr std::size_t kRunAhead = kRingBytes / 2;
 // The bytes that the peer can see in one piece: credit for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
-static_assert(kRingBytes <= Message::kMostBytes && kMostMessages <= Message::kMostMessages);
+static_assert(kRingBytes <= Immediate::kMostBytes && kMostMessages <= Immediate::kMostMessages);
 
 // The sender's window.
 class SendWindow {
@@ -49,7 +49,7 @@ class SendWindow {
     run_ahead_end_ = sent_ + kRunAhead;
   }
   // Applies a credit message. Returns false if it exceeds what was sent.
-  [[nodiscard]] bool credit(const Message& credit) {
+  [[nodiscard]] bool credit(const Immediate& credit) {
     if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
     taken_ += credit.bytes;
     messages_ -= credit.messages;
@@ -102,9 +102,9 @@ class ReceiveWindow {
     return released_ - returned_ < kCreditBytes && messages_ < kMostMessages / 2;
   }
   // Returns the credit to send, and counts it as sent.
-  [[nodiscard]] Message take_credit() {
-    const Message credit{Message::Kind::credit, static_cast<std::uint32_t>(released_ - returned_),
-                         messages_};
+  [[nodiscard]] Immediate take_credit() {
+    const Immediate credit{Immediate::Kind::credit,
+                           static_cast<std::uint32_t>(released_ - returned_), messages_};
     returned_ = released_;
     messages_ = 0;
     return credit;

@@ -28,7 +28,7 @@ std::uint32_t random_packet_number() {
 
 }  // namespace
 
-QueuePair::QueuePair(std::shared_ptr<Device> device, const Depths& depths)
+QueuePair::QueuePair(std::shared_ptr<RdmaDevice> device, const Depths& depths)
     : device_(std::move(device)), depths_(depths), first_packet_(random_packet_number()) {
   const VerbsLibrary& library = device_->library();
   {

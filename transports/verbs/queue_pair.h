@@ -47,7 +47,7 @@ class QueuePair {
   };
 
   // Throws Error(hcclSystemError).
-  QueuePair(std::shared_ptr<Device> device, const Depths& depths);
+  QueuePair(std::shared_ptr<RdmaDevice> device, const Depths& depths);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -107,7 +107,7 @@ class QueuePair {
   [[nodiscard]] std::size_t reap() noexcept;
   void fail(const ibv_wc& completion) noexcept;
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   Depths depths_;
   ConnectionEnds ends_;
   // Destroyed in the opposite order.

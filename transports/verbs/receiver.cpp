@@ -9,11 +9,11 @@
 
 namespace hccl::verbs {
 
-bool Receiver::arrive(const Message& message) {
-  const bool direct = message.kind == Message::Kind::direct;
+bool Receiver::arrive(const Immediate& message) {
+  const bool direct = message.kind == Immediate::Kind::direct;
   if (!window_.arrive(direct ? 0 : message.bytes)) return false;
   // A message carries ten bits of the number of adverts that the peer has read; few are in flight.
-  const std::uint32_t unseen = (adverts_ - message.messages) & Message::kMostMessages;
+  const std::uint32_t unseen = (adverts_ - message.messages) & Immediate::kMostMessages;
   if (unseen > kMostAdverts) return false;
   seen_ = adverts_ - unseen;
   return !direct || receiver_view_.arrive(message.bytes, window_.arrived(), window_.released());
@@ -86,7 +86,7 @@ void Receiver::advertise(std::span<std::byte> destination) {
   const std::uint64_t place = adverts_ % kAdvertSlots * sizeof(Advert);
   static_cast<void>(pair_.write(std::as_bytes(std::span(&advert, 1)), 0,
                                 {adverts_target_.address + place, adverts_target_.key},
-                                encode({Message::Kind::advert, 0, 0})));
+                                encode({Immediate::Kind::advert, 0, 0})));
   ++adverts_;
   advertised_ = lease->registration;
   awaited_ = destination.data();

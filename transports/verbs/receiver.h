@@ -23,7 +23,7 @@ class Receiver {
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring), adverts_target_(adverts) {}
 
   // Accounts for a message with data. Returns false if the peer wrote more than it may.
-  [[nodiscard]] bool arrive(const Message& message);
+  [[nodiscard]] bool arrive(const Immediate& message);
   // Returns whether bytes have arrived that are neither lent nor consumed.
   [[nodiscard]] bool has_more() const {
     return window_.held() > window_.lent() || receiver_view_.direct() > 0;

@@ -42,7 +42,7 @@ RegistrationCache::AllCaches& RegistrationCache::all_caches() {
   return all;
 }
 
-RegistrationCache::RegistrationCache(std::shared_ptr<Device> device, std::uint64_t budget)
+RegistrationCache::RegistrationCache(std::shared_ptr<RdmaDevice> device, std::uint64_t budget)
     : device_(std::move(device)), budget_(budget) {
   const std::lock_guard lock(all_caches().mutex);
   all_caches().caches.push_back(this);

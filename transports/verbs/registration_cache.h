@@ -36,7 +36,7 @@ class RegistrationCache {
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
 
-  explicit RegistrationCache(std::shared_ptr<Device> device,
+  explicit RegistrationCache(std::shared_ptr<RdmaDevice> device,
                              std::uint64_t budget = registration_budget());
   ~RegistrationCache();
   RegistrationCache(const RegistrationCache&) = delete;
@@ -97,7 +97,7 @@ class RegistrationCache {
   [[nodiscard]] const Entry* oldest_unused() const;
   void drop(std::map<Key, Entries::iterator>::iterator found);
 
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<RdmaDevice> device_;
   const std::uint64_t budget_;                             // of all caches
   std::map<const std::byte*, transport::Region> regions_;  // by address
   Entries entries_;

@@ -28,8 +28,8 @@ std::size_t Sender::room() const {
 std::uint64_t Sender::write(std::span<const std::byte> bytes, std::uint32_t key,
                             const Route& route) {
   const auto count = static_cast<std::uint32_t>(bytes.size());
-  const std::uint32_t seen = adverts_ & Message::kMostMessages;
-  const auto kind = route.direct ? Message::Kind::direct : Message::Kind::data;
+  const std::uint32_t seen = adverts_ & Immediate::kMostMessages;
+  const auto kind = route.direct ? Immediate::Kind::direct : Immediate::Kind::data;
   const std::uint64_t number = pair_.write(bytes, key, route.target, encode({kind, count, seen}));
   written_ += count;
   if (route.direct) {

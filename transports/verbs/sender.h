@@ -39,7 +39,7 @@ class Sender {
   // Returns how many bytes send() could take now.
   [[nodiscard]] std::size_t room() const;
   // Applies a credit message. Returns false if it exceeds what was sent.
-  [[nodiscard]] bool credit(const Message& message) { return window_.credit(message); }
+  [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }
   // Reads the advert that the peer has written.
   void advertised() { sender_view_.update(memory_.advert(adverts_++)); }
   // Releases everything that writes hold. Call when the queue pair has ended.

@@ -37,7 +37,7 @@ constexpr std::byte kReady{0x52};
 
 VerbsEndpoint::VerbsEndpoint(int own, int peer,
                              std::unique_ptr<transport::ConnectionAttempt> connecting,
-                             std::shared_ptr<Device> device,
+                             std::shared_ptr<RdmaDevice> device,
                              std::shared_ptr<RegistrationCache> cache,
                              const transport::Limits& limits)
     : Endpoint(peer, "verbs"),
@@ -173,17 +173,17 @@ void VerbsEndpoint::progress() {
 }
 
 void VerbsEndpoint::handle(std::uint32_t immediate) {
-  const Message message = decode(immediate);
+  const Immediate message = decode(immediate);
   bool fits = true;
   switch (message.kind) {
-    case Message::Kind::data:
-    case Message::Kind::direct:
+    case Immediate::Kind::data:
+    case Immediate::Kind::direct:
       fits = receive_->arrive(message);
       break;
-    case Message::Kind::credit:
+    case Immediate::Kind::credit:
       fits = send_->credit(message);
       break;
-    case Message::Kind::advert:
+    case Immediate::Kind::advert:
       send_->advertised();
   }
   if (fits) return;

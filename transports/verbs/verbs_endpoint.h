@@ -27,7 +27,7 @@ class VerbsEndpoint final : public transport::Endpoint {
  public:
   // `own`: this rank.
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
-                std::shared_ptr<Device> device, std::shared_ptr<RegistrationCache> cache,
+                std::shared_ptr<RdmaDevice> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::Limits& limits);
   // Calls finish() with a deadline of kLongestDrain.
   ~VerbsEndpoint() override;
@@ -62,7 +62,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   int own_;
   transport::Limits limits_;
   std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also claims the stream at the listener
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // of the TCP connection
   std::string path_ = "not connected yet";  // for error texts: port, interface and addresses

@@ -19,7 +19,6 @@
 namespace hccl::verbs {
 namespace {
 
-using transport::Cost;
 using transport::Reach;
 using transport::StreamKey;
 
@@ -35,7 +34,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       own_(settings.membership),
       limits_(settings.limits),
       remarks_(std::move(choice.remarks)),
-      device_(Device::open(library, choice.usable.front())),
+      device_(RdmaDevice::open(library, choice.usable.front())),
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
   // That memory may be locked is better known now, when there may be another way.
@@ -44,7 +43,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
   sockets.push_back(listen());
   listener_ = std::make_shared<transport::Listener>(
       std::move(sockets), own_, limits_,
-      transport::Family{.name = "verbs", .describe = describe, .object = nullptr});
+      transport::SocketFamily{.name = "verbs", .describe = describe, .object = nullptr});
   address_ = serialize(offer_);
 }
 
@@ -68,10 +67,10 @@ FileDescriptor VerbsTransport::listen() {
 
 Reach VerbsTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_verbs_address(peer_address);
-  if (!theirs) return {false, Cost::network, "its RDMA address is malformed"};
+  if (!theirs) return {false, "its RDMA address is malformed"};
   const std::string why_not =
       why_unreachable(offer_.gid, theirs->gid, offer_.network == theirs->network);
-  return {why_not.empty(), Cost::network, why_not};
+  return {why_not.empty(), why_not};
 }
 
 std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,

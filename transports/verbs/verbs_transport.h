@@ -38,7 +38,7 @@ class VerbsTransport final : public transport::Transport {
   transport::Membership own_;
   transport::Limits limits_;
   std::vector<std::string> remarks_;
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   VerbsAddress offer_;
   Bytes address_;

@@ -25,7 +25,7 @@ class SharedListener : public testing::Test {
     sockets.push_back(shm::listen_on(name_));
     listener_ = std::make_shared<Listener>(
         std::move(sockets), member_for(5), Limits{},
-        Family{"test", [](int) { return std::string("somebody"); }, nullptr});
+        SocketFamily{"test", [](int) { return std::string("somebody"); }, nullptr});
   }
 
   [[nodiscard]] Dialer dial(const StreamKey& key) const {

@@ -15,7 +15,7 @@
 
 namespace hccl::verbs::test {
 
-inline QpInfo qp_info_of(const Device& device, const QueuePair& pair) {
+inline QpInfo qp_info_of(const RdmaDevice& device, const QueuePair& pair) {
   QpInfo info;
   info.queue_pair = pair.number();
   info.first_packet = pair.first_packet();
@@ -40,7 +40,7 @@ struct PairEnd {
     return {reinterpret_cast<std::uintptr_t>(memory.data() + offset), registration.remote_key()};
   }
 
-  std::shared_ptr<Device> device;
+  std::shared_ptr<RdmaDevice> device;
   std::unique_ptr<QueuePair> pair;
   std::vector<std::byte> memory;
   Registration registration;

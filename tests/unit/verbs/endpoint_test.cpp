@@ -198,9 +198,9 @@ TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
   EXPECT_TRUE(far().try_receive(1).empty()) << "it sees the advert";
-  wire_.distort(encode({Message::Kind::direct, 1, 1}));
+  wire_.distort(encode({Immediate::Kind::direct, 1, 1}));
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 1U);
-  wire_.distort(encode({Message::Kind::credit, 1, 1}));
+  wire_.distort(encode({Immediate::Kind::credit, 1, 1}));
   EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 1U);
   wire_.run();
   EXPECT_EQ(

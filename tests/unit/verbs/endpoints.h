@@ -74,7 +74,7 @@ class EndpointEnd {
   void end() { endpoint_.reset(); }
 
  private:
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   std::unique_ptr<VerbsEndpoint> endpoint_;
 };

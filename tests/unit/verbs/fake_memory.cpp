@@ -57,13 +57,13 @@ FakeMemory::FakeMemory() {
 
 FakeMemory::~FakeMemory() { memory_in_use = nullptr; }
 
-std::shared_ptr<Device> FakeMemory::open(const GidBytes& gid) const {
+std::shared_ptr<RdmaDevice> FakeMemory::open(const GidBytes& gid) const {
   UsablePort port;
   port.device = "fake0";
   port.gid.bytes = gid;
   port.gid.kind = Gid::Kind::roce_v2;
   port.mtu = 4096;
-  return Device::open(verbs_.library, port);
+  return RdmaDevice::open(verbs_.library, port);
 }
 
 ibv_mr* FakeMemory::add(ibv_pd* domain, void* address, std::size_t bytes, int access) {

@@ -37,7 +37,7 @@ class FakeMemory {
 
   [[nodiscard]] FakeVerbs& verbs() { return verbs_; }
   // Opens the only device, whose port has that address.
-  [[nodiscard]] std::shared_ptr<Device> open(const GidBytes& gid) const;
+  [[nodiscard]] std::shared_ptr<RdmaDevice> open(const GidBytes& gid) const;
 
   // What is registered under a key now. Keys are never used again.
   [[nodiscard]] std::optional<Range> with_local_key(std::uint32_t key) const;

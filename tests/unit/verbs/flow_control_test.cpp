@@ -18,7 +18,7 @@ namespace {
 
 using hccl::test::scaled;
 using hccl::test::test_seed;
-using Kind = Message::Kind;
+using Kind = Immediate::Kind;
 
 // The windows of both ends and what is under way between them. Its checks are those of the peer's
 // device: a write beyond the ring or without a receive request would be the end of the stream.
@@ -129,7 +129,7 @@ class Traffic {
   SendWindow sender_;
   ReceiveWindow receiver_;
   std::deque<std::size_t> data_;  // under way: bytes through the ring
-  std::deque<Message> credits_;
+  std::deque<Immediate> credits_;
   std::size_t bytes_under_way_ = 0;
   std::uint64_t direct_at_ = 0;  // of the ring's bytes, when the last went direct
   bool behind_direct_ = false;   // and hardly any through the ring since
@@ -158,7 +158,7 @@ TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
 TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
   SendWindow sender;
   ReceiveWindow receiver;
-  std::deque<Message> credits;
+  std::deque<Immediate> credits;
   const auto tell = [&] {
     if (receiver.credit_due()) credits.push_back(receiver.take_credit());
   };
@@ -176,7 +176,7 @@ TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
   }
   EXPECT_GE(credits.size(), kMostCredits - 1);
   EXPECT_LE(credits.size(), kMostCredits);
-  for (const Message& credit : credits) EXPECT_TRUE(sender.credit(credit));
+  for (const Immediate& credit : credits) EXPECT_TRUE(sender.credit(credit));
   EXPECT_EQ(sender.room(), kRunAhead);
 }
 
@@ -247,7 +247,7 @@ TEST(ReceiveWindow, RefusesMoreThanTheRingHolds) {
   window.lend(kRingBytes);
   EXPECT_EQ(window.release(kRingBytes), kRingBytes);
   EXPECT_FALSE(window.arrive(1)) << "the peer has not been told yet";
-  EXPECT_EQ(window.take_credit(), (Message{Kind::credit, kRingBytes, 2}));
+  EXPECT_EQ(window.take_credit(), (Immediate{Kind::credit, kRingBytes, 2}));
   EXPECT_TRUE(window.arrive(kRingBytes));
 }
 
@@ -256,7 +256,7 @@ TEST(ReceiveWindow, RefusesMoreMessagesThanThereAreRequests) {
   for (std::uint32_t i = 0; i < kMostMessages; ++i) EXPECT_TRUE(window.arrive(i % 2));
   EXPECT_FALSE(window.arrive(0));
   EXPECT_FALSE(window.arrive(1));
-  EXPECT_EQ(window.take_credit(), (Message{Kind::credit, 0, kMostMessages}));
+  EXPECT_EQ(window.take_credit(), (Immediate{Kind::credit, 0, kMostMessages}));
   EXPECT_TRUE(window.arrive(0));
 }
 
@@ -270,7 +270,7 @@ TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
   EXPECT_FALSE(bytes.credit_due());
   EXPECT_EQ(bytes.release(1), 1U);
   EXPECT_TRUE(bytes.credit_due() && !bytes.credit_can_wait());
-  EXPECT_EQ(bytes.take_credit(), (Message{Kind::credit, kCreditBytes, 1}));
+  EXPECT_EQ(bytes.take_credit(), (Immediate{Kind::credit, kCreditBytes, 1}));
   EXPECT_FALSE(bytes.credit_due());
   ReceiveWindow messages;
   for (std::uint32_t i = 0; i < kCreditMessages; ++i) {

@@ -68,7 +68,7 @@ class Cache : public testing::Test {
 
   test::FakeMemory memory_;
   test::Reserved space_{2 * kBytes};
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   std::unique_ptr<RegistrationCache> cache_;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "connected_pairs.h"
-#include "verbs/message.h"
+#include "verbs/immediate.h"
 #include "verbs/receiver.h"
 #include "verbs/registration_cache.h"
 #include "verbs/sender.h"
@@ -83,27 +83,27 @@ class StreamEnd {
   [[nodiscard]] QueuePair& pair() { return pair_; }
   [[nodiscard]] RegistrationCache& cache() { return cache_; }
   // Messages of that kind that have come.
-  [[nodiscard]] int received(Message::Kind kind) const {
+  [[nodiscard]] int received(Immediate::Kind kind) const {
     return received_.at(static_cast<std::size_t>(kind));
   }
 
  private:
-  void hear(const Message& message) {
+  void hear(const Immediate& message) {
     ++received_.at(static_cast<std::size_t>(message.kind));
     switch (message.kind) {
-      case Message::Kind::data:
-      case Message::Kind::direct:
+      case Immediate::Kind::data:
+      case Immediate::Kind::direct:
         EXPECT_TRUE(receive_->arrive(message));
         break;
-      case Message::Kind::credit:
+      case Immediate::Kind::credit:
         EXPECT_TRUE(send_->credit(message));
         break;
-      case Message::Kind::advert:
+      case Immediate::Kind::advert:
         send_->advertised();
     }
   }
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   RegistrationCache cache_;
   StreamMemory memory_;
   QueuePair pair_;

@@ -15,7 +15,7 @@ using hccl::test::test_seed;
 using test::FakeWire;
 using test::StreamEnd;
 using SidesDriver = test::StreamDriver<StreamEnd>;
-using Kind = Message::Kind;
+using Kind = Immediate::Kind;
 
 struct Conditions {
   std::uint64_t budget = 3 * kGranule;

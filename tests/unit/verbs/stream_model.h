@@ -63,7 +63,7 @@ class StreamModel {
 
  private:
   struct Data {
-    Message::Kind kind = Message::Kind::data;
+    Immediate::Kind kind = Immediate::Kind::data;
     std::uint64_t position = 0;
     std::size_t bytes = 0;
     std::uint64_t address = 0;
@@ -76,9 +76,9 @@ class StreamModel {
 
   void send(std::size_t most) {
     if (!sender_.may_send()) return;
-    Data data{Message::Kind::data, written_, most, 0, seen_by_sender_};
+    Data data{Immediate::Kind::data, written_, most, 0, seen_by_sender_};
     if (const std::size_t direct_room = sender_view_.direct_room(written_); direct_room > 0) {
-      data.kind = Message::Kind::direct;
+      data.kind = Immediate::Kind::direct;
       data.bytes = std::min(most, direct_room);
       data.address = sender_view_.address(written_);
       EXPECT_EQ(sender_view_.key(), seen_by_sender_) << "the key is that of the last advert";
@@ -96,7 +96,7 @@ class StreamModel {
     if (to_receiver_.empty()) return;
     const Data data = to_receiver_.front();
     to_receiver_.pop_front();
-    const bool direct = data.kind == Message::Kind::direct;
+    const bool direct = data.kind == Immediate::Kind::direct;
     EXPECT_TRUE(window_.arrive(direct ? 0 : data.bytes));
     EXPECT_LE(adverts_ - data.adverts, kMostAdverts);
     seen_by_sender_as_told_ = data.adverts;
@@ -115,7 +115,7 @@ class StreamModel {
 
   void deliver_to_sender() {
     if (to_sender_.empty()) return;
-    if (const auto* credit = std::get_if<Message>(&to_sender_.front())) {
+    if (const auto* credit = std::get_if<Immediate>(&to_sender_.front())) {
       EXPECT_TRUE(sender_.credit(*credit));
     } else {
       sender_view_.update(std::get<Advert>(to_sender_.front()));
@@ -204,7 +204,7 @@ class StreamModel {
   Seen seen_;
 
   std::deque<Data> to_receiver_;
-  std::deque<std::variant<Message, Advert>> to_sender_;
+  std::deque<std::variant<Immediate, Advert>> to_sender_;
 
   SendWindow sender_;
   SenderView sender_view_;

@@ -11,7 +11,7 @@ namespace {
 
 using test::FakeWire;
 using test::StreamEnd;
-using Kind = Message::Kind;
+using Kind = Immediate::Kind;
 
 class Steps : public testing::Test {
  protected:
@@ -201,7 +201,7 @@ TEST_F(Steps, AdvertsThatWereNotSentCannotHaveBeenSeen) {
   };
   EXPECT_TRUE(arrives(0));
   EXPECT_FALSE(arrives(1));
-  EXPECT_FALSE(arrives(Message::kMostMessages - kMostAdverts));
+  EXPECT_FALSE(arrives(Immediate::kMostMessages - kMostAdverts));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace hccl::verbs {
 
-struct Message {
+struct Immediate {
   enum class Kind : std::uint8_t {
     data = 0,    // `bytes` have been written to the ring, behind earlier ones
     credit = 1,  // `bytes` of the ring and `messages` have been consumed since the last credit
@@ -21,18 +21,18 @@ struct Message {
   std::uint32_t bytes = 0;
   std::uint32_t messages = 0;
 
-  friend bool operator==(const Message&, const Message&) = default;
+  friend bool operator==(const Immediate&, const Immediate&) = default;
 };
 
 // 2 bits of kind, 10 of messages, 20 of bytes; in host byte order.
-[[nodiscard]] constexpr std::uint32_t encode(const Message& message) {
+[[nodiscard]] constexpr std::uint32_t encode(const Immediate& message) {
   return static_cast<std::uint32_t>(message.kind) << 30 | message.messages << 20 | message.bytes;
 }
 
 // Decodes any 32 bits. The windows check whether the message is possible.
-[[nodiscard]] constexpr Message decode(std::uint32_t bits) {
-  return {static_cast<Message::Kind>(bits >> 30), bits & Message::kMostBytes,
-          bits >> 20 & Message::kMostMessages};
+[[nodiscard]] constexpr Immediate decode(std::uint32_t bits) {
+  return {static_cast<Immediate::Kind>(bits >> 30), bits & Immediate::kMostBytes,
+          bits >> 20 & Immediate::kMostMessages};
 }
 
 }  // namespace hccl::verbs

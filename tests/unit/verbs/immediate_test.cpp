@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 32 bits of a message: all of them are used, and none says two things.
-#include "verbs/message.h"
+#include "verbs/immediate.h"
 
 #include "verbs/flow_control.h"
 #include "verbs/sender.h"
@@ -13,15 +13,15 @@
 namespace hccl::verbs {
 namespace {
 
-using Kind = Message::Kind;
+using Kind = Immediate::Kind;
 
 constexpr std::array kKinds{Kind::data, Kind::credit, Kind::direct, Kind::advert};
 
-TEST(Message, EveryKindTravels) {
+TEST(Immediate, EveryKindTravels) {
   for (const Kind kind : kKinds) {
-    for (const std::uint32_t bytes : {0U, 1U, 4096U, Message::kMostBytes}) {
-      for (const std::uint32_t messages : {0U, 1U, 128U, Message::kMostMessages}) {
-        const Message message{kind, bytes, messages};
+    for (const std::uint32_t bytes : {0U, 1U, 4096U, Immediate::kMostBytes}) {
+      for (const std::uint32_t messages : {0U, 1U, 128U, Immediate::kMostMessages}) {
+        const Immediate message{kind, bytes, messages};
         EXPECT_EQ(decode(encode(message)), message)
             << static_cast<int>(kind) << ' ' << bytes << ' ' << messages;
       }
@@ -29,20 +29,20 @@ TEST(Message, EveryKindTravels) {
   }
 }
 
-TEST(Message, AnyBitsAreAMessage) {
+TEST(Immediate, AnyBitsAreAMessage) {
   std::mt19937 random(7);
   for (int i = 0; i < 100'000; ++i) {
     const auto bits = static_cast<std::uint32_t>(random());
-    const Message message = decode(bits);
+    const Immediate message = decode(bits);
     EXPECT_EQ(encode(message), bits);
-    EXPECT_LE(message.bytes, Message::kMostBytes);
-    EXPECT_LE(message.messages, Message::kMostMessages);
+    EXPECT_LE(message.bytes, Immediate::kMostBytes);
+    EXPECT_LE(message.messages, Immediate::kMostMessages);
   }
 }
 
-TEST(Message, EachFieldHasItsOwnBits) {
-  const std::uint32_t bytes = encode({Kind::data, Message::kMostBytes, 0});
-  const std::uint32_t messages = encode({Kind::data, 0, Message::kMostMessages});
+TEST(Immediate, EachFieldHasItsOwnBits) {
+  const std::uint32_t bytes = encode({Kind::data, Immediate::kMostBytes, 0});
+  const std::uint32_t messages = encode({Kind::data, 0, Immediate::kMostMessages});
   const std::uint32_t kind = encode({Kind::advert, 0, 0});
   EXPECT_EQ(bytes & messages, 0U);
   EXPECT_EQ(messages & kind, 0U);
@@ -50,11 +50,11 @@ TEST(Message, EachFieldHasItsOwnBits) {
   EXPECT_EQ(bytes | messages | kind, 0xffffffffU);
 }
 
-TEST(Message, WhatTheWindowsAllowFits) {
-  EXPECT_LE(kSlice, Message::kMostBytes);
-  const Message whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMostMessages};
+TEST(Immediate, WhatTheWindowsAllowFits) {
+  EXPECT_LE(kSlice, Immediate::kMostBytes);
+  const Immediate whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMostMessages};
   EXPECT_EQ(decode(encode(whole)), whole) << "a credit for everything at once";
-  EXPECT_GT(Message::kMostMessages, 2 * kMostAdverts)
+  EXPECT_GT(Immediate::kMostMessages, 2 * kMostAdverts)
       << "so few bits of the number of adverts tell which are meant";
 }
 
