@@ -35,13 +35,13 @@ void WaitLadder::share_cores_with_other_groups() noexcept {
   other_groups_share_cores.store(true, std::memory_order_relaxed);
 }
 
-bool Waiter::poll_again(Patience patience) noexcept {
+bool Waiter::poll_again(WaitBudget wait_budget) noexcept {
   if (step_ < ladder_.pauses) {
     ++step_;
     relax();
     return true;
   }
-  if (patience == Patience::little && ladder_.pauses != 0) return false;
+  if (wait_budget == WaitBudget::pauses_only && ladder_.pauses != 0) return false;
   if (step_ < ladder_.pauses + ladder_.yields) {
     ++step_;
     sched_yield();

@@ -31,15 +31,16 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// How far to climb for something that can also be left and come back to: to the end, not to sleep,
-// or, where waiters have cores of their own, only to pause.
-enum class Patience : std::uint8_t { endless, some, little };
+// How long to wait for work that can be resumed later: to the end of the ladder, without sleeping,
+// or only through the pauses, where waiters have cores of their own.
+enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
-// One wait. `poll_again()` takes one rung; false: the ladder is used up, sleep, or leave it.
+// One wait. poll_again() takes one rung and returns true, or false once the ladder or the budget is
+// used up: then sleep, or return.
 class Waiter {
  public:
   explicit Waiter(WaitLadder ladder) noexcept : ladder_(ladder) {}
-  [[nodiscard]] bool poll_again(Patience patience = Patience::endless) noexcept;
+  [[nodiscard]] bool poll_again(WaitBudget wait_budget = WaitBudget::unlimited) noexcept;
 
  private:
   WaitLadder ladder_;
@@ -51,8 +52,8 @@ class Waiter {
 // other, because registering and looking for sleepers are both sequentially consistent.
 class Doorbell {
  public:
-  // True if somebody sleeps or is about to. The caller's news must have been stored with seq_cst
-  // order.
+  // Returns whether somebody sleeps or is about to. The caller must have stored its news with
+  // seq_cst order.
   [[nodiscard]] bool has_sleepers() const noexcept {
     return sleepers_.load(std::memory_order_seq_cst) != 0;
   }

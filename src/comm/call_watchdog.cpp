@@ -80,7 +80,7 @@ bootstrap::Waiting CallWatchdog::waiting() const {
                              call_.awaited()};
   if (call_.is_collective) waiting.position = call_.position.text();
   // Messages that are queued on other streams may still end what others wait for.
-  if (call_.stream != nullptr && call_.stream->attended() &&
+  if (call_.stream != nullptr && call_.stream->host_is_waiting() &&
       !network_.messages().are_queued_elsewhere(call_.stream->stream_id()))
     waiting.blocks = call_.position.text();
   std::ranges::sort(waiting.awaited);
@@ -142,9 +142,9 @@ void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std
                 const transport::PeerLost& lost) {
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
   // A mate of this node may raise it without ringing.
-  const Deadline patience = Deadline::after(kVerdictPatience);
-  while (!network.fault().raised() && !has_left() && !patience.expired())
-    static_cast<void>(wait_set.wait({}, Deadline::after(patience.remaining(kMatesPause))));
+  const Deadline wait_budget = Deadline::after(kVerdictPatience);
+  while (!network.fault().raised() && !has_left() && !wait_budget.expired())
+    static_cast<void>(wait_set.wait({}, Deadline::after(wait_budget.remaining(kMatesPause))));
   if (network.fault().raised()) network.fault().throw_error();
   if (has_left()) throw_departed(network, doing, lost.peer());
   throw Error(hcclSystemError,

@@ -24,7 +24,7 @@ struct WatchedCall {
   std::function<std::string()> text;
   std::function<std::vector<int>()> awaited;  // ranks that it waits for now
   // The stream's queue, which knows whether the program waits for the stream.
-  const device::Upcoming* stream = nullptr;
+  const device::Lookahead* stream = nullptr;
 };
 
 class CallWatchdog final : public executor::ProgressObserver {

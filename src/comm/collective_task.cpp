@@ -8,50 +8,50 @@ namespace hccl::comm {
 namespace {
 
 // The stream's next calls, as long as they are on the same lane.
-class NextOfLane final : public node::CallsAhead {
+class NextOfLane final : public node::CallLookahead {
  public:
-  NextOfLane(device::Upcoming& upcoming, const node::Lane* lane)
-      : upcoming_(upcoming), lane_(lane) {}
+  NextOfLane(device::Lookahead& lookahead, const node::Lane* lane)
+      : lookahead_(lookahead), lane_(lane) {}
 
   const node::CollectiveCall* next() override {
-    const auto* task = upcoming_.may_begin() ? upcoming_.next<CollectiveTask>() : nullptr;
+    const auto* task = lookahead_.may_begin() ? lookahead_.next<CollectiveTask>() : nullptr;
     return task != nullptr && task->can_follow_on(lane_) ? &task->call() : nullptr;
   }
-  bool attended() const override { return upcoming_.attended(); }
-  Patience patience() const override { return upcoming_.patience(); }
+  bool host_is_waiting() const override { return lookahead_.host_is_waiting(); }
+  WaitBudget wait_budget() const override { return lookahead_.wait_budget(); }
 
  private:
-  device::Upcoming& upcoming_;
+  device::Lookahead& lookahead_;
   const node::Lane* lane_;
 };
 
 }  // namespace
 
-device::Outcome CollectiveTask::operator()(device::Upcoming& upcoming) noexcept {
+device::Outcome CollectiveTask::operator()(device::Lookahead& lookahead) noexcept {
   OperationLog& log = communicator_.operation_log();
   if (!log.traces()) [[likely]]
-    return run(upcoming);
+    return run(lookahead);
   return log.trace(node::describe(call_), communicator_.path_of(call_).name,
-                   {upcoming.stream_id(), upcoming.ticket()}, [&] { return run(upcoming); });
+                   {lookahead.stream_id(), lookahead.ticket()}, [&] { return run(lookahead); });
 }
 
-device::Outcome CollectiveTask::run(device::Upcoming& upcoming) noexcept {
+device::Outcome CollectiveTask::run(device::Lookahead& lookahead) noexcept {
   return communicator_.run_reporting_faults([&] {
-    if (upcoming.behind_failure()) [[unlikely]]
-      Communicator::throw_behind_failure(upcoming, node::describe(call_));
+    if (lookahead.behind_failure()) [[unlikely]]
+      Communicator::throw_behind_failure(lookahead, node::describe(call_));
     if (communicator_.size() == 1) {
       run_alone();
       return true;
     }
-    const bool can_be_left = !communicator_.uses_network() && stage_ == nullptr;
-    if (upcoming.patience() != Patience::endless && !can_be_left) return false;
+    const bool may_return_early = !communicator_.uses_network() && stage_ == nullptr;
+    if (lookahead.wait_budget() != WaitBudget::unlimited && !may_return_early) return false;
     if (communicator_.uses_network()) {
-      const auto* const behind = upcoming.next<CollectiveTask>();
-      communicator_.run_on_network(lane_->ordinal(), call_, upcoming,
+      const auto* const behind = lookahead.next<CollectiveTask>();
+      communicator_.run_on_network(lane_->ordinal(), call_, lookahead,
                                    behind != nullptr && behind->can_follow_on(lane_));
       return true;
     }
-    NextOfLane ahead(upcoming, lane_);
+    NextOfLane ahead(lookahead, lane_);
     if (stage_ == nullptr) return communicator_.engine().execute(*lane_, call_, &ahead);
     HostStaging staging(communicator_.device().arena(), *stage_, call_, communicator_.rank(),
                         communicator_.size());

@@ -13,11 +13,11 @@ class CollectiveTask {
  public:
   // `stage`: null if the call is on device memory.
   CollectiveTask(Communicator& communicator, node::Lane* lane, const node::CollectiveCall& call,
-                 const Stage* stage) noexcept
+                 const StagingBuffer* stage) noexcept
       : communicator_(communicator), lane_(lane), call_(call), stage_(stage) {}
 
   // Runs the call; a fault becomes the communicator's async error.
-  [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
+  [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
   // Returns whether it can be brought ahead on the lane.
   [[nodiscard]] bool can_follow_on(const node::Lane* lane) const {
@@ -26,13 +26,13 @@ class CollectiveTask {
   [[nodiscard]] const node::CollectiveCall& call() const { return call_; }
 
  private:
-  [[nodiscard]] device::Outcome run(device::Upcoming& upcoming) noexcept;
+  [[nodiscard]] device::Outcome run(device::Lookahead& lookahead) noexcept;
   void run_alone();
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
   node::Lane* lane_;
   node::CollectiveCall call_;
-  const Stage* stage_;
+  const StagingBuffer* stage_;
 };
 
 }  // namespace hccl::comm

@@ -78,19 +78,19 @@ bool Communicator::has_called_on(const device::Stream& stream) {
                              [&](const auto& lane) { return lane->stream_id == stream.id(); });
 }
 
-void Communicator::prepare_stage(device::Stream& stream, bool for_own_messages) {
+void Communicator::prepare_staging(device::Stream& stream, bool for_own_messages) {
   check_usable(stream);
   // A network reads and writes the program's memory itself.
   if (network_ && !for_own_messages) return;
   const std::lock_guard lock(lanes_lock_);
-  static_cast<void>(stage_of(lane_of(stream), true));
+  static_cast<void>(staging_of(lane_of(stream), true));
 }
 
-const Stage* Communicator::stage_of(StreamLane& lane, bool needed) const {
+const StagingBuffer* Communicator::staging_of(StreamLane& lane, bool needed) const {
   if (!needed) return nullptr;
   if (!lane.stage) {
     const CancellationBlock block;  // the arena may give pages back
-    lane.stage = std::make_unique<Stage>(device_->arena());
+    lane.stage = std::make_unique<StagingBuffer>(device_->arena());
   }
   return lane.stage.get();
 }
@@ -126,7 +126,8 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
     tell_queued(stream, call);
   const std::lock_guard lock(lanes_lock_);
   StreamLane& lane = lane_of(stream);
-  const Stage* const stage = stage_of(lane, !network_ && uses_host_memory(call, rank_, size_));
+  const StagingBuffer* const stage =
+      staging_of(lane, !network_ && uses_host_memory(call, rank_, size_));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
   if (engine_ && !lane.lane) {
     lane.lane = engine_->make_lane(next_ordinal_);
@@ -174,16 +175,16 @@ void Communicator::queue(device::Stream& stream, MessageList&& calls) {
 
 void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                               std::vector<SelfCopy>&& copies) {
-  if (!lane.window) lane.window = node::Engine::make_window();
+  if (!lane.pending) lane.pending = node::Engine::make_pending_messages();
   const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get(),
-                                lane.window.get()};
+                                lane.pending.get()};
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
       (!network_ &&
        std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
-  const Stage* const stage = stage_of(lane, staged);
+  const StagingBuffer* const stage = staging_of(lane, staged);
   // Allocated before: nothing may throw while a command is made in its place.
   auto own = copies.empty() ? nullptr : std::make_unique<std::vector<SelfCopy>>(std::move(copies));
   lane.last_ticket = stream.emplace_at_once<PointToPointTask>(
@@ -202,15 +203,16 @@ void Communicator::note_fault(hcclResult_t code, const char* what) {
   log(LogLevel::info, "comm", "rank ", rank_, ": ", what);
 }
 
-void Communicator::throw_behind_failure(const device::Upcoming& upcoming, const std::string& call) {
-  const device::FailureNote failure = upcoming.failure();
+void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
+                                        const std::string& call) {
+  const device::FailureNote failure = lookahead.failure();
   throw Error(
       failure.code,
       text(call, " did not run, since work before it on its stream failed: ", failure.text));
 }
 
 void Communicator::run_on_network(std::uint32_t lane, const node::CollectiveCall& call,
-                                  const device::Upcoming& stream, bool more_behind) {
+                                  const device::Lookahead& stream, bool more_behind) {
   const Buffer sent{call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0};
   const bool receives = node::receives(call, rank_) && !node::keeps_own_data(call, rank_);
   const Buffer received{call.recv, receives ? node::recv_bytes(call, size_) : 0};

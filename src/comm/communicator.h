@@ -10,7 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/operation_log.h"
 #include "comm/self_messages.h"
-#include "comm/stage.h"
+#include "comm/staging_buffer.h"
 #include "comm/traffic_report.h"
 #include "device/command_queue.h"
 #include "device/device.h"
@@ -56,7 +56,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue(device::Stream& stream, MessageList&& calls, std::vector<SelfCopy>&& copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
   // no device memory.
-  void prepare_stage(device::Stream& stream, bool for_own_messages = false);
+  void prepare_staging(device::Stream& stream, bool for_own_messages = false);
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
   void number(device::Stream& stream, std::span<node::PointToPoint> calls);
@@ -115,20 +115,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // `behind`: the messages that are queued next. Block until this rank's part is complete. Throw
   // Error.
   void run_on_network(std::uint32_t lane, const node::CollectiveCall& call,
-                      const device::Upcoming& stream, bool more_behind);
+                      const device::Lookahead& stream, bool more_behind);
   void exchange_on_network(const NetworkStream& stream, std::span<const node::PointToPoint> calls,
                            std::span<const node::PointToPoint> behind);
 
   // On a stream's turn, for a call that is described so: throws Error with the cause, because work
   // before it on its stream has failed.
-  [[noreturn]] static void throw_behind_failure(const device::Upcoming& upcoming,
+  [[noreturn]] static void throw_behind_failure(const device::Lookahead& lookahead,
                                                 const std::string& call);
   // On a stream's turn: runs `work`, which returns whether it has ended, and makes what it throws
   // the communicator's fault.
   template <class Work>
   [[nodiscard]] device::Outcome run_reporting_faults(Work work) noexcept {
     try {
-      return work() ? device::Outcome::success : device::Outcome::left;
+      return work() ? device::Outcome::success : device::Outcome::would_block;
     } catch (const Error& error) {
       note_fault(error.code(), error.what());
     } catch (const std::exception& error) {
@@ -141,13 +141,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   struct StreamLane {
     // From the first sends and receives on. Shared, for it knows how to destroy it; the type is
     // the engine's.
-    std::shared_ptr<node::MessageWindow> window;
+    std::shared_ptr<node::PendingMessages> pending;
     std::weak_ptr<device::Stream> stream;
     std::uint64_t stream_id = 0;
-    std::uint64_t last_ticket = 0;     // of a call
-    bool is_outlived = false;          // by the communicator: see leave()
-    std::unique_ptr<node::Lane> lane;  // from the first collective on, and with several ranks
-    std::unique_ptr<Stage> stage;      // from the first use of host memory on
+    std::uint64_t last_ticket = 0;         // of a call
+    bool is_outlived = false;              // by the communicator: see leave()
+    std::unique_ptr<node::Lane> lane;      // from the first collective on, and with several ranks
+    std::unique_ptr<StagingBuffer> stage;  // from the first use of host memory on
   };
 
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
@@ -172,7 +172,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);
   void enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                   std::vector<SelfCopy>&& copies);
-  [[nodiscard]] const Stage* stage_of(StreamLane& lane, bool needed) const;
+  [[nodiscard]] const StagingBuffer* staging_of(StreamLane& lane, bool needed) const;
   // Makes the communicator live until all its calls that are queued on the stream have run.
   void outlive_calls_of(device::Stream& stream);
   void forget_stream(std::uint64_t stream_id);

@@ -26,11 +26,12 @@ constinit thread_local GroupStorage storage{};
 
 void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call) {
   if (uses_host_memory(call, communicator.rank(), communicator.size()))
-    communicator.prepare_stage(stream);
+    communicator.prepare_staging(stream);
 }
 
 void prepare(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call) {
-  if (uses_host_memory(call)) communicator.prepare_stage(stream, call.peer == communicator.rank());
+  if (uses_host_memory(call))
+    communicator.prepare_staging(stream, call.peer == communicator.rank());
 }
 
 Group* Group::current() noexcept { return storage.open; }

@@ -25,8 +25,8 @@ bool uses_host_memory(const node::PointToPoint& call) {
   return !device::is_device_address(call.address) && call.bytes() != 0;
 }
 
-HostStaging::HostStaging(device::Arena& arena, const Stage& stage, const node::CollectiveCall& call,
-                         int rank, int ranks)
+HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
+                         const node::CollectiveCall& call, int rank, int ranks)
     : arena_(arena),
       call_(call),
       slicing_(call, ranks, true),
@@ -69,8 +69,8 @@ void HostStaging::drain(const node::Slice& slice) {
   }
 }
 
-void copy_anywhere(device::Arena& arena, const Stage* stage, std::uint64_t to, std::uint64_t from,
-                   std::uint64_t bytes) {
+void copy_anywhere(device::Arena& arena, const StagingBuffer* stage, std::uint64_t to,
+                   std::uint64_t from, std::uint64_t bytes) {
   if (bytes == 0 || to == from) return;
   const bool to_device = device::is_device_address(to);
   const bool from_device = device::is_device_address(from);

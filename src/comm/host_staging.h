@@ -2,7 +2,7 @@
 // The copies between a call's host memory and its stream's stage.
 #pragma once
 
-#include "comm/stage.h"
+#include "comm/staging_buffer.h"
 #include "device/copy.h"
 #include "node/collective_call.h"
 #include "node/point_to_point.h"
@@ -17,8 +17,8 @@ namespace hccl::comm {
 // Stages the host memory of one collective while it runs.
 class HostStaging final : public node::Staging {
  public:
-  HostStaging(device::Arena& arena, const Stage& stage, const node::CollectiveCall& call, int rank,
-              int ranks);
+  HostStaging(device::Arena& arena, const StagingBuffer& stage, const node::CollectiveCall& call,
+              int rank, int ranks);
 
   // The call on the stage.
   [[nodiscard]] const node::CollectiveCall& staged_call() const { return staged_; }
@@ -42,7 +42,7 @@ class HostStaging final : public node::Staging {
 
 // Copies between device and host memory in any combination; `stage` may be null unless both are the
 // host's.
-void copy_anywhere(device::Arena& arena, const Stage* stage, std::uint64_t to, std::uint64_t from,
-                   std::uint64_t bytes);
+void copy_anywhere(device::Arena& arena, const StagingBuffer* stage, std::uint64_t to,
+                   std::uint64_t from, std::uint64_t bytes);
 
 }  // namespace hccl::comm

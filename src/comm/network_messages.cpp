@@ -173,7 +173,7 @@ void NetworkMessages::exchange(const NetworkStream& stream, std::span<const Poin
     bool moved = advance();
     if (first_open(items) == nullptr) return;  // a short one need not be watched
     const CallPosition next_collective{stream.ordinal, network_.calls_of(stream.ordinal)};
-    CallWatchdog watch(network_, {next_collective, false, doing, awaited, stream.upcoming});
+    CallWatchdog watch(network_, {next_collective, false, doing, awaited, stream.lookahead});
     executor::Backoff backoff(network_.ladder(), watch);
     for (; first_open(items) != nullptr; moved = advance()) {
       if (!backoff.sleep_after(moved)) continue;

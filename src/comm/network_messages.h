@@ -28,7 +28,7 @@ class NetworkBackend;
 struct NetworkStream {
   std::uint64_t id = 0;
   std::uint32_t ordinal = 0;  // of its lane, or of the one that it would get now
-  const device::Upcoming* upcoming = nullptr;
+  const device::Lookahead* lookahead = nullptr;
 };
 
 class NetworkMessages {

@@ -64,7 +64,7 @@ device::Outcome OperationLog::trace(const std::string& call, const std::string& 
              text("rank ", rank_, ": started ", call, ", ", text_of(work), ", by ", path));
   }
   const device::Outcome outcome = run();
-  if (outcome == device::Outcome::left) return outcome;
+  if (outcome == device::Outcome::would_block) return outcome;
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   {
     const std::lock_guard lock(mutex_);

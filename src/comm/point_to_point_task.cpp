@@ -12,25 +12,25 @@ using node::PointToPoint;
 
 // The stream's next groups, as long as they are of the same communicator and hold no copies
 // and no host memory.
-class PointToPointTask::NextOfCommunicator final : public node::GroupsAhead {
+class PointToPointTask::NextOfCommunicator final : public node::GroupLookahead {
  public:
-  NextOfCommunicator(device::Upcoming& upcoming, const Communicator& communicator)
-      : upcoming_(upcoming), communicator_(communicator) {}
+  NextOfCommunicator(device::Lookahead& lookahead, const Communicator& communicator)
+      : lookahead_(lookahead), communicator_(communicator) {}
 
-  bool attended() const override { return upcoming_.attended(); }
-  bool may_begin() override { return upcoming_.may_begin(); }
-  Patience patience() const override { return upcoming_.patience(); }
+  bool host_is_waiting() const override { return lookahead_.host_is_waiting(); }
+  bool may_begin() override { return lookahead_.may_begin(); }
+  WaitBudget wait_budget() const override { return lookahead_.wait_budget(); }
   std::span<const PointToPoint> next() override {
-    const auto* task = upcoming_.next<PointToPointTask>();
+    const auto* task = lookahead_.next<PointToPointTask>();
     if (task == nullptr || &task->communicator_ != &communicator_ || task->copies_ != nullptr ||
         task->stage_ != nullptr)
       return {};
     return task->calls_.all();
   }
-  void skip(std::size_t groups) override { upcoming_.skip(groups); }
+  void skip(std::size_t groups) override { lookahead_.skip(groups); }
 
  private:
-  device::Upcoming& upcoming_;
+  device::Lookahead& lookahead_;
   const Communicator& communicator_;
 };
 
@@ -43,39 +43,39 @@ std::string PointToPointTask::first_call() const {
   return calls_.all().empty() ? "hcclSend" : node::describe(calls_.all().front());
 }
 
-device::Outcome PointToPointTask::operator()(device::Upcoming& upcoming) noexcept {
+device::Outcome PointToPointTask::operator()(device::Lookahead& lookahead) noexcept {
   OperationLog& log = communicator_.operation_log();
   if (!log.traces()) [[likely]]
-    return run(upcoming);
+    return run(lookahead);
   const std::span<const PointToPoint> calls = calls_.all();
   const std::string name =
       calls.empty() ? "copies of the own rank's messages"
                     : text(describe(calls.front()),
                            calls.size() > 1 ? text(" and ", calls.size() - 1, " more") : "");
   const std::string path = calls.empty() ? "copy" : communicator_.path_of(calls.front()).name;
-  return log.trace(name, path, {upcoming.stream_id(), upcoming.ticket()},
-                   [&] { return run(upcoming); });
+  return log.trace(name, path, {lookahead.stream_id(), lookahead.ticket()},
+                   [&] { return run(lookahead); });
 }
 
-device::Outcome PointToPointTask::run(device::Upcoming& upcoming) noexcept {
+device::Outcome PointToPointTask::run(device::Lookahead& lookahead) noexcept {
   return communicator_.run_reporting_faults([&] {
-    if (upcoming.behind_failure()) [[unlikely]]
-      Communicator::throw_behind_failure(upcoming, first_call());
-    const bool can_be_left =
+    if (lookahead.behind_failure()) [[unlikely]]
+      Communicator::throw_behind_failure(lookahead, first_call());
+    const bool may_return_early =
         copies_ == nullptr && stage_ == nullptr && !communicator_.uses_network();
-    if (upcoming.patience() != Patience::endless && !can_be_left) return false;
+    if (lookahead.wait_budget() != WaitBudget::unlimited && !may_return_early) return false;
     if (copies_ != nullptr) copy();
     const std::span<const PointToPoint> calls = calls_.all();
     if (calls.empty()) return true;
     if (communicator_.uses_network()) {
-      const auto* const next = upcoming.next<PointToPointTask>();
+      const auto* const next = lookahead.next<PointToPointTask>();
       const bool is_ours = next != nullptr && &next->communicator_ == &communicator_;
       communicator_.exchange_on_network(
-          {stream_, place_.ordinal, &upcoming}, calls,
+          {stream_, place_.ordinal, &lookahead}, calls,
           is_ours ? next->calls_.all() : std::span<const PointToPoint>{});
       return true;
     }
-    NextOfCommunicator ahead(upcoming, communicator_);
+    NextOfCommunicator ahead(lookahead, communicator_);
     return communicator_.engine().exchange(place_, calls, ahead,
                                            stage_ != nullptr ? stage_->address() : 0);
   });

@@ -16,7 +16,7 @@ class PointToPointTask {
   // `stream`: the id of the one that the task is on.
   PointToPointTask(Communicator& communicator, std::uint64_t stream, const node::StreamPlace& place,
                    MessageList&& calls, std::unique_ptr<const std::vector<SelfCopy>> copies,
-                   const Stage* stage) noexcept
+                   const StagingBuffer* stage) noexcept
       : communicator_(communicator),
         stage_(stage),
         stream_(stream),
@@ -25,16 +25,16 @@ class PointToPointTask {
         copies_(std::move(copies)) {}
 
   // Runs the calls; a fault becomes the communicator's async error.
-  [[nodiscard]] device::Outcome operator()(device::Upcoming& upcoming) noexcept;
+  [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
  private:
   class NextOfCommunicator;
-  [[nodiscard]] device::Outcome run(device::Upcoming& upcoming) noexcept;
+  [[nodiscard]] device::Outcome run(device::Lookahead& lookahead) noexcept;
   void copy() const;
   [[nodiscard]] std::string first_call() const;  // for texts
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
-  const Stage* stage_;          // null if all is device memory
+  const StagingBuffer* stage_;  // null if all is device memory
   std::uint64_t stream_;
   node::StreamPlace place_;
   MessageList calls_;

@@ -143,7 +143,7 @@ class StreamConnections::CutUnlessDone {
 };
 
 void StreamConnections::run(const node::CollectiveCall& call, executor::Memory& send,
-                            executor::Memory& recv, const device::Upcoming& stream,
+                            executor::Memory& recv, const device::Lookahead& stream,
                             bool more_behind) {
   const int rank = network_.options().rank;
   const int ranks = network_.options().size;
@@ -175,7 +175,7 @@ void StreamConnections::run(const node::CollectiveCall& call, executor::Memory& 
 
 void StreamConnections::run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
                                     const executor::CallHeader& header, executor::Memory& send,
-                                    executor::Memory& recv, const device::Upcoming& stream,
+                                    executor::Memory& recv, const device::Lookahead& stream,
                                     bool agrees_first) {
   const auto name = [&] { return node::describe(call); };
   const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };

@@ -36,7 +36,7 @@ class StreamConnections {
   // The data of a short broadcast come from the root alone; its ranks agree afterwards, unless the
   // root has another call queued behind it.
   void run(const node::CollectiveCall& call, executor::Memory& send, executor::Memory& recv,
-           const device::Upcoming& stream, bool more_behind);
+           const device::Lookahead& stream, bool more_behind);
   // Call before it is destroyed: see NetworkBackend::part_from().
   void part(Deadline deadline);
   // Returns how many calls this rank has completed on the lane. Call on the stream's turn.
@@ -61,7 +61,7 @@ class StreamConnections {
 
   void run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
                    const executor::CallHeader& header, executor::Memory& send,
-                   executor::Memory& recv, const device::Upcoming& stream, bool agrees_first);
+                   executor::Memory& recv, const device::Lookahead& stream, bool agrees_first);
   // Moves the data. Returns whether some rank asked that the ranks agree on the call now.
   [[nodiscard]] bool run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
                                   const executor::CallHeader& header, executor::Memory& send,

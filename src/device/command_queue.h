@@ -18,7 +18,7 @@
 namespace hccl::device {
 
 class Stream;
-class Upcoming;
+class Lookahead;
 
 // Work that puts other work in order or in time and touches no data: it runs behind a failure too.
 template <class Work>
@@ -33,9 +33,9 @@ inline constexpr bool kIsOrdering = false;
 template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
-// A callable with its arguments, stored in place; run once, then gone. It may take an Upcoming&;
-// only such a one can be run in passing. Behind failed work any other fails without being run,
-// unless it is an Ordering.
+// A callable with its arguments, stored in place. It runs once. It may take a Lookahead&; only such
+// a command can run opportunistically. Behind failed work every other command fails without
+// running, unless it is an Ordering.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -49,9 +49,9 @@ class Command {
     run_ = run_stored<Stored>;
   }
 
-  [[nodiscard]] Outcome run(Upcoming& upcoming) noexcept { return run_(storage_, upcoming); }
+  [[nodiscard]] Outcome run(Lookahead& lookahead) noexcept { return run_(storage_, lookahead); }
 
-  // The callable if it is a `Stored`, else null.
+  // Returns the callable if it is a `Stored`, else null.
   template <class Stored>
   [[nodiscard]] const Stored* target() const noexcept {
     return run_ == run_stored<Stored>
@@ -61,23 +61,23 @@ class Command {
 
  private:
   template <class Stored>
-  static Outcome run_stored(void* storage, Upcoming& upcoming) noexcept {
+  static Outcome run_stored(void* storage, Lookahead& lookahead) noexcept {
     auto* stored = std::launder(static_cast<Stored*>(storage));
-    Outcome outcome = Outcome::left;
-    if constexpr (std::is_invocable_v<Stored&, Upcoming&>) {
-      outcome = (*stored)(upcoming);
-    } else if (!kIsOrdering<Stored> && is_behind_failure(upcoming)) {
+    Outcome outcome = Outcome::would_block;
+    if constexpr (std::is_invocable_v<Stored&, Lookahead&>) {
+      outcome = (*stored)(lookahead);
+    } else if (!kIsOrdering<Stored> && is_behind_failure(lookahead)) {
       outcome = Outcome::failed;
-    } else if (is_patient(upcoming)) {
+    } else if (is_patient(lookahead)) {
       outcome = (*stored)();
     }
-    if (outcome != Outcome::left) stored->~Stored();
+    if (outcome != Outcome::would_block) stored->~Stored();
     return outcome;
   }
-  [[nodiscard]] static bool is_patient(const Upcoming& upcoming) noexcept;
-  [[nodiscard]] static bool is_behind_failure(const Upcoming& upcoming) noexcept;
+  [[nodiscard]] static bool is_patient(const Lookahead& lookahead) noexcept;
+  [[nodiscard]] static bool is_behind_failure(const Lookahead& lookahead) noexcept;
 
-  Outcome (*run_)(void*, Upcoming&) noexcept = nullptr;
+  Outcome (*run_)(void*, Lookahead&) noexcept = nullptr;
   alignas(std::max_align_t) std::byte storage_[kBytes];
 };
 
@@ -113,11 +113,11 @@ class CommandQueue {
 
   // The consumer, `stream`: runs the next command, which must have been pushed. In passing, it may
   // be left where it is. `behind_failure`: see Progress::poisons().
-  [[nodiscard]] Outcome run_next(const Stream& stream, bool in_passing,
+  [[nodiscard]] Outcome run_next(const Stream& stream, bool opportunistic,
                                  bool behind_failure) noexcept;
 
  private:
-  friend class Upcoming;
+  friend class Lookahead;
   static constexpr std::uint64_t kSegment = 256;
   struct Segment {
     std::array<Command, kSegment> commands;
@@ -132,48 +132,50 @@ class CommandQueue {
   std::atomic<Segment*> spare_{nullptr};
 };
 
-// Tells a command about its stream while it runs: if work before it has failed, if the program
-// waits, which commands stand behind it, first to last, and if they may begin ahead of their turn.
-class Upcoming {
+// A running command's view of its stream: whether earlier work has failed, whether the program
+// waits, which commands follow, and whether they may begin ahead of their turn.
+class Lookahead {
  public:
-  Upcoming(const CommandQueue& queue, const Stream& stream, bool in_passing,
-           bool behind_failure) noexcept
+  Lookahead(const CommandQueue& queue, const Stream& stream, bool opportunistic,
+            bool behind_failure) noexcept
       : queue_(queue),
         stream_(stream),
-        in_passing_(in_passing),
+        opportunistic_(opportunistic),
         behind_failure_(behind_failure),
         segment_(queue.head_),
         position_(queue.taken_ + 1) {}
 
-  // True if work before this command has failed, so that the data it uses may be wrong: then it
-  // must fail too.
+  // Returns whether earlier work has failed, so that the command's data may be wrong: then it must
+  // fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // How that work failed.
+  // Returns how that work failed.
   [[nodiscard]] FailureNote failure() const;
-  // The stream's id and this command's ticket.
+  // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;
   [[nodiscard]] std::uint64_t ticket() const noexcept { return queue_.taken_ + 1; }
 
-  // True if a thread of the program waits for the stream, and so calls nothing else.
-  [[nodiscard]] bool attended() const noexcept;
+  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  [[nodiscard]] bool host_is_waiting() const noexcept;
 
-  // Unless it is endless the command is run in passing, by a thread that may be needed elsewhere:
-  // it does what can be done without more patience, and if that is not all returns Outcome::left.
-  [[nodiscard]] Patience patience() const noexcept;
+  // Returns how long the command may wait. Unless it is unlimited the command runs
+  // opportunistically, on a thread that may be needed elsewhere: it does what it can within the
+  // budget, and returns Outcome::would_block if that is not all.
+  [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
-  // Returns whether commands behind may begin whatever those before them wait for: nothing touches
-  // the device's memory before their turn, for the program waits for this stream and no other has
-  // work. Looks once.
+  // Returns whether commands behind this one may begin although earlier ones may still block:
+  // nothing else uses the device's memory before their turn, for the program waits for this stream
+  // and no other stream has work. Computed once.
   [[nodiscard]] bool may_begin() noexcept;
 
-  // The next command's callable if it is a `Work`; null if it is another, or there is none (yet).
+  // Returns the next command's callable if it is a `Work`; null if it is another, or none is
+  // queued.
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
     if (position_ >= queue_.pushed()) return nullptr;
     if (position_ % CommandQueue::kSegment == 0) segment_ = segment_->next;
     return segment_->commands[position_++ % CommandQueue::kSegment].target<Work>();
   }
-  // Leaves the next commands out, which next() has returned to an earlier one.
+  // Skips commands that next() has returned to an earlier command.
   void skip(std::size_t commands) noexcept {
     for (; commands != 0; --commands) {
       if (position_++ % CommandQueue::kSegment == 0) segment_ = segment_->next;
@@ -183,31 +185,31 @@ class Upcoming {
  private:
   const CommandQueue& queue_;
   const Stream& stream_;
-  const bool in_passing_;
+  const bool opportunistic_;
   const bool behind_failure_;
   std::optional<bool> may_begin_;
   const CommandQueue::Segment* segment_;
   std::uint64_t position_;
 };
 
-inline bool Command::is_patient(const Upcoming& upcoming) noexcept {
-  return upcoming.patience() == Patience::endless;
+inline bool Command::is_patient(const Lookahead& lookahead) noexcept {
+  return lookahead.wait_budget() == WaitBudget::unlimited;
 }
 
-inline bool Command::is_behind_failure(const Upcoming& upcoming) noexcept {
-  return upcoming.behind_failure();
+inline bool Command::is_behind_failure(const Lookahead& lookahead) noexcept {
+  return lookahead.behind_failure();
 }
 
-inline Outcome CommandQueue::run_next(const Stream& stream, bool in_passing,
+inline Outcome CommandQueue::run_next(const Stream& stream, bool opportunistic,
                                       bool behind_failure) noexcept {
   if (taken_ == head_end_) {
     Segment* done = std::exchange(head_, head_->next);
     head_end_ += kSegment;
     delete spare_.exchange(done, std::memory_order_release);
   }
-  Upcoming upcoming(*this, stream, in_passing, behind_failure);
-  const Outcome outcome = head_->commands[taken_ % kSegment].run(upcoming);
-  if (outcome != Outcome::left) ++taken_;
+  Lookahead lookahead(*this, stream, opportunistic, behind_failure);
+  const Outcome outcome = head_->commands[taken_ % kSegment].run(lookahead);
+  if (outcome != Outcome::would_block) ++taken_;
   return outcome;
 }
 

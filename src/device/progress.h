@@ -22,7 +22,7 @@ class Stream;
 
 // In a list of failures the first is the worst. Left: work that is to be run again,
 // because whoever ran it in passing would have had to wait.
-enum class Outcome : std::uint8_t { success, failed, collective_failed, left };
+enum class Outcome : std::uint8_t { success, failed, collective_failed, would_block };
 
 struct Capture;
 

@@ -50,8 +50,8 @@ void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void(
 bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
   for (std::uint64_t next = progress_->completed() + 1; next <= ticket; ++next) {
     const Outcome outcome =
-        queue_.run_next(*this, manner == Manner::in_passing, progress_->poisons(next));
-    if (outcome == Outcome::left) return false;
+        queue_.run_next(*this, manner == Manner::opportunistic, progress_->poisons(next));
+    if (outcome == Outcome::would_block) return false;
     progress_->complete(next, outcome);
     if (outcome == Outcome::failed) [[unlikely]]
       be_held();
@@ -70,18 +70,18 @@ void Stream::release(const WorkFailure& failure) noexcept {
   progress_->end_poison(failure, pushed());
 }
 
-Patience Upcoming::patience() const noexcept {
-  if (!in_passing_) return Patience::endless;
-  return stream_.has_room() ? Patience::little : Patience::some;
+WaitBudget Lookahead::wait_budget() const noexcept {
+  if (!opportunistic_) return WaitBudget::unlimited;
+  return stream_.has_room() ? WaitBudget::pauses_only : WaitBudget::no_sleep;
 }
 
-FailureNote Upcoming::failure() const { return stream_.progress()->failure(); }
-std::uint64_t Upcoming::stream_id() const noexcept { return stream_.id(); }
+FailureNote Lookahead::failure() const { return stream_.progress()->failure(); }
+std::uint64_t Lookahead::stream_id() const noexcept { return stream_.id(); }
 
-bool Upcoming::attended() const noexcept { return stream_.attended(); }
+bool Lookahead::host_is_waiting() const noexcept { return stream_.host_is_waiting(); }
 
-bool Upcoming::may_begin() noexcept {
-  if (!may_begin_) may_begin_ = attended() && stream_.device().others_idle(stream_);
+bool Lookahead::may_begin() noexcept {
+  if (!may_begin_) may_begin_ = host_is_waiting() && stream_.device().others_idle(stream_);
   return *may_begin_;
 }
 
@@ -189,7 +189,7 @@ void Stream::run_at_hand(std::uint64_t ticket, const Deadline& deadline) {
   const bool owner = try_own();
   bool goes_on = owner;
   while (goes_on && !progress_->reached(ticket) && !deadline.expired())
-    goes_on = run_owned(progress_->completed() + 1, Manner::in_passing);
+    goes_on = run_owned(progress_->completed() + 1, Manner::opportunistic);
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   owner ? disown() : pass_on();
 }
@@ -209,8 +209,8 @@ void Stream::run_in_passing(std::uint64_t ticket) {
   bool owner = try_own();
   while (!owner && !progress_->reached(ticket) && waiter.poll_again()) owner = try_own();
   if (owner) {
-    runs_in_passing_.store(run_owned(ticket, Manner::in_passing) || has_room(),
-                           std::memory_order_relaxed);
+    runs_opportunistically_.store(run_owned(ticket, Manner::opportunistic) || has_room(),
+                                  std::memory_order_relaxed);
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   if (!owner) return pass_on();

@@ -78,7 +78,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
   // Returns whether a thread of the program waits for this stream, and so calls nothing else
   // meanwhile.
-  [[nodiscard]] bool attended() const noexcept {
+  [[nodiscard]] bool host_is_waiting() const noexcept {
     return attended_.load(std::memory_order_relaxed) != 0;
   }
   // For ranks that share cores: they gain more by beginning calls ahead of their turn, which they
@@ -146,7 +146,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   }
   // How the owner of the queue runs it: to the end; until somebody waits for it; or only what can
   // be done soon.
-  enum class Manner : std::uint8_t { steadily, until_wanted, in_passing };
+  enum class Manner : std::uint8_t { steadily, until_wanted, opportunistic };
   // By the owner: runs commands up to `ticket`. Returns whether all were run.
   bool run_owned(std::uint64_t ticket, Manner manner);
   // Gives the queue to a waiter or the worker if there is work left, never to nobody.
@@ -172,7 +172,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // it has grown if full_ is more
   std::atomic<std::uint32_t> vain_{0};                 // how often not to try that again
   std::atomic<bool> closing_{false};                   // set with the lock held
-  std::atomic<bool> runs_in_passing_{false};  // the program has run its queue itself for room
+  std::atomic<bool> runs_opportunistically_{
+      false};  // the program has run its queue itself for room
   std::mutex farewells_mutex_;
   struct Farewell {
     std::weak_ptr<const void> owner;

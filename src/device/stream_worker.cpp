@@ -85,7 +85,7 @@ void StreamWorker::run() {
   auto last_work = last_use;  // that nobody waited for
   while (!stopping_.load(std::memory_order_seq_cst)) {
     const bool wanted = has_work() && !stream_.has_waiters() &&
-                        !stream_.runs_in_passing_.exchange(false, std::memory_order_relaxed);
+                        !stream_.runs_opportunistically_.exchange(false, std::memory_order_relaxed);
     if (wanted && stream_.try_own()) {
       const bool ran_all = stream_.run_owned(stream_.pushed(), Stream::Manner::until_wanted);
       stream_.disown();

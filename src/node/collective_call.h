@@ -49,20 +49,22 @@ class Staging {
   virtual void drain(const Slice& slice) = 0;
 };
 
-// The stream of a call that runs.
-class CallsAhead {
+// Gives a running call a view of its stream.
+class CallLookahead {
  public:
-  CallsAhead() = default;
-  virtual ~CallsAhead() = default;
-  CallsAhead(const CallsAhead&) = delete;
-  CallsAhead& operator=(const CallsAhead&) = delete;
+  CallLookahead() = default;
+  virtual ~CallLookahead() = default;
+  CallLookahead(const CallLookahead&) = delete;
+  CallLookahead& operator=(const CallLookahead&) = delete;
 
-  // The calls behind it, in order; null where they end for now or something else stands in between.
+  // Returns the calls behind it, in order, one at each call; null if no other follows for now or
+  // another kind of work comes first.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
-  // Returns whether a thread of the program waits for the stream, and so calls nothing else.
-  [[nodiscard]] virtual bool attended() const { return false; }
-  // With which the call waits for its peers; unless it is endless, the call may be left.
-  [[nodiscard]] virtual Patience patience() const { return Patience::endless; }
+  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  [[nodiscard]] virtual bool host_is_waiting() const { return false; }
+  // Returns how long the call may wait for its peers. Unless it is unlimited, the call may return
+  // without being complete.
+  [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 // Chunks are what lies in one piece on every rank: the part of a rank, or of a pair of ranks, or

@@ -32,7 +32,7 @@ struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
   std::atomic<std::uint32_t> in_operation{0};  // ordinal + 1 of the lane it is in, 0 if in none
   // The same if it has waited there for a while, and its program waits with it.
-  std::atomic<std::uint32_t> attended{0};
+  std::atomic<std::uint32_t> host_is_waiting{0};
   // The send or receive it has been waiting in for a while, packed; 0 if in none.
   std::atomic<std::uint64_t> in_exchange{0};
   Doorbell mail;  // rung when a message to it is offered, or one from it is taken
@@ -69,10 +69,10 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 [[nodiscard]] constexpr bool send_is_stage(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_stage(std::uint8_t memory) { return (memory & 0x20) != 0; }
 
-// How many operations ahead of the one it is in a rank may bring what it has to bring.
+// The most operations ahead of the current one that a rank may post.
 inline constexpr std::uint32_t kMostAhead = 15;
-// Slots of a rank in a lane. A rank that brings operation n + kMostAhead is in n, so all others
-// have brought n - 1 and have finished n - 2 - kMostAhead: its slot is read no more.
+// Slots of a rank in a lane. A rank that posts operation n + kMostAhead is in n, so all others
+// have posted n - 1 and have finished n - 2 - kMostAhead: its slot is read no more.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMostAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 

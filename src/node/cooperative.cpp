@@ -28,13 +28,13 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 bool Engine::run_cooperative(Operation& op) {
   Lane& lane = op.lane;
   op.plan.emplace(op.call, size_, cores_.cores, op.slice().bytes);
-  if (lane.brought(op.number)) {
+  if (lane.posted(op.number)) {
     const Slot& mine = lane.slot(rank_);
     op.send = {mine.send_offset, mine.send_serial};
     op.recv = {mine.recv_offset, mine.recv_serial};
   } else {
     if (op.staging != nullptr) op.staging->fill(op.slice());
-    bring(op);
+    post(op);
   }
   do {
     if (!run_slice(op)) return false;
@@ -50,13 +50,13 @@ bool Engine::run_slice(Operation& op) {
   const std::uint32_t open = lane.state_word(LaneBlock::open);
   Everybody everybody(lane, size_, op.slice_number);
   if (state.load(std::memory_order_acquire) == gathering && !everybody.arrived()) {
-    bring_ahead(op);
+    prepost(op);
     const auto can_begin = [&] {
       return state.load(std::memory_order_acquire) != gathering || everybody.arrived();
     };
     // An operation that is left begins anew, so it is left only before its second slice.
-    const Patience patience = op.slice_number == 0 ? op.patience() : Patience::endless;
-    if (!wait(op, can_begin, patience)) return false;
+    const WaitBudget wait_budget = op.slice_number == 0 ? op.wait_budget() : WaitBudget::unlimited;
+    if (!wait(op, can_begin, wait_budget)) return false;
   }
   if (everybody.arrived()) {
     if (op.slice_number == 0) agree_on_slices(op);
@@ -76,12 +76,12 @@ bool Engine::run_slice(Operation& op) {
       abandon(hcclOutOfMemory, "out of host memory; free memory or raise the limit of the process");
     }
     if (state.load(std::memory_order_acquire) == open) {
-      bring_ahead(op);
+      prepost(op);
       wait(op, [&] { return state.load(std::memory_order_acquire) != open; });
     }
   }
   if (!lane.complete()) {
-    // Nobody has been inside a later one that this rank had brought its part to.
+    // No rank can have begun a later operation to which this rank had posted.
     if (state.load(std::memory_order_acquire) == lane.state_word(LaneBlock::failed)) leave(op);
     fault_.throw_error();
   }
@@ -101,7 +101,7 @@ void Engine::agree_on_slices(Operation& op) {
 }
 
 // Ends a complete slice and stores its result. Returns whether another slice follows, to which this
-// rank has then brought its part.
+// rank has then posted its part.
 bool Engine::next_slice(Operation& op) {
   const bool last = op.slice_number + 1 == op.slicing.slices();
   if (op.recv_bytes != 0 && (last || op.stages_recv()))
@@ -179,7 +179,7 @@ std::optional<std::uint32_t> Engine::claim_tile(Operation& op) const {
 // Returns when no living peer stores into this rank's memory any more. One that stays inside a tile
 // (stopped by a signal) is left behind on the old pages: the allocations move to fresh ones.
 void Engine::leave(const Operation& op) {
-  const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
+  const Deadline wait_budget = Deadline::after(std::chrono::milliseconds(100));
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     const auto& record = control_.header().records[rank];
@@ -187,7 +187,7 @@ void Engine::leave(const Operation& op) {
       const std::uint32_t tile = op.lane.inside(rank).tile.load(std::memory_order_seq_cst);
       if (tile == 0 || !op.plan->stores_to(tile - 1, rank_)) break;
       if (record.presence.load(std::memory_order_seq_cst) == Presence::dead) break;
-      if (patience.expired()) {
+      if (wait_budget.expired()) {
         log(LogLevel::info, "node", "rank ", rank_, ": ", rank_text(rank),
             " is held up inside a tile of a failed operation; what it may still store there "
             "reaches nobody, for this rank's ",

@@ -14,7 +14,7 @@ namespace hccl::node {
 device::Content Engine::load(device::DeviceAddress address, std::uint64_t bytes,
                              std::byte* payload) {
   const std::uint64_t file_offset = arena_.place(address).file_offset;
-  const device::Content content = settle(file_offset, bytes);
+  const device::Content content = resolve_content(file_offset, bytes);
   if (content == device::Content::data) {
     std::memcpy(payload, arena_.view()->at(file_offset), bytes);
   } else {
@@ -25,16 +25,16 @@ device::Content Engine::load(device::DeviceAddress address, std::uint64_t bytes,
 
 bool Engine::run_eager(Operation& op) {
   Lane& lane = op.lane;
-  if (!lane.brought(op.number)) {
+  if (!lane.posted(op.number)) {
     if (op.staging != nullptr) op.staging->fill(op.slice());
-    bring(op);
+    post(op);
     ring_if_complete(op);
   }
   Everybody everybody(lane, size_);
   if (!everybody.arrived()) {
-    bring_ahead(op);
+    prepost(op);
     const auto ended = [&] { return everybody.arrived() || lane.failed(); };
-    if (!wait(op, ended, op.patience())) return false;
+    if (!wait(op, ended, op.wait_budget())) return false;
     if (!everybody.arrived()) fault_.throw_error();
   }
   if (!descriptors_agree(op)) {

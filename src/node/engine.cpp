@@ -31,19 +31,21 @@ std::string Engine::rank_text(int rank) const {
   return text("rank ", peer.number, " (pid ", peer.pid, ", host ", peer.host, ")");
 }
 
-bool Engine::execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead, Staging* staging) {
+bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead,
+                     Staging* staging) {
   lane.attach();
   Operation op(lane, call, rank_, size_, lane.number(), staging);
   op.ahead = ahead;
   Turn turn(lane, op.eager());
-  // Peers may have completed, or be in, what this rank has brought its part to: that ends like any.
-  if (fault_.raised() && !lane.brought(op.number)) fault_.throw_error();
+  // Peers may have begun or completed an operation to which this rank has posted: it runs to its
+  // end.
+  if (fault_.raised() && !lane.posted(op.number)) fault_.throw_error();
   RankRecord& record = control_.header().records[rank_];
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);
   const bool ended = op.eager() ? run_eager(op) : run_cooperative(op);
   if (!ended) turn.leave();
   record.in_operation.store(0, std::memory_order_relaxed);
-  if (op.waiting) record.attended.store(0, std::memory_order_relaxed);
+  if (op.waiting) record.host_is_waiting.store(0, std::memory_order_relaxed);
   return ended;
 }
 

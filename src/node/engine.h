@@ -43,7 +43,7 @@ struct EngineOptions {
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
 
-class MessageWindow;
+class PendingMessages;
 
 // A message that another rank has offered.
 struct Offer {
@@ -51,44 +51,45 @@ struct Offer {
   std::uint64_t bytes = 0;
 };
 
-// Where sends and receives stand in their stream: before the next collective of a lane. The window
-// is for the sends and receives of this stream and communicator alone.
+// Where sends and receives stand in their stream: before the next collective of a lane. The
+// messages in flight is for the sends and receives of this stream and communicator alone.
 struct StreamPlace {
   std::uint32_t ordinal = 0;   // of the lane that the stream has, or would get now
   const Lane* lane = nullptr;  // null if no collective has been queued on the stream
-  MessageWindow* window = nullptr;
+  PendingMessages* pending = nullptr;
 };
 
 class Engine {
  public:
-  // `arena` is this rank's own memory and outlives the engine.
+  // `arena`: this rank's own memory, which must outlive the engine.
   Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers, device::Arena& arena,
          const EngineOptions& options);
 
-  // Runs one operation to its end, on a stream's turn. Throws Error if it failed. `ahead`, if any,
-  // tells the calls that follow on this lane; `staging`, if any, carries this rank's host memory.
-  // Returns whether it has ended; unless its patience is endless it may be left, to be run again.
-  bool execute(Lane& lane, const CollectiveCall& call, CallsAhead* ahead = nullptr,
+  // Runs one operation, on a stream's turn. `ahead`: the calls that follow on this lane, or null.
+  // `staging`: copies this rank's host memory, or null. Returns true once the operation is
+  // complete. Unless the wait budget of `ahead` is unlimited it may return false instead of
+  // blocking: call it again with the same arguments to resume. Throws Error if the operation
+  // failed.
+  bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
                Staging* staging = nullptr);
 
-  // Gives a call its number, and tells the peer that it was made, and on which stream: `lane` is
-  // the ordinal of its lane plus one, or 0 if it has none yet. Calls of one direction with one peer
-  // match in this order. By one thread at a time.
+  // Assigns the call its sequence number among the calls of its direction with its peer, and
+  // announces it to the peer. `lane`: the ordinal of its lane plus one, or 0 if it has none yet.
+  // Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
-  // Runs sends and receives with other ranks, all at once, on a stream's turn. Throws Error if one
-  // failed.
-  // `place` is that of the calls in their stream; `ahead` tells what follows them there. `stage` is
-  // device memory of kExchangeStageBytes for calls on host memory, or 0 if there are none. Returns
-  // what execute() does.
-  bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls, GroupsAhead& ahead,
-                device::DeviceAddress stage = 0);
+  // Runs sends and receives with other ranks concurrently, on a stream's turn. `place`: the
+  // position of the calls in their stream. `ahead`: the groups that follow them there. `stage`:
+  // staging buffer of kExchangeStageBytes for calls on host memory, or 0 if there are none. Returns
+  // as execute() does. Throws Error if one of the calls failed.
+  bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
+                GroupLookahead& ahead, device::DeviceAddress stage = 0);
 
-  // Returns a message for which no receive has a number yet, if there is one; looks at the ranks in
-  // a circle, from `first` on. By one thread at a time, which is number()'s as well: so nobody
-  // takes the message meanwhile. Never blocks.
+  // Returns a message for which no receive has a number yet, if there is one. Looks at the ranks
+  // round robin, from `first` on. Does not block. Thread safety: one thread at a time, and not
+  // beside number(), so that nobody takes the message meanwhile.
   [[nodiscard]] std::optional<Offer> find_offer(int first) const;
-  // Returns once `ready()` holds, a message has been offered to this rank or taken from it, the
-  // communicator has failed, or `limit` has passed. Blocks.
+  // Blocks until `ready()` returns true, a message has been offered to this rank or taken from it,
+  // the communicator has failed, or `limit` has passed.
   template <class Ready>
   void await_mail(std::chrono::nanoseconds limit, Ready ready) {
     control_.header().records[rank_].mail.sleep(limit, [&] { return fault_.raised() || ready(); });
@@ -97,9 +98,9 @@ class Engine {
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
     return std::make_unique<Lane>(control_, rank_, ordinal);
   }
-  [[nodiscard]] static std::shared_ptr<MessageWindow> make_window();
+  [[nodiscard]] static std::shared_ptr<PendingMessages> make_pending_messages();
   [[nodiscard]] Fault& fault() { return fault_; }
-  // Makes this rank's trouble everybody's, unless there is a fault already.
+  // Raises a fault on all ranks, unless there is one already.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // How long calls of this rank wait for others, from now on.
@@ -123,9 +124,9 @@ class Engine {
   struct Operation;
   class Exchange;
 
-  void bring(Operation& op);
-  void bring_ahead(Operation& op);
-  [[nodiscard]] device::Content settle(std::uint64_t file_offset, std::uint64_t bytes);
+  void post(Operation& op);
+  void prepost(Operation& op);
+  [[nodiscard]] device::Content resolve_content(std::uint64_t file_offset, std::uint64_t bytes);
   void publish(Operation& op) const;
   void ring_if_complete(const Operation& op);
   [[nodiscard]] bool in_page_tables(const Operation& op);
@@ -155,7 +156,7 @@ class Engine {
   void leave(const Operation& op);
 
   template <class Ready>
-  bool wait(Operation& op, Ready ready, Patience patience = Patience::endless);
+  bool wait(Operation& op, Ready ready, WaitBudget wait_budget = WaitBudget::unlimited);
   template <class Ready>
   void sleep(Operation& op, Ready ready);
   void check_patience(Operation& op);

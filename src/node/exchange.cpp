@@ -37,29 +37,31 @@ void Engine::number(PointToPoint& call, std::uint32_t lane) {
   queued.count.store(call.number + 1, std::memory_order_release);
 }
 
-std::shared_ptr<MessageWindow> Engine::make_window() { return std::make_shared<MessageWindow>(); }
+std::shared_ptr<PendingMessages> Engine::make_pending_messages() {
+  return std::make_shared<PendingMessages>();
+}
 
 bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
-                      GroupsAhead& ahead, device::DeviceAddress stage) {
+                      GroupLookahead& ahead, device::DeviceAddress stage) {
   if (fault_.raised()) fault_.throw_error();
   return Exchange(*this, place, calls, ahead, stage).run();
 }
 
 Engine::Exchange::Exchange(Engine& engine, const StreamPlace& place,
-                           std::span<const PointToPoint> calls, GroupsAhead& ahead,
+                           std::span<const PointToPoint> calls, GroupLookahead& ahead,
                            device::DeviceAddress stage)
     : engine_(engine),
       place_(place),
       ahead_(ahead),
       stage_(stage),
-      window_(*place.window),
+      pending_(*place.pending),
       left_(calls.size()) {
-  if (!window_.open(calls.size())) {
-    for (const PointToPoint& call : calls) window_.push_back(item_of(call));
+  if (!pending_.open(calls.size())) {
+    for (const PointToPoint& call : calls) pending_.push_back(item_of(call));
     return;
   }
-  for (const Item& item : window_.current()) {
-    if (item.stage == Stage::done) --left_;
+  for (const Item& item : pending_.current()) {
+    if (item.state == State::done) --left_;
   }
 }
 
@@ -71,20 +73,20 @@ Engine::Exchange::Item Engine::Exchange::item_of(const PointToPoint& call) const
 
 Engine::Exchange::~Exchange() {
   if (waiting_) record(engine_.rank_).in_exchange.store(0, std::memory_order_relaxed);
-  if (failed_) window_.clear();
+  if (failed_) pending_.clear();
 }
 
 bool Engine::Exchange::run() {
   Waiter waiter(engine_.ladder_);
   for (;;) {
     bool moved = false;
-    for (Item& item : window_.current()) {
-      while (item.stage != Stage::done && ready(item)) {
+    for (Item& item : pending_.current()) {
+      while (item.state != State::done && ready(item)) {
         advance(item);
         moved = true;
       }
     }
-    if (left_ != 0) tell_awaited(window_.current());
+    if (left_ != 0) tell_awaited(pending_.current());
     // Begin the groups behind before ringing the peers, so that each is rung once.
     if (left_ != 0) moved = advance_ahead() || moved;
     ring_told();
@@ -92,24 +94,24 @@ bool Engine::Exchange::run() {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     if (moved) {
       waiter = Waiter(engine_.ladder_);
-    } else if (!waiter.poll_again(ahead_.patience())) {
-      if (can_be_left()) {
+    } else if (!waiter.poll_again(ahead_.wait_budget())) {
+      if (may_return_early()) {
         failed_ = false;
         return false;
       }
       sleep();
     }
   }
-  window_.close();
+  pending_.close();
   failed_ = false;
   return true;
 }
 
 // A peer may depend on the stage of a message that has been moved in part.
-bool Engine::Exchange::can_be_left() const {
-  return ahead_.patience() != Patience::endless &&
-         std::ranges::none_of(window_.current(), [](const Item& item) {
-           return item.stage == Stage::draining || item.moved != 0;
+bool Engine::Exchange::may_return_early() const {
+  return ahead_.wait_budget() != WaitBudget::unlimited &&
+         std::ranges::none_of(pending_.current(), [](const Item& item) {
+           return item.state == State::draining || item.moved != 0;
          });
 }
 
@@ -122,24 +124,24 @@ bool Engine::Exchange::is_streamed(const Item& item) {
 bool Engine::Exchange::ready(const Item& item) const {
   const std::uint64_t number = item.call->number;
   // Sequentially consistent: a sleeper looks here after it has announced itself.
-  if (item.stage == Stage::draining)
+  if (item.state == State::draining)
     return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
   if (!item.sends()) return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
   const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
-  if (item.stage == Stage::offered)  // the next one here may be taken, too
+  if (item.state == State::offered)  // the next one here may be taken, too
     return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
 }
 
 void Engine::Exchange::advance(Item& item) {
   const bool sends = item.sends();
-  if (sends && item.stage == Stage::begun) {
+  if (sends && item.state == State::begun) {
     offer(item);
-    item.stage = Stage::offered;
+    item.state = State::offered;
     return;
   }
   if (sends && can_fill(item)) return fill(item);
-  if (item.stage == Stage::draining) {
+  if (item.state == State::draining) {
     drain(item);
     if (item.moved < item.bytes) return;
     finish(item);
@@ -149,7 +151,7 @@ void Engine::Exchange::advance(Item& item) {
     take(item);
   }
   if (fills_ == &item) fills_ = nullptr;
-  item.stage = Stage::done;
+  item.state = State::done;
   --left_;
 }
 
@@ -174,7 +176,8 @@ void Engine::Exchange::offer(Item& item) {
     if (item.bytes != 0) engine_.load(call.address, item.bytes, message.payload);
   } else {
     const device::Placement& from = locate(item);
-    message.content = static_cast<std::uint8_t>(engine_.settle(from.file_offset, item.bytes));
+    message.content =
+        static_cast<std::uint8_t>(engine_.resolve_content(from.file_offset, item.bytes));
     message.offset = from.file_offset;
     message.serial = from.serial;
   }
@@ -260,7 +263,7 @@ void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
   theirs.follow(piece.offset, piece.bytes, item.message->serial);
   const bool mapped = theirs.populated(piece.offset, piece.bytes);
   const std::uint64_t to = item.at.file_offset + piece.position;
-  // As most are: nothing to bring in, to look up or to end early.
+  // As most are: no pages to bring in, nothing to look up or to end early.
   if (mapped && piece.bytes <= kLongCopy && piece.content == device::Content::data) {
     std::memcpy(engine_.arena_.view()->at(to), theirs.at(piece.offset), piece.bytes);
     return;
@@ -283,8 +286,9 @@ void Engine::Exchange::sleep() {
   constexpr std::chrono::milliseconds kLook{500};  // for ranks that do something else
   const auto limit = std::min<Deadline::Duration>(deadline_.remaining(kLook), kLook);
   record(engine_.rank_).mail.sleep(limit + std::chrono::milliseconds(1), [&] {
-    return engine_.fault_.raised() || std::ranges::any_of(window_.current(), [&](const Item& item) {
-             return item.stage != Stage::done && ready(item);
+    return engine_.fault_.raised() ||
+           std::ranges::any_of(pending_.current(), [&](const Item& item) {
+             return item.state != State::done && ready(item);
            });
   });
 }

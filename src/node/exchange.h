@@ -5,7 +5,7 @@
 #include "base/deadline.h"
 #include "base/wait_limit.h"
 #include "node/engine.h"
-#include "node/message_window.h"
+#include "node/pending_messages.h"
 
 #include <span>
 #include <string>
@@ -16,7 +16,7 @@ namespace hccl::node {
 class Engine::Exchange {
  public:
   Exchange(Engine& engine, const StreamPlace& place, std::span<const PointToPoint> calls,
-           GroupsAhead& ahead, device::DeviceAddress stage);
+           GroupLookahead& ahead, device::DeviceAddress stage);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -26,7 +26,7 @@ class Engine::Exchange {
 
  private:
   using Item = MessageItem;
-  using Stage = MessageItem::Stage;
+  using State = MessageItem::State;
   // Some bytes of a message in the sender's memory file.
   struct Piece {
     std::uint64_t position;
@@ -37,7 +37,7 @@ class Engine::Exchange {
 
   [[nodiscard]] Item item_of(const PointToPoint& call) const;
   [[nodiscard]] bool ready(const Item& item) const;
-  [[nodiscard]] bool can_be_left() const;
+  [[nodiscard]] bool may_return_early() const;
   void advance(Item& item);
   const device::Placement& locate(Item& item) const;
   void offer(Item& item);
@@ -63,7 +63,7 @@ class Engine::Exchange {
   [[nodiscard]] bool advance_ahead();
   [[nodiscard]] bool offer_ahead();
   [[nodiscard]] bool take_ahead();
-  [[nodiscard]] static bool is_sure(const Item& item);
+  [[nodiscard]] static bool cannot_block(const Item& item);
   static void tell_awaited(std::span<const Item> items);
 
   void tell(int peer) { news_ |= std::uint64_t{1} << peer; }
@@ -81,10 +81,10 @@ class Engine::Exchange {
 
   Engine& engine_;
   const StreamPlace place_;
-  GroupsAhead& ahead_;
+  GroupLookahead& ahead_;
   const device::DeviceAddress stage_;  // of this stream, for host memory; 0 if there is none
   const Item* fills_ = nullptr;        // the send that has the stage
-  MessageWindow& window_;
+  PendingMessages& pending_;
   bool skipped_ = false;   // what is in the window
   bool seen_all_ = false;  // of what can be begun
   bool failed_ = true;     // unless it comes to an end, or is left

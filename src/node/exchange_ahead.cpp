@@ -20,9 +20,9 @@ bool Engine::Exchange::advance_ahead() {
 
 // Returns whether nothing that happens elsewhere can come before its end any more. A send stands in
 // its stream until the peer takes part, and what is behind it could depend on that.
-bool Engine::Exchange::is_sure(const Item& item) {
-  if (item.stage == Stage::done) return true;
-  if (item.stage != Stage::offered) return false;
+bool Engine::Exchange::cannot_block(const Item& item) {
+  if (item.state == State::done) return true;
+  if (item.state != State::offered) return false;
   const PointToPoint& call = *item.call;
   const Receipt& receipt = item.mailbox->receipt(call.number);
   return receipt.awaited.load(std::memory_order_acquire) ==
@@ -34,7 +34,7 @@ bool Engine::Exchange::is_sure(const Item& item) {
 // what had the place before, perhaps on another stream, is taken.
 void Engine::Exchange::tell_awaited(std::span<const Item> items) {
   for (const Item& item : items) {
-    if (item.sends() || item.stage != Stage::begun) continue;
+    if (item.sends() || item.state != State::begun) continue;
     const PointToPoint& call = *item.call;
     Receipt& receipt = item.mailbox->receipt(call.number);
     const bool is_next =
@@ -50,45 +50,45 @@ void Engine::Exchange::tell_awaited(std::span<const Item> items) {
 // what an earlier send reads, nor what needs pages, which may fail and would be the other group's
 // error. Returns whether there is more to do.
 bool Engine::Exchange::look_ahead() {
-  if (seen_all_ || !window_.has_room_for(1)) return false;
+  if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();
-  if (!may_begin && !window_.all_are(is_sure)) return false;
-  if (!skipped_) ahead_.skip(window_.groups_ahead());
+  if (!may_begin && !pending_.all_are(cannot_block)) return false;
+  if (!skipped_) ahead_.skip(pending_.groups_ahead());
   skipped_ = true;
   bool found = false;
   do {
     const std::span<const PointToPoint> calls = ahead_.next();
     seen_all_ = calls.empty() || !collect(calls);
     found = found || !seen_all_;
-    if (!seen_all_ && !may_begin) tell_awaited(window_.last(calls.size()));
+    if (!seen_all_ && !may_begin) tell_awaited(pending_.last(calls.size()));
   } while (!seen_all_ && may_begin);
   return found;
 }
 
 // All calls of a group, or none. Calls of one group may touch each other's memory.
 bool Engine::Exchange::collect(std::span<const PointToPoint> calls) {
-  const auto conflicts = [&](const PointToPoint& call) { return window_.conflicts(call); };
-  if (!window_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;
+  const auto conflicts = [&](const PointToPoint& call) { return pending_.conflicts(call); };
+  if (!pending_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;
   const device::ArenaView& memory = *engine_.arena_.view();
   for (std::size_t put = 0; put < calls.size(); ++put) {
     Item item = item_of(calls[put]);
     if (item.bytes != 0 && !memory.populated(locate(item).file_offset, item.bytes)) {
-      window_.take_back(put);
+      pending_.take_back(put);
       return false;
     }
-    window_.push_back(item);
+    pending_.push_back(item);
   }
-  window_.end_group();
+  pending_.end_group();
   return true;
 }
 
 // Returns whether anything was done.
 bool Engine::Exchange::offer_ahead() {
   bool moved = false;
-  for (Item* item = window_.next_send(); item != nullptr && ready(*item);
-       item = window_.next_send()) {
+  for (Item* item = pending_.next_send(); item != nullptr && ready(*item);
+       item = pending_.next_send()) {
     offer(*item);
-    item->stage = Stage::offered;
+    item->state = State::offered;
     moved = true;
   }
   return moved;
@@ -96,18 +96,18 @@ bool Engine::Exchange::offer_ahead() {
 
 // Receives may store to one place, so they keep their order.
 bool Engine::Exchange::take_ahead() {
-  const auto received = [](const Item& item) { return item.sends() || item.stage == Stage::done; };
-  if (!std::ranges::all_of(window_.current(), received)) return false;
+  const auto received = [](const Item& item) { return item.sends() || item.state == State::done; };
+  if (!std::ranges::all_of(pending_.current(), received)) return false;
   bool moved = false;
-  for (Item* item = window_.next_receive(); item != nullptr && ready(*item);
-       item = window_.next_receive()) {
+  for (Item* item = pending_.next_receive(); item != nullptr && ready(*item);
+       item = pending_.next_receive()) {
     // A mismatch is told in its turn.
     const Message& message = *item->message;
     if (is_streamed(*item) || message.count != item->call->count ||
         message.type != item->call->type)
       break;
     take(*item);
-    item->stage = Stage::done;
+    item->state = State::done;
     moved = true;
   }
   return moved;

@@ -74,7 +74,7 @@ void Engine::Exchange::fill(Item& item) {
 
 void Engine::Exchange::begin_draining(Item& item) {
   begin_taking(item);
-  item.stage = Stage::draining;
+  item.state = State::draining;
   item.message->stream().wanted.store(1, std::memory_order_seq_cst);
   record(item.call->peer).mail.ring();
 }

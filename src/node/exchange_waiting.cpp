@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patience of sends and receives: deadlines, the hang report, peers that have gone, and peers that
-// wait in a collective for the rank that waits for them.
+// WaitBudget of sends and receives: deadlines, the hang report, peers that have gone, and peers
+// that wait in a collective for the rank that waits for them.
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -40,7 +40,7 @@ void Engine::Exchange::note_waiting() {
     report_ = Deadline::after(engine_.hang_report_);
   }
   const auto first = std::ranges::find_if(
-      window_.current(), [](const Item& item) { return item.stage != Stage::done; });
+      pending_.current(), [](const Item& item) { return item.state != State::done; });
   record(engine_.rank_).in_exchange.store(pack(*first->call), std::memory_order_relaxed);
 }
 
@@ -58,12 +58,13 @@ void Engine::Exchange::check_presence(const Item& item) const {
 // this rank has not called; the programs of both wait too, and the other side is not queued on
 // another stream.
 const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
-  if (!ahead_.attended()) return nullptr;  // this rank's program may still call the collective
-  for (const Item& item : window_.current()) {
-    if (item.stage == Stage::done || ready(item)) continue;
+  if (!ahead_.host_is_waiting())
+    return nullptr;  // this rank's program may still call the collective
+  for (const Item& item : pending_.current()) {
+    if (item.state == State::done || ready(item)) continue;
     const RankRecord& peer = record(item.call->peer);
     const std::uint32_t lane = place_.ordinal + 1;
-    if (peer.attended.load(std::memory_order_relaxed) != lane) continue;
+    if (peer.host_is_waiting.load(std::memory_order_relaxed) != lane) continue;
     QueuedCalls& queued = item.sends() ? item.mailbox->receives : item.mailbox->sends;
     const bool elsewhere = queued.count.load(std::memory_order_acquire) > item.call->number &&
                            queued.place(item.call->number).load(std::memory_order_relaxed) !=
@@ -77,9 +78,9 @@ const Engine::Exchange::Item* Engine::Exchange::blocked_by_collective() const {
 std::string Engine::Exchange::delay_text() const {
   std::string described;
   std::vector<int> told;
-  for (const Item& item : window_.current()) {
+  for (const Item& item : pending_.current()) {
     const int peer = item.call->peer;
-    if (item.stage == Stage::done || ready(item) || std::ranges::find(told, peer) != told.end())
+    if (item.state == State::done || ready(item) || std::ranges::find(told, peer) != told.end())
       continue;
     told.push_back(peer);
     const std::uint64_t exchange = record(peer).in_exchange.load(std::memory_order_relaxed);
@@ -100,8 +101,8 @@ std::string Engine::Exchange::delay_text() const {
 
 void Engine::Exchange::check_patience() {
   note_waiting();
-  for (const Item& item : window_.current()) {
-    if (item.stage != Stage::done) check_presence(item);
+  for (const Item& item : pending_.current()) {
+    if (item.state != State::done) check_presence(item);
   }
   const PointToPoint waits_in = unpack(record(engine_.rank_).in_exchange.load());
   const Item* const blocked = blocked_by_collective();

@@ -40,10 +40,10 @@ void Fault::raise(hcclResult_t code, std::string_view text) noexcept {
 void Fault::wait_readable() const {
   // The writer may have been killed between claiming the record and filling it.
   const FaultRecord& record = control_.header().fault;
-  const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
+  const Deadline wait_budget = Deadline::after(std::chrono::milliseconds(100));
   Waiter waiter(WaitLadder::yielding());
   while (record.state.load(std::memory_order_acquire) == FaultRecord::being_written &&
-         !patience.expired()) {
+         !wait_budget.expired()) {
     static_cast<void>(waiter.poll_again());
   }
 }

@@ -24,7 +24,7 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       ordinal_(ordinal),
       ranks_(control.header().ranks),
       number_(control.header().first_number),
-      brought_end_(control.header().first_number),
+      posted_end_(control.header().first_number),
       cooperative_number_(control.header().first_number) {}
 
 void Lane::lock_pool() {

@@ -41,12 +41,12 @@ class Lane {
   }
   [[nodiscard]] bool arrived(int rank) const { return arrived(number_, rank); }
 
-  // Returns whether this rank has brought its part of `number`, which may be ahead of the current
+  // Returns whether this rank has posted its part of `number`, which may be ahead of the current
   // one.
-  [[nodiscard]] bool brought(std::uint32_t number) const {
-    return static_cast<std::int32_t>(brought_end_ - number) > 0;
+  [[nodiscard]] bool posted(std::uint32_t number) const {
+    return static_cast<std::int32_t>(posted_end_ - number) > 0;
   }
-  void set_brought(std::uint32_t number) { brought_end_ = number + 1; }
+  void set_brought(std::uint32_t number) { posted_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
   // The number of the next or current operation. `cooperative_number` counts the slices of
@@ -90,7 +90,7 @@ class Lane {
   std::byte* slots_ = nullptr;
   std::size_t ranks_;
   std::uint32_t number_;
-  std::uint32_t brought_end_;  // the first operation to which this rank has brought nothing yet
+  std::uint32_t posted_end_;  // the first operation to which this rank has not posted
   std::uint32_t cooperative_number_;
   std::array<std::uint64_t, 64> seen_{};
 };

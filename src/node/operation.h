@@ -33,7 +33,7 @@ struct Engine::Operation {
   Staging* const staging;          // null if this rank's buffers are device memory
   Slicing slicing;                 // as this rank would have it, until all have arrived
   std::uint32_t slice_number = 0;  // the slice it is in
-  const std::uint64_t part_bytes;  // what a rank that sends brings
+  const std::uint64_t part_bytes;  // posted by a rank that sends
   const std::uint64_t send_bytes;  // of the memory that this rank shows its peers
   const std::uint64_t recv_bytes;
   device::Placement send;  // in this rank's memory file
@@ -42,10 +42,11 @@ struct Engine::Operation {
   std::optional<TilePlan> plan;  // of the cooperative path
   bool mapped = false;           // all peers' buffers are in this process's page tables
 
-  CallsAhead* ahead = nullptr;
+  CallLookahead* ahead = nullptr;
   bool looked_ahead = false;  // at the calls that follow, which can be told only once
 
-  // Patience starts with the first sleep: what was polled before is not worth a look at the clock.
+  // WaitBudget starts with the first sleep: what was polled before is not worth a look at the
+  // clock.
   bool waiting = false;
   WaitLimit::Value limit;
   Deadline deadline = Deadline::never();
@@ -54,14 +55,14 @@ struct Engine::Operation {
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
   [[nodiscard]] bool stages_send() const { return staging != nullptr && staging->stages_send(); }
   [[nodiscard]] bool stages_recv() const { return staging != nullptr && staging->stages_recv(); }
-  [[nodiscard]] Patience patience() const {
-    return ahead != nullptr ? ahead->patience() : Patience::endless;
+  [[nodiscard]] WaitBudget wait_budget() const {
+    return ahead != nullptr ? ahead->wait_budget() : WaitBudget::unlimited;
   }
   [[nodiscard]] Slice slice() const { return slicing.slice(slice_number); }
 };
 
 // An operation's turn on its lane. However it ends, unless it is left, the next call has the next
-// number: a peer may still bring its part of this one.
+// number: a peer may still post its part of this one.
 class Turn {
  public:
   Turn(Lane& lane, bool eager) : lane_(lane), eager_(eager) {}
@@ -85,7 +86,7 @@ class Turn {
   bool is_left_ = false;
 };
 
-// Looks whether all ranks have brought their part of a slice of a lane's current operation. Does
+// Looks whether all ranks have posted their part of a slice of a lane's current operation. Does
 // not look again at those that have.
 class Everybody {
  public:

@@ -29,26 +29,27 @@ struct PointToPoint {
   }
 };
 
-// The stream of a group that runs.
-class GroupsAhead {
+// Gives a running group a view of its stream.
+class GroupLookahead {
  public:
-  GroupsAhead() = default;
-  virtual ~GroupsAhead() = default;
-  GroupsAhead(const GroupsAhead&) = delete;
-  GroupsAhead& operator=(const GroupsAhead&) = delete;
+  GroupLookahead() = default;
+  virtual ~GroupLookahead() = default;
+  GroupLookahead(const GroupLookahead&) = delete;
+  GroupLookahead& operator=(const GroupLookahead&) = delete;
 
-  // Returns whether they may begin whatever the groups before them wait for. Once those are sure to
-  // end they may in any case.
+  // Returns whether the groups behind may begin although earlier groups may still block. Once no
+  // earlier group can block they may begin in any case.
   [[nodiscard]] virtual bool may_begin() = 0;
-  // The groups behind it, in order; empty where they end for now or something else stands in
-  // between.
+  // Returns the groups behind it, in order, one at each call; empty if no other follows for now or
+  // another kind of work comes first.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
-  // Leaves the next ones out, which have been told before.
+  // Skips groups that next() has returned before.
   virtual void skip(std::size_t groups) = 0;
-  // Returns whether a thread of the program waits for the stream, and so calls nothing else.
-  [[nodiscard]] virtual bool attended() const = 0;
-  // With which the group waits for its peers; unless it is endless, the group may be left.
-  [[nodiscard]] virtual Patience patience() const { return Patience::endless; }
+  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  [[nodiscard]] virtual bool host_is_waiting() const = 0;
+  // Returns how long the group may wait for its peers. Unless it is unlimited, the group may return
+  // without being complete.
+  [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 // "send(1025, float) to rank 5", "recv(...) from rank 5"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patience: deadlines, the hang report, and peers that will never come.
+// WaitBudget: deadlines, the hang report, and peers that will never come.
 #include "node/waiting.h"
 
 #include "base/error.h"
@@ -62,9 +62,9 @@ std::string Engine::delay_text(const Operation& op) const {
 // Tells a rank that waits for this one in a send or receive whether this rank's program can still
 // make the other call. Returns when to look again.
 std::chrono::milliseconds Engine::note_attendance(const Operation& op) {
-  const bool attended = op.ahead != nullptr && op.ahead->attended();
-  control_.header().records[rank_].attended.store(attended ? op.lane.ordinal() + 1 : 0,
-                                                  std::memory_order_relaxed);
+  const bool host_is_waiting = op.ahead != nullptr && op.ahead->host_is_waiting();
+  control_.header().records[rank_].host_is_waiting.store(
+      host_is_waiting ? op.lane.ordinal() + 1 : 0, std::memory_order_relaxed);
   return std::chrono::milliseconds(500);
 }
 

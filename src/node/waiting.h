@@ -7,14 +7,14 @@
 
 namespace hccl::node {
 
-// Returns whether it is ready; if not, which endless patience never says, the operation is to be
-// left.
+// Returns true once `ready` holds, or false once the wait budget is used up, which never happens if
+// it is unlimited: then the operation returns without being complete.
 template <class Ready>
-bool Engine::wait(Operation& op, Ready ready, Patience patience) {
+bool Engine::wait(Operation& op, Ready ready, WaitBudget wait_budget) {
   Waiter waiter(ladder_);
   while (!ready()) {
-    if (waiter.poll_again(patience)) continue;
-    if (patience != Patience::endless) return false;
+    if (waiter.poll_again(wait_budget)) continue;
+    if (wait_budget != WaitBudget::unlimited) return false;
     sleep(op, ready);
   }
   return true;

@@ -162,7 +162,7 @@ void full_device(World& world) {
     succeed(synDeviceMalloc(session.device(), free - 8192, 0, 0, &all));
     const auto refused = [](hcclResult_t result) {
       require_equal(static_cast<int>(result), static_cast<int>(hcclOutOfMemory), "result");
-      require(contains(last_hccl_message(), "stage for host buffers"), last_hccl_message());
+      require(contains(last_hccl_message(), "staging buffer for host memory"), last_hccl_message());
     };
     refused(hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first));
     refused(hcclAllReduce(buffer, buffer, 100, hcclInt8, hcclMax, group.handle, first));

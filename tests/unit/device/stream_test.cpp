@@ -82,10 +82,10 @@ TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
 struct Looking {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
-  Outcome operator()(Upcoming& upcoming) const {
+  Outcome operator()(Lookahead& lookahead) const {
     std::size_t count = 0;
-    upcoming.skip(skipped);
-    while (upcoming.may_begin() && upcoming.next<Looking>() != nullptr) ++count;
+    lookahead.skip(skipped);
+    while (lookahead.may_begin() && lookahead.next<Looking>() != nullptr) ++count;
     seen.push_back(count);
     return Outcome::success;
   }
@@ -94,7 +94,7 @@ struct Looking {
 TEST_F(Streams, ACommandSeesThoseBehindIt) {
   const auto stream = device_.create_stream();
   stream->enqueue([&] {
-    while (!stream->attended()) std::this_thread::yield();
+    while (!stream->host_is_waiting()) std::this_thread::yield();
     return Outcome::success;
   });
   std::vector<std::size_t> seen;
@@ -136,7 +136,7 @@ TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
     return Outcome::success;
   });
   stream->enqueue([&] {
-    while (!stream->attended()) std::this_thread::yield();
+    while (!stream->host_is_waiting()) std::this_thread::yield();
     return Outcome::success;
   });
   enqueue_three(beside_another);
@@ -232,15 +232,15 @@ TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
 // Notes its number; in passing it is left as often as `leaves` says.
 struct Passing {
   std::vector<int>& seen;
-  std::atomic<int>& in_passing;
+  std::atomic<int>& opportunistic;
   std::atomic<int>& leaves;
   int number;
   std::shared_ptr<int> alive;
 
-  Outcome operator()(Upcoming& upcoming) const {
-    const bool passing = upcoming.patience() != Patience::endless;
-    if (passing && leaves.fetch_sub(1) > 0) return Outcome::left;
-    if (passing) ++in_passing;
+  Outcome operator()(Lookahead& lookahead) const {
+    const bool passing = lookahead.wait_budget() != WaitBudget::unlimited;
+    if (passing && leaves.fetch_sub(1) > 0) return Outcome::would_block;
+    if (passing) ++opportunistic;
     const auto end = std::chrono::steady_clock::now() + 1us;  // slower than it is queued
     while (std::chrono::steady_clock::now() < end) {
     }
@@ -253,15 +253,15 @@ TEST_F(Streams, AFullQueueIsRunByWhoFillsIt) {
   const auto stream = device_.create_stream();
   const auto alive = std::make_shared<int>();
   std::vector<int> seen;
-  std::atomic<int> in_passing{0}, leaves{0};
+  std::atomic<int> opportunistic{0}, leaves{0};
   constexpr int kCommands = 40'000;
   for (int number = 0; number < kCommands; ++number) {
     if (number % 20'000 == 10'000) leaves = 2;
-    stream->enqueue(Passing{seen, in_passing, leaves, number, alive});
+    stream->enqueue(Passing{seen, opportunistic, leaves, number, alive});
     if (number % 20'000 == 15'000) stream->enqueue([] { return Outcome::success; });
   }
   EXPECT_EQ(stream->synchronize(), Outcome::success);
-  EXPECT_GT(in_passing, 0);
+  EXPECT_GT(opportunistic, 0);
   EXPECT_EQ(alive.use_count(), 1) << "of what has run nothing is left";
   ASSERT_EQ(seen.size(), static_cast<std::size_t>(kCommands));
   for (int number = 0; number < kCommands; ++number)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that bring their part of operations ahead of time: results are those of one operation after
+// Ranks that post their part of operations ahead of time: results are those of one operation after
 // the other, whatever depends on what.
 #include "engine_ranks.h"
 
@@ -106,7 +106,7 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
 }
 
 // The rest of a program, as far as the program has "queued" it by now.
-class Rest final : public CallsAhead {
+class Rest final : public CallLookahead {
  public:
   Rest(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
       : calls_(calls), next_(first), end_(std::min(end, calls.size())) {}
@@ -166,7 +166,7 @@ TEST(Ahead, RandomProgramsGiveWhatOneCallAfterTheOtherGives) {
   }
 }
 
-// Of 40 calls on 40 buffers a rank that waits for the first brings its part of the next ones: then
+// Of 40 calls on 40 buffers a rank that waits for the first posts its part of the next ones: then
 // its peer needs it no more for those.
 TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
@@ -175,7 +175,7 @@ TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
     std::vector<std::vector<CollectiveCall>> calls(2);
     for (int rank = 0; rank < 2; ++rank) {
       const std::uint64_t send = ranks.upload(rank, input);
-      // A first call brings the send buffer into the page tables.
+      // The first call maps the pages of the send buffer.
       for (int call = 0; call < 40; ++call) {
         const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, -1.0F));
         ranks.arena(rank).view()->populate(ranks.arena(rank).file_offset(recv),

@@ -105,7 +105,7 @@ TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
   }
 }
 
-// A rank may bring its part after others have given the operation up; that must not complete the
+// A rank may post its part after others have given the operation up; that must not complete the
 // call that comes next on their lane.
 TEST(Engine, AnArrivalAfterTheFailureDoesNotReachTheNextCall) {
   EngineOptions options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding the next call to begin, and what calls touch.
-#include "node/message_window.h"
+#include "node/pending_messages.h"
 
 #include <algorithm>
 
@@ -16,28 +16,28 @@ AddressRange hull_of(const AddressRange& a, const AddressRange& b) {
 
 }  // namespace
 
-void MessageWindow::clear() {
+void PendingMessages::clear() {
   items_.clear();
-  first_ = current_end_ = next_send_ = next_receive_ = sure_end_ = groups_ahead_ = 0;
+  first_ = current_end_ = next_send_ = next_receive_ = certain_end_ = groups_ahead_ = 0;
   is_open_ = false;
   sources_ = destinations_ = {};
 }
 
-void MessageWindow::note(const MessageItem& item) {
+void PendingMessages::note(const MessageItem& item) {
   AddressRange& hull = item.sends() ? sources_ : destinations_;
   hull = hull_of(hull, item.range());
 }
 
-MessageItem* MessageWindow::next(std::size_t& from, Direction direction) {
+MessageItem* PendingMessages::next(std::size_t& from, Direction direction) {
   const auto may_begin = [&](const MessageItem& item) {
-    return item.call->direction == direction && item.stage == MessageItem::Stage::begun;
+    return item.call->direction == direction && item.state == MessageItem::State::begun;
   };
   from = std::max(from, current_end_);
   while (from < items_.size() && !may_begin(items_[from])) ++from;
   return from < items_.size() ? &items_[from] : nullptr;
 }
 
-bool MessageWindow::conflicts(const PointToPoint& call) const {
+bool PendingMessages::conflicts(const PointToPoint& call) const {
   const bool sends = call.direction == Direction::send;
   const AddressRange range{call.address, call.bytes()};
   if (!(sends ? destinations_ : sources_).overlaps(range)) return false;
@@ -47,9 +47,9 @@ bool MessageWindow::conflicts(const PointToPoint& call) const {
 }
 
 // Between groups: takes out what has ended.
-void MessageWindow::make_room_for(std::size_t more) {
+void PendingMessages::make_room_for(std::size_t more) {
   items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
-  for (std::size_t* const place : {&next_send_, &next_receive_, &sure_end_})
+  for (std::size_t* const place : {&next_send_, &next_receive_, &certain_end_})
     *place -= std::min(*place, first_);
   first_ = 0;
   items_.reserve(std::max(items_.size() + more, 8 * kMostAhead));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one stream of a communicator that are under way: those of the group
-// whose turn it is, and of the groups behind it that have been begun. Private to the engine's
-// files.
+// The in-flight sends and receives of one stream of a communicator: those of the group whose turn
+// it is, and of the groups behind it that were posted ahead. Private to the engine's files.
 #pragma once
 
 #include "device/arena.h"
@@ -18,15 +17,15 @@
 
 namespace hccl::node {
 
-// A call, and how far it has come.
+// A call and its progress.
 struct MessageItem {
-  enum class Stage : std::uint8_t { begun, offered, draining, done };
+  enum class State : std::uint8_t { begun, offered, draining, done };
 
   const PointToPoint* call;
   Mailbox* mailbox;
   Message* message;
   std::uint64_t bytes;
-  Stage stage = Stage::begun;
+  State state = State::begun;
   std::uint64_t moved = 0;  // bytes of a streamed message
   device::Placement at{};   // of its device memory, from the message's first byte on
 
@@ -34,13 +33,13 @@ struct MessageItem {
   [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
 };
 
-class MessageWindow {
+class PendingMessages {
  public:
   static constexpr std::size_t kMostAhead = 32;  // items
 
-  // The turn of the group that has `calls`; the same again if it was left. Its items stay where
-  // they are until its end, and so do as many behind them as there may be. Returns whether they are
-  // here; else the caller puts them here.
+  // Starts, or resumes, the group of `calls` whose turn it is. Pointers to its items, and to items
+  // added behind them, stay valid until close(). Returns false if the group has not been added yet:
+  // the caller must then push_back() its calls.
   [[nodiscard]] bool open(std::size_t calls) {
     if (is_open_) return true;
     is_open_ = true;
@@ -50,7 +49,7 @@ class MessageWindow {
     --groups_ahead_;
     return true;
   }
-  // The group has ended.
+  // Ends the group.
   void close() {
     first_ = current_end_;
     is_open_ = false;
@@ -65,7 +64,7 @@ class MessageWindow {
   void take_back(std::size_t items) {
     items_.erase(items_.end() - static_cast<std::ptrdiff_t>(items), items_.end());
   }
-  // All calls of a group have been put behind the others.
+  // Call once all calls of a group that is posted ahead have been added.
   void end_group() { ++groups_ahead_; }
   [[nodiscard]] std::size_t groups_ahead() const { return groups_ahead_; }
   [[nodiscard]] bool has_room_for(std::size_t calls) const {
@@ -82,17 +81,18 @@ class MessageWindow {
   [[nodiscard]] std::span<const MessageItem> last(std::size_t calls) const {
     return std::span(items_).last(calls);
   }
-  // The first send, or receive, behind the group that has not been begun; null if there is none.
+  // Return the first send, or receive, behind the group that has not begun; null if there is none.
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
-  // Returns whether the predicate holds for all items. Does not ask again for those it has held
-  // for.
+  // Returns whether the predicate holds for all items. Once it has held for an item it is not
+  // called for that item again.
   template <class Predicate>
-  [[nodiscard]] bool all_are(Predicate sure) {
-    sure_end_ = std::max(sure_end_, first_);
-    while (sure_end_ < items_.size() && sure(std::as_const(items_[sure_end_]))) ++sure_end_;
-    return sure_end_ == items_.size();
+  [[nodiscard]] bool all_are(Predicate predicate) {
+    certain_end_ = std::max(certain_end_, first_);
+    while (certain_end_ < items_.size() && predicate(std::as_const(items_[certain_end_])))
+      ++certain_end_;
+    return certain_end_ == items_.size();
   }
 
   // Returns whether a call would read memory that an earlier receive writes, or write memory that
@@ -105,8 +105,8 @@ class MessageWindow {
   [[nodiscard]] MessageItem* next(std::size_t& from, Direction direction);
 
   std::vector<MessageItem> items_;
-  std::size_t first_ = 0, current_end_ = 0;  // of the group; what stands before has ended
-  std::size_t next_send_ = 0, next_receive_ = 0, sure_end_ = 0;
+  std::size_t first_ = 0, current_end_ = 0;  // of the group; earlier items have ended
+  std::size_t next_send_ = 0, next_receive_ = 0, certain_end_ = 0;
   std::size_t groups_ahead_ = 0;
   bool is_open_ = false;
   AddressRange sources_, destinations_;  // around them: most calls are told apart by these

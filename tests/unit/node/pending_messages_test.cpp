@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The window over the groups that are under way, against a plain list.
-#include "node/message_window.h"
+#include "node/pending_messages.h"
 
 #include <algorithm>
 #include <deque>
@@ -25,21 +25,21 @@ PointToPoint call_of(Direction direction, std::uint64_t address, std::uint64_t b
 
 MessageItem item_of(const PointToPoint& call) { return {&call, nullptr, nullptr, call.bytes()}; }
 
-TEST(MessageWindow, ComesBackToAGroupThatWasLeft) {
-  MessageWindow window;
+TEST(PendingMessages, ComesBackToAGroupThatWasLeft) {
+  PendingMessages window;
   const PointToPoint call = call_of(Direction::send, 0, 8);
   EXPECT_FALSE(window.open(1));
   window.push_back(item_of(call));
-  window.current()[0].stage = MessageItem::Stage::offered;
+  window.current()[0].state = MessageItem::State::offered;
   EXPECT_TRUE(window.open(1));
   ASSERT_EQ(window.current().size(), 1);
-  EXPECT_EQ(window.current()[0].stage, MessageItem::Stage::offered);
+  EXPECT_EQ(window.current()[0].state, MessageItem::State::offered);
   window.close();
   EXPECT_FALSE(window.open(1));
 }
 
-TEST(MessageWindow, TellsWhatTouchesWhat) {
-  MessageWindow window;
+TEST(PendingMessages, TellsWhatTouchesWhat) {
+  PendingMessages window;
   const std::vector calls{call_of(Direction::send, 100, 10), call_of(Direction::send, 300, 10),
                           call_of(Direction::receive, 500, 10)};
   EXPECT_FALSE(window.open(calls.size()));
@@ -68,37 +68,37 @@ TEST(Mailbox, TellsWhichMessageIsAwaited) {
   }
 }
 
-TEST(MessageWindow, AsksOnceWhetherAnItemIsSure) {
-  MessageWindow window;
+TEST(PendingMessages, AsksOnceWhetherAnItemIsSure) {
+  PendingMessages window;
   const std::vector<PointToPoint> calls(3, call_of(Direction::send, 0, 8));
   EXPECT_FALSE(window.open(1));
   window.push_back(item_of(calls[0]));
   std::size_t sure = 0;
   std::size_t asked = 0;
-  const auto is_sure = [&](const MessageItem& item) {
+  const auto cannot_block = [&](const MessageItem& item) {
     ++asked;
     return static_cast<std::size_t>(item.call - calls.data()) < sure;
   };
-  EXPECT_FALSE(window.all_are(is_sure));
+  EXPECT_FALSE(window.all_are(cannot_block));
   sure = 1;
-  EXPECT_TRUE(window.all_are(is_sure));
+  EXPECT_TRUE(window.all_are(cannot_block));
   EXPECT_EQ(asked, 2);
   window.push_back(item_of(calls[1]));
   window.end_group();
-  EXPECT_FALSE(window.all_are(is_sure));
+  EXPECT_FALSE(window.all_are(cannot_block));
   window.close();
   EXPECT_TRUE(window.open(1));
-  EXPECT_FALSE(window.all_are(is_sure));
+  EXPECT_FALSE(window.all_are(cannot_block));
   sure = 2;
-  EXPECT_TRUE(window.all_are(is_sure));
+  EXPECT_TRUE(window.all_are(cannot_block));
   window.close();
   EXPECT_FALSE(window.open(1));
   window.push_back(item_of(calls[2]));
-  EXPECT_FALSE(window.all_are(is_sure)) << "an item of a place that another had";
+  EXPECT_FALSE(window.all_are(cannot_block)) << "an item of a place that another had";
 }
 
-TEST(MessageWindow, TakesAGroupBackThatCannotBegin) {
-  MessageWindow window;
+TEST(PendingMessages, TakesAGroupBackThatCannotBegin) {
+  PendingMessages window;
   const std::vector calls{call_of(Direction::send, 0, 8), call_of(Direction::send, 100, 8),
                           call_of(Direction::receive, 200, 8)};
   EXPECT_FALSE(window.open(1));
@@ -116,8 +116,8 @@ TEST(MessageWindow, TakesAGroupBackThatCannotBegin) {
 
 // While a group has its turn, items stay where they are and conflicts are found, however many
 // groups have ended before.
-TEST(MessageWindow, ItemsStayUntilTheGroupEnds) {
-  MessageWindow window;
+TEST(PendingMessages, ItemsStayUntilTheGroupEnds) {
+  PendingMessages window;
   std::vector<PointToPoint> calls;
   for (std::uint64_t number = 0; number < 2'000; ++number)
     calls.push_back(call_of(Direction::send, 100 * number, 10));
@@ -152,7 +152,7 @@ class Groups {
     return group;
   }
   // Puts some behind those that are in the window.
-  void begin_some(MessageWindow& window, std::mt19937& random) {
+  void begin_some(PendingMessages& window, std::mt19937& random) {
     for (std::size_t more = random() % 4; more != 0; --more) {
       const Calls& behind = make(random);
       if (!window.has_room_for(behind.size())) return groups_.pop_back();
@@ -160,7 +160,7 @@ class Groups {
       window.end_group();
     }
   }
-  static void put(MessageWindow& window, const Calls& group) {
+  static void put(PendingMessages& window, const Calls& group) {
     for (const PointToPoint& call : group) window.push_back(item_of(call));
   }
   [[nodiscard]] std::deque<Calls>& all() { return groups_; }
@@ -169,23 +169,23 @@ class Groups {
   std::deque<Calls> groups_;
 };
 
-void advance_some(MessageWindow& window, std::mt19937& random) {
+void advance_some(PendingMessages& window, std::mt19937& random) {
   for (MessageItem* item = window.next_send(); item != nullptr && random() % 4 != 0;
        item = window.next_send()) {
     EXPECT_TRUE(item->sends());
-    item->stage = MessageItem::Stage::offered;
+    item->state = MessageItem::State::offered;
   }
   for (MessageItem* item = window.next_receive(); item != nullptr && random() % 4 != 0;
        item = window.next_receive()) {
     EXPECT_FALSE(item->sends());
-    item->stage = MessageItem::Stage::done;
+    item->state = MessageItem::State::done;
   }
 }
 
 // Groups begin in any pattern and end in order.
-TEST(MessageWindow, KeepsItsItemsInOrder) {
+TEST(PendingMessages, KeepsItsItemsInOrder) {
   std::mt19937 random(7);
-  MessageWindow window;
+  PendingMessages window;
   Groups groups;
   for (int turn = 0; turn < 20'000; ++turn) {
     const bool begun = !groups.all().empty();

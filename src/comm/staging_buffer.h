@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory through which the host memory of a stream's calls goes, because peers map only
-// device memory. Its pages are allocated when they are first used.
+// Staging buffer: device memory through which the host memory of a stream's calls is copied,
+// because peers map only device memory. Its pages are allocated when they are first used.
 #pragma once
 
 #include "device/arena.h"
@@ -8,17 +8,17 @@
 
 namespace hccl::comm {
 
-class Stage {
+class StagingBuffer {
  public:
-  // The arena outlives it. Throws Error(hcclOutOfMemory).
-  explicit Stage(device::Arena& arena)
+  // The arena must outlive it. Throws Error(hcclOutOfMemory).
+  explicit StagingBuffer(device::Arena& arena)
       : arena_(arena),
-        address_(arena.allocate(node::kExchangeStageBytes, "a stage for host buffers")) {}
-  ~Stage() {
+        address_(arena.allocate(node::kExchangeStageBytes, "a staging buffer for host memory")) {}
+  ~StagingBuffer() {
     arena_.release(address_, [] { return true; });
   }
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
+  StagingBuffer(const StagingBuffer&) = delete;
+  StagingBuffer& operator=(const StagingBuffer&) = delete;
 
   [[nodiscard]] device::DeviceAddress address() const { return address_; }
   [[nodiscard]] device::DeviceAddress for_send() const { return address_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes a rank's part of an operation: its descriptor and, if it is short, its data. A rank
-// that has to wait brings its part of the next operations meanwhile: then ranks that share a core
-// take turns once in many operations.
+// Posts a rank's part of an operation: its descriptor and, if it is short, its data. A rank that
+// has to wait also posts its part of the next operations, so that ranks which share a core take
+// turns once in many operations.
 #include "node/address_range.h"
 #include "node/operation.h"
 
@@ -9,8 +9,8 @@
 #include <array>
 
 namespace hccl::node {
-// Finds out what a source of this rank holds; where it is data, brings it into the page tables.
-device::Content Engine::settle(std::uint64_t file_offset, std::uint64_t bytes) {
+// Returns what a source of this rank holds. Maps its pages if it holds data.
+device::Content Engine::resolve_content(std::uint64_t file_offset, std::uint64_t bytes) {
   device::ArenaView& memory = *arena_.view();
   if (memory.populated(file_offset, bytes)) return device::Content::data;
   const device::Content content = memory.content(file_offset, bytes);
@@ -38,7 +38,7 @@ void Engine::publish(Operation& op) const {
   op.lane.set_brought(op.number);
 }
 
-void Engine::bring(Operation& op) {
+void Engine::post(Operation& op) {
   if (op.eager()) {  // names no memory: peers touch the slot alone
     if (op.send_bytes != 0)
       op.content = load(op.call.send, op.send_bytes, op.lane.slot(op.number, rank_).payload);
@@ -49,7 +49,7 @@ void Engine::bring(Operation& op) {
     }
     if (op.send_bytes != 0) {
       op.send = arena_.place(op.call.send);
-      op.content = settle(op.send.file_offset, op.send_bytes);
+      op.content = resolve_content(op.send.file_offset, op.send_bytes);
     }
   }
   publish(op);
@@ -78,11 +78,11 @@ bool Engine::in_page_tables(const Operation& op) {
          (op.eager() || populated(op.call.recv, op.recv_bytes));
 }
 
-// Brings this rank's part of the calls behind `op` that take the same path. Cooperative operations
-// read and write only when those before them are complete. Eager ones read now: the first that
-// reads what one ahead of it stores has to wait for its turn, and so has a barrier.
-void Engine::bring_ahead(Operation& op) {
-  if (op.ahead == nullptr || op.looked_ahead || op.lane.brought(op.number + kMostAhead / 2)) return;
+// Posts this rank's part of the calls behind `op` that take the same path. Cooperative operations
+// read and write only once all before them are complete. Eager ones read now: the first that reads
+// what an earlier one stores has to wait for its turn, and so has a barrier.
+void Engine::prepost(Operation& op) {
+  if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMostAhead / 2)) return;
   if (fault_.raised()) return;  // numbers pass unfinished from now on, and slots must not be reused
   op.looked_ahead = true;
   std::array<AddressRange, kMostAhead> unfinished;
@@ -93,7 +93,7 @@ void Engine::bring_ahead(Operation& op) {
     if (call == nullptr || call->collective == Collective::barrier) return;
     Operation next(op.lane, *call, rank_, size_, op.number + distance);
     result = {call->recv, next.recv_bytes};
-    if (op.lane.brought(next.number)) continue;
+    if (op.lane.posted(next.number)) continue;
     if (next.eager() != op.eager() || !in_page_tables(next)) return;
     if (next.eager()) {
       const AddressRange source{call->send, next.send_bytes};
@@ -101,7 +101,7 @@ void Engine::bring_ahead(Operation& op) {
       if (std::any_of(unfinished.begin(), end, [&](const auto& r) { return r.overlaps(source); }))
         return;
     }
-    bring(next);
+    post(next);
     ring_if_complete(next);
   }
 }
