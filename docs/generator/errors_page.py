@@ -54,7 +54,7 @@ PARTS = {
     "src/bootstrap/rendezvous_client.cpp": "`<last trouble>`, and who made the unique id",
     "src/bootstrap/session.cpp": "`<why>`, of a connection that was rejected or closed",
     "src/bootstrap/frame_channel.cpp": "`<why>`, of a connection that was rejected or closed",
-    "src/bootstrap/id_server.cpp": "`<why>`, of a connection that was rejected or closed",
+    "src/bootstrap/root_server.cpp": "`<why>`, of a connection that was rejected or closed",
     "src/transport/dialer.cpp": "`<troubles>`, of an address that was tried",
     "transports/tcp/tcp_endpoint.cpp": "`<lost>`, of a connection",
     "transports/shm/shm_endpoint.cpp": "`<lost>`, of a process",

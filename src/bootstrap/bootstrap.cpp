@@ -40,23 +40,23 @@ void validate(int size, int rank, const Contribution& mine) {
   }
 }
 
-Roster roster_of_one(Contribution mine) {
+RankTable table_of_one(Contribution mine) {
   const ProcessIdentity process = ProcessIdentity::mine();
-  Member self;
+  RankInfo self;
   self.rank = 0;
   self.pid = process.pid;
   self.host = process.host;
   self.box = process.box;
   self.blob = std::move(mine.blob);
   self.memory = std::move(mine.memory);
-  Roster roster;
-  roster.members.push_back(std::move(self));
-  roster.secret = random_secret();
-  return roster;
+  RankTable table;
+  table.members.push_back(std::move(self));
+  table.secret = random_secret();
+  return table;
 }
 
-Roster rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listener,
-                  Contribution mine, const MakeControl& make_control, Deadline deadline) {
+RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listener,
+                     Contribution mine, const MakeControl& make_control, Deadline deadline) {
   RendezvousClient client(id, proof_key(id), hello, deadline);
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
@@ -107,22 +107,22 @@ hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {
   return encode(ServerRegistry::instance().resolve(id));
 }
 
-Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
-            const MakeControl& make_control, Deadline deadline) {
+RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
+               const MakeControl& make_control, Deadline deadline) {
   validate(size, rank, mine);
   install_fork_guard();
   const UniqueId decoded = decode(id);
   if (size == 1) {
     ServerRegistry::instance().note_joined(decoded);
-    return roster_of_one(std::move(mine));
+    return table_of_one(std::move(mine));
   }
   Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
   FileDescriptor listener = listen_on_node(hello.node_socket);
   try {
-    Roster roster =
+    RankTable table =
         rendezvous(decoded, hello, std::move(listener), std::move(mine), make_control, deadline);
     ServerRegistry::instance().note_joined(decoded);
-    return roster;
+    return table;
   } catch (const Error& error) {
     const auto server = ServerRegistry::instance().find(decoded);
     if (server && error.code() != hcclInternalError) server->wait_until_all_know(kFarewell);

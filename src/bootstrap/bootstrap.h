@@ -20,7 +20,7 @@
 
 namespace hccl::bootstrap {
 
-struct Roster;
+struct RankTable;
 
 // A rank's contribution. To the others of its node: bytes, and one descriptor (its device memory).
 // And to all: what `announce` returns, given the communicator's secret, at most kMostAnnounced
@@ -32,12 +32,12 @@ struct Contribution {
   bool announces_always = false;
   // Called once everything from the ranks of this node has come, before the others hear that this
   // rank is ready. Throws Error to refuse it; then initialisation fails on all ranks.
-  std::function<void(const Roster&)> inspect;
+  std::function<void(const RankTable&)> inspect;
 };
 inline constexpr std::size_t kMostAnnounced = 1024;
 
 // A rank's knowledge of another after the exchange (its own entry included).
-struct Member {
+struct RankInfo {
   int rank = -1;
   int pid = 0;               // in its own pid namespace
   bool shares_pids = false;  // which is this process's, too
@@ -62,9 +62,9 @@ struct LinkSocket {
   bool server_is_known = false;   // by a key or by the kernel; else its texts are only quoted
 };
 
-struct Roster {
-  std::vector<Member> members;  // by rank
-  FileDescriptor control;       // the segment made by this node's leader, shared by its ranks
+struct RankTable {
+  std::vector<RankInfo> members;  // by rank
+  FileDescriptor control;         // the segment made by this node's leader, shared by its ranks
   Secret secret{};
   LinkSocket link;
 };
@@ -88,8 +88,8 @@ void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 // is called on the leader of each node (its lowest rank) alone and makes the segment that the
 // node's ranks share, given how many they are.
 using MakeControl = std::function<FileDescriptor(int ranks)>;
-[[nodiscard]] Roster join(const hcclUniqueId& id, int size, int rank, Contribution mine,
-                          const MakeControl& make_control, Deadline deadline);
+[[nodiscard]] RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
+                             const MakeControl& make_control, Deadline deadline);
 
 // A call of a rank: one that waits, or one of the last that are done.
 struct Waiting {

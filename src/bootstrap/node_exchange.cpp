@@ -101,16 +101,16 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
       listener_(std::move(listener)),
       guest_limit_(guest_limit),
       present_(table.ranks.size(), false) {
-  roster_.secret = table.secret;
+  rank_table_.secret = table.secret;
   for (const TableEntry& entry : table.ranks) {
-    Member added;
-    added.rank = static_cast<int>(roster_.members.size());
+    RankInfo added;
+    added.rank = static_cast<int>(rank_table_.members.size());
     added.pid = entry.process.pid;
     added.shares_pids =
         entry.process.shares_pids_with(table.ranks[static_cast<std::size_t>(rank)].process);
     added.host = entry.process.host;
     added.box = entry.process.box;
-    roster_.members.push_back(std::move(added));
+    rank_table_.members.push_back(std::move(added));
   }
   for (int other = 0; other < static_cast<int>(present_.size()); ++other) {
     present_[static_cast<std::size_t>(other)] = !is_here(other);
@@ -118,7 +118,7 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
   }
 }
 
-Roster NodeExchange::run(Contribution mine, const MakeControl& make_control) {
+RankTable NodeExchange::run(Contribution mine, const MakeControl& make_control) {
   const bool one_node = ranks_here_ == static_cast<int>(present_.size());
   const bool keeps_link = !one_node || mine.announces_always;
   announce(mine);
@@ -128,16 +128,16 @@ Roster NodeExchange::run(Contribution mine, const MakeControl& make_control) {
   } else {
     follow(std::move(mine));
   }
-  if (inspect) inspect(roster_);
-  for (Member& other : roster_.members) {
+  if (inspect) inspect(rank_table_);
+  for (RankInfo& other : rank_table_.members) {
     // The end of this very process is nothing to wait for.
     if (is_own_process(other.rank)) other.process.reset();
   }
   std::vector<Bytes> announced = client_.finish(member(rank_).announced);
-  for (Member& other : roster_.members)
+  for (RankInfo& other : rank_table_.members)
     other.announced = std::move(announced[static_cast<std::size_t>(other.rank)]);
-  if (keeps_link) roster_.link = client_.release();
-  return std::move(roster_);
+  if (keeps_link) rank_table_.link = client_.release();
+  return std::move(rank_table_);
 }
 
 void NodeExchange::announce(const Contribution& mine) {
@@ -150,12 +150,12 @@ void NodeExchange::announce(const Contribution& mine) {
 }
 
 void NodeExchange::lead(Contribution mine, const MakeControl& make_control) {
-  Member& own = member(rank_);
+  RankInfo& own = member(rank_);
   own.blob = std::move(mine.blob);
   own.memory = std::move(mine.memory);
   own.process = own_process();
   present_[static_cast<std::size_t>(rank_)] = true;
-  roster_.control = make_control(ranks_here_);
+  rank_table_.control = make_control(ranks_here_);
   gather();
   distribute();
 }
@@ -184,7 +184,7 @@ bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
   // namespace.
   FileDescriptor process = peer_process(channel.fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());
-  Member& from = member(message->rank);
+  RankInfo& from = member(message->rank);
   from.blob = std::move(message->blob);
   if (message->has_memory) from.memory = std::move(frame.descriptors.front());
   from.process = std::move(process);
@@ -194,7 +194,7 @@ bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
 }
 
 void NodeExchange::distribute() {
-  for (const Member& from : roster_.members) {
+  for (const RankInfo& from : rank_table_.members) {
     if (!is_here(from.rank)) continue;
     const EntryMessage message{from.rank, from.memory.valid(), true, from.blob};
     const Bytes bytes = serialize(message);
@@ -203,7 +203,7 @@ void NodeExchange::distribute() {
     for (FrameChannel& channel : channels_) channel.send(FrameType::entry, bytes, descriptors);
   }
   std::vector<int> control;
-  if (roster_.control.valid()) control.push_back(roster_.control.get());
+  if (rank_table_.control.valid()) control.push_back(rank_table_.control.get());
   for (FrameChannel& channel : channels_) channel.send(FrameType::control_block, {}, control);
   flush_all();
 }
@@ -285,7 +285,7 @@ bool NodeExchange::take_from_leader(Frame& frame) {
   if (frame.type == FrameType::control_block) {
     const bool whole = std::ranges::all_of(present_, [](bool here) { return here; });
     if (!whole || frame.descriptors.size() > 1) refuse();
-    if (!frame.descriptors.empty()) roster_.control = std::move(frame.descriptors.front());
+    if (!frame.descriptors.empty()) rank_table_.control = std::move(frame.descriptors.front());
     return true;
   }
   auto entry = frame.type == FrameType::entry ? parse_entry(frame.payload) : std::nullopt;
@@ -294,7 +294,7 @@ bool NodeExchange::take_from_leader(Frame& frame) {
   if (frame.descriptors.size() != expected || present_[static_cast<std::size_t>(entry->rank)]) {
     refuse();
   }
-  Member& to = member(entry->rank);
+  RankInfo& to = member(entry->rank);
   to.blob = std::move(entry->blob);
   if (entry->has_memory) to.memory = std::move(frame.descriptors.front());
   if (entry->has_process) to.process = std::move(frame.descriptors.back());
@@ -302,11 +302,13 @@ bool NodeExchange::take_from_leader(Frame& frame) {
   return false;
 }
 
-Member& NodeExchange::member(int rank) { return roster_.members[static_cast<std::size_t>(rank)]; }
+RankInfo& NodeExchange::member(int rank) {
+  return rank_table_.members[static_cast<std::size_t>(rank)];
+}
 
 bool NodeExchange::is_here(int rank) const {
-  return roster_.members[static_cast<std::size_t>(rank)].box ==
-         roster_.members[static_cast<std::size_t>(rank_)].box;
+  return rank_table_.members[static_cast<std::size_t>(rank)].box ==
+         rank_table_.members[static_cast<std::size_t>(rank_)].box;
 }
 
 bool NodeExchange::is_own_process(int rank) const {

@@ -23,7 +23,7 @@ class NodeExchange {
   NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener,
                Deadline::Duration guest_limit = std::chrono::seconds(10));
 
-  [[nodiscard]] Roster run(Contribution mine, const MakeControl& make_control);
+  [[nodiscard]] RankTable run(Contribution mine, const MakeControl& make_control);
 
   // A part of run() on ranks that do not lead: takes a frame of the leader's, and returns true when
   // it was the last. Throws Error for one that is malformed or comes too early.
@@ -38,7 +38,7 @@ class NodeExchange {
   [[nodiscard]] FrameChannel connect_to_leader();
   void flush_all();
   void announce(const Contribution& mine);
-  [[nodiscard]] Member& member(int rank);
+  [[nodiscard]] RankInfo& member(int rank);
   [[nodiscard]] bool is_here(int rank) const;  // on this node
   [[nodiscard]] bool is_own_process(int rank) const;
 
@@ -51,7 +51,7 @@ class NodeExchange {
   std::vector<FrameChannel> channels_;  // leader: one per contribution; member: to the leader
   std::vector<bool> present_;  // by rank: its entry is here; of other nodes there is none to come
   int ranks_here_ = 0;
-  Roster roster_;
+  RankTable rank_table_;
 };
 
 }  // namespace hccl::bootstrap

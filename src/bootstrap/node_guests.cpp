@@ -97,7 +97,7 @@ void NodeGuests::drop_oldest() {
 }
 
 void NodeGuests::reject(int socket, const std::string& why) {
-  strangers_.report(
+  rejections_.report(
       [&] {
         const auto other = peer_credentials(socket);
         return other ? text("pid ", other->pid, " of user ", other->uid) : "a process that is gone";

@@ -46,7 +46,7 @@ class NodeGuests {
   std::size_t most_guests_;
   Deadline::Duration limit_;
   std::vector<Guest> guests_;  // in order of arrival
-  RejectionLog strangers_{"bootstrap"};
+  RejectionLog rejections_{"bootstrap"};
 };
 
 }  // namespace hccl::bootstrap

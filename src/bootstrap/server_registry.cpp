@@ -121,12 +121,12 @@ std::string ServerRegistry::create_if_absent(const UniqueId& id) {
 }
 
 void ServerRegistry::add(const UniqueId& id, FileDescriptor listener) {
-  const auto server = std::make_shared<IdServer>(id, std::move(listener), proof_key(id));
+  const auto server = std::make_shared<RootServer>(id, std::move(listener), proof_key(id));
   server->start();
   servers_[id.key()] = server;
 }
 
-std::shared_ptr<IdServer> ServerRegistry::find(const UniqueId& id) {
+std::shared_ptr<RootServer> ServerRegistry::find(const UniqueId& id) {
   const std::lock_guard lock(mutex_);
   const auto found = servers_.find(id.key());
   return found == servers_.end() ? nullptr : found->second;

@@ -3,7 +3,7 @@
 // HCCL_COMM_ID.
 #pragma once
 
-#include "bootstrap/id_server.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/unique_id.h"
 
 #include <map>
@@ -25,7 +25,7 @@ class ServerRegistry {
   // Makes the server of a fixed address unless there is one here. If this process cannot, another
   // may have it: returns why, for the case that nobody has.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
-  [[nodiscard]] std::shared_ptr<IdServer> find(const UniqueId& id);
+  [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
   // Returns what the id means, by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
@@ -39,7 +39,7 @@ class ServerRegistry {
   void add(const UniqueId& id, FileDescriptor listener);
 
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<IdServer>> servers_;
+  std::map<std::string, std::shared_ptr<RootServer>> servers_;
   bool first_id_made_ = false;
   bool first_communicator_begun_ = false;
   bool first_communicator_joined_ = false;

@@ -153,8 +153,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
   // Joins the other ranks. Returns whether this rank is the first of its node. Throws Error.
   bool connect();
-  void make_engine(const bootstrap::Roster& roster, const Config& settings);
-  void watch_mates(const bootstrap::Roster& roster);
+  void make_engine(const bootstrap::RankTable& table, const Config& settings);
+  void watch_mates(const bootstrap::RankTable& table);
   void tell_others();
   void attach_link(bootstrap::LinkSocket socket);
   // To the other nodes; null where there are none.
@@ -166,7 +166,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // time may make the numbers of the work differ from those with which it starts.
   void tell_queued(const device::Stream& stream, const node::CollectiveCall& call);
   void tell_queued(const device::Stream& stream, std::span<const node::PointToPoint> calls);
-  void log_summary(const bootstrap::Roster& roster) const;
+  void log_summary(const bootstrap::RankTable& table) const;
   // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
   void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);

@@ -31,11 +31,11 @@ std::vector<std::byte> encode(const RankBlob& blob) {
   return bytes;
 }
 
-std::string text_of(const bootstrap::Member& member) {
+std::string text_of(const bootstrap::RankInfo& member) {
   return text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host, ')');
 }
 
-RankBlob decode(const bootstrap::Member& member) {
+RankBlob decode(const bootstrap::RankInfo& member) {
   RankBlob blob;
   if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
   if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
@@ -48,22 +48,22 @@ RankBlob decode(const bootstrap::Member& member) {
 
 // Throws Error for memory of another rank of this node that may not be mapped. The lowest of them
 // leads, and has made the control segment.
-void inspect(const bootstrap::Roster& roster, int own_rank) {
-  const std::string& box = roster.members[static_cast<std::size_t>(own_rank)].box;
+void inspect(const bootstrap::RankTable& table, int own_rank) {
+  const std::string& box = table.members[static_cast<std::size_t>(own_rank)].box;
   int leader = -1;
   int ranks = 0;
-  for (const bootstrap::Member& member : roster.members) {
+  for (const bootstrap::RankInfo& member : table.members) {
     if (member.box != box) continue;
     if (ranks++ == 0) leader = member.rank;
     require_sealed(member.memory, decode(member).memory_bytes, text_of(member));
   }
-  require_sealed(roster.control, node::ControlBlock::bytes(ranks),
-                 text_of(roster.members[static_cast<std::size_t>(leader)]));
+  require_sealed(table.control, node::ControlBlock::bytes(ranks),
+                 text_of(table.members[static_cast<std::size_t>(leader)]));
 }
 
-topology::Topology topology_of(const bootstrap::Roster& roster) {
+topology::Topology topology_of(const bootstrap::RankTable& table) {
   std::vector<std::string> boxes;
-  for (const bootstrap::Member& member : roster.members) boxes.push_back(member.box);
+  for (const bootstrap::RankInfo& member : table.members) boxes.push_back(member.box);
   return topology::Topology(boxes);
 }
 
@@ -113,21 +113,21 @@ bool Communicator::connect() {
   bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate(),
                                [&](const Secret& secret) { return network->announce(secret); },
                                !settings->algorithm.empty() || !settings->transport.empty(),
-                               [&](const bootstrap::Roster& roster) { inspect(roster, rank_); }};
+                               [&](const bootstrap::RankTable& table) { inspect(table, rank_); }};
   const bool always = mine.announces_always;
   const auto make_control = [](int ranks) {
     if (ranks <= node::kMostRanks) return node::ControlBlock::create(ranks);
     throw Error(hcclInvalidArgument,
                 text(ranks, " ranks on one node; start at most ", node::kMostRanks, " on each"));
   };
-  bootstrap::Roster roster = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
-                                             Deadline::after(settings->init_timeout));
-  make_engine(roster, *settings);
-  topology::Topology topology = topology_of(roster);
+  bootstrap::RankTable table = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
+                                               Deadline::after(settings->init_timeout));
+  make_engine(table, *settings);
+  topology::Topology topology = topology_of(table);
   if (!topology.is_one_node() || always) {
     std::vector<std::vector<std::byte>> announced;
     std::vector<std::string> texts;
-    for (bootstrap::Member& member : roster.members) {
+    for (bootstrap::RankInfo& member : table.members) {
       announced.push_back(std::move(member.announced));
       texts.push_back(text_of(member));
     }
@@ -135,12 +135,12 @@ bool Communicator::connect() {
     network->attach(engine_->fault(), engine_->cores(), device_->arena());
     network_ = std::move(network);
   }
-  if (roster.link.socket.valid()) {
-    attach_link(std::move(roster.link));
+  if (table.link.socket.valid()) {
+    attach_link(std::move(table.link));
   }
-  watch_mates(roster);
-  log_summary(roster);
-  return topology_of(roster).local_rank(rank_) == 0;
+  watch_mates(table);
+  log_summary(table);
+  return topology_of(table).local_rank(rank_) == 0;
 }
 
 void Communicator::attach_link(bootstrap::LinkSocket socket) {
@@ -177,13 +177,13 @@ void Communicator::attach_link(bootstrap::LinkSocket socket) {
   link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
 
-// Makes the engine of this node's ranks, numbered in the order of the roster.
-void Communicator::make_engine(const bootstrap::Roster& roster, const Config& settings) {
-  const std::string& box = roster.members[static_cast<std::size_t>(rank_)].box;
+// Makes the engine of this node's ranks, numbered in the order of the table.
+void Communicator::make_engine(const bootstrap::RankTable& table, const Config& settings) {
+  const std::string& box = table.members[static_cast<std::size_t>(rank_)].box;
   std::vector<node::Peer> peers;
   std::vector<node::CpuAllowance> allowances;
   node::EngineOptions options;
-  for (const bootstrap::Member& member : roster.members) {
+  for (const bootstrap::RankInfo& member : table.members) {
     if (member.box != box) continue;
     if (member.rank == rank_) options.rank = static_cast<int>(peers.size());
     allowances.push_back(decode(member).cpus);
@@ -196,14 +196,14 @@ void Communicator::make_engine(const bootstrap::Roster& roster, const Config& se
   options.cache_bytes = node::last_level_cache_bytes(allowances);
   options.operation_timeout = settings.operation_timeout;
   options.hang_report = settings.hang_report;
-  engine_ = std::make_unique<node::Engine>(SharedSegment::map(roster.control), std::move(peers),
+  engine_ = std::make_unique<node::Engine>(SharedSegment::map(table.control), std::move(peers),
                                            device_->arena(), options);
 }
 
-void Communicator::watch_mates(const bootstrap::Roster& roster) {
+void Communicator::watch_mates(const bootstrap::RankTable& table) {
   int local = 0;
-  const std::string& box = roster.members[static_cast<std::size_t>(rank_)].box;
-  for (const bootstrap::Member& member : roster.members) {
+  const std::string& box = table.members[static_cast<std::size_t>(rank_)].box;
+  for (const bootstrap::RankInfo& member : table.members) {
     if (member.box != box) continue;
     const int mate = local++;
     if (!member.process.valid()) continue;  // of this very process
@@ -214,18 +214,18 @@ void Communicator::watch_mates(const bootstrap::Roster& roster) {
   }
 }
 
-void Communicator::log_summary(const bootstrap::Roster& roster) const {
+void Communicator::log_summary(const bootstrap::RankTable& table) const {
   if (!log_enabled(LogLevel::info)) return;
   const auto& cores = engine_->cores();
-  const topology::Topology topology = topology_of(roster);
-  const auto strangers = std::ranges::count_if(roster.members, [](const auto& member) {
+  const topology::Topology topology = topology_of(table);
+  const auto strangers = std::ranges::count_if(table.members, [](const auto& member) {
     return member.process.valid() && !member.shares_pids;
   });
   const std::string namespaces =
       strangers == 0 ? "" : text(", ", strangers, " ranks in other pid namespaces");
   std::string hosts;
   for (const auto& ranks : topology.nodes()) {
-    const auto& host = roster.members[static_cast<std::size_t>(ranks.front())].host;
+    const auto& host = table.members[static_cast<std::size_t>(ranks.front())].host;
     hosts += text(hosts.empty() ? "" : ", ", host);
   }
   log(LogLevel::info, "comm", "rank ", rank_, " of ", size_, " on ", topology.nodes().size(),

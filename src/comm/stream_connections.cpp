@@ -29,13 +29,13 @@ bool in_place(const node::CollectiveCall& call, int rank, int ranks) {
 
 executor::CallHeader header_of(const node::CollectiveCall& call, const planner::Plan& plan,
                                std::uint64_t number) {
-  constexpr std::uint8_t kByNodes = 0x80;
+  constexpr std::uint8_t kHierarchical = 0x80;
   const auto algorithm = plan.algorithm - algorithms::catalogue().data();
   executor::CallHeader header;
   header.collective = static_cast<std::uint8_t>(call.collective);
   header.type = call.type;
   header.operation = call.operation;
-  header.algorithm = static_cast<std::uint8_t>(algorithm | (plan.by_nodes ? kByNodes : 0));
+  header.algorithm = static_cast<std::uint8_t>(algorithm | (plan.hierarchical ? kHierarchical : 0));
   header.number = number;
   header.count = call.count;
   header.root = call.root;
@@ -216,7 +216,7 @@ bool StreamConnections::run_channels(const node::CollectiveCall& call, const pla
   for (; shape.channel < shape.channels; ++shape.channel) {
     executor::Execution& execution =
         parts.emplace_back(*this, plan, shape, call, header, send, recv, memory).execution;
-    if (plan.by_nodes && !executions.empty()) execution.follow(*executions.back());
+    if (plan.hierarchical && !executions.empty()) execution.follow(*executions.back());
     executions.push_back(&execution);
   }
   run_to_completion(executions, watch);

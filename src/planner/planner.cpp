@@ -37,7 +37,7 @@ std::vector<std::string_view> names() {
     if (general && std::ranges::find(names, algorithm.name) == names.end())
       names.push_back(algorithm.name);
   }
-  names.push_back(Plan::kByNodes);
+  names.push_back(Plan::kHierarchical);
   return names;
 }
 
@@ -59,13 +59,13 @@ void Planner::check(const std::string& forced) {
               text("HCCL_ALGO='", forced, "' is no algorithm; set it to one of ", list));
 }
 
-bool Planner::goes_by_nodes(const Request& request) const {
+bool Planner::is_hierarchical(const Request& request) const {
   if (request.collective != Collective::all_reduce || topology_.is_one_node()) return false;
-  if (forced_ == Plan::kByNodes) return true;
+  if (forced_ == Plan::kHierarchical) return true;
   const bool even = std::ranges::all_of(
       node_sizes_, [&](std::int32_t size) { return size == node_sizes_.front(); });
   return forced_.empty() && even && node_sizes_.front() > 1 &&
-         planner::goes_by_nodes(request.bytes, topology_.ranks());
+         planner::is_hierarchical(request.bytes, topology_.ranks());
 }
 
 Plan Planner::plan(const Request& request) const {
@@ -75,9 +75,9 @@ Plan Planner::plan(const Request& request) const {
   plan.shape.rank = place_of(request.collective, request.rank);
   plan.shape.rank_count = topology_.ranks();
   plan.shape.root = has_root(request.collective) ? place_of(request.collective, request.root) : 0;
-  if (goes_by_nodes(request)) {
+  if (is_hierarchical(request)) {
     const auto rails = static_cast<std::uint64_t>(std::ranges::min(node_sizes_));
-    plan.by_nodes = true;
+    plan.hierarchical = true;
     plan.algorithm = &algorithm_for(request.collective, request.bytes / rails,
                                     static_cast<int>(node_sizes_.size()));
     plan.shape.channels = pieces(request.bytes, kPhasedPiece, kMostPhasedChannels);
@@ -100,12 +100,12 @@ std::string Planner::reason(const Request& request) const {
   const std::string unforced = forced_.empty() ? ""
                                                : text("HCCL_ALGO=", forced_, " has no ",
                                                       name_of(request.collective), ", and ");
-  if (chosen.by_nodes) return "nodes with equally many ranks fold on each node first";
+  if (chosen.hierarchical) return "nodes with equally many ranks fold on each node first";
   return text(unforced, row_text(request.collective, request.bytes, topology_.ranks()));
 }
 
 schedule::Schedule Planner::build(const Plan& plan, const schedule::Shape& shape) const {
-  if (!plan.by_nodes) return plan.algorithm->build(shape);
+  if (!plan.hierarchical) return plan.algorithm->build(shape);
   return algorithms::hierarchical_all_reduce(shape, node_sizes_, *plan.algorithm);
 }
 

@@ -24,12 +24,14 @@ struct Request {
 struct Plan {
   const algorithms::Algorithm* algorithm = nullptr;
   // On each node first and last; the algorithm is that across nodes.
-  bool by_nodes = false;
+  bool hierarchical = false;
   // The shape of the rank's part in the first channel.
   schedule::Shape shape;
 
-  [[nodiscard]] std::string_view name() const { return by_nodes ? kByNodes : algorithm->name; }
-  static constexpr std::string_view kByNodes = "hierarchical";
+  [[nodiscard]] std::string_view name() const {
+    return hierarchical ? kHierarchical : algorithm->name;
+  }
+  static constexpr std::string_view kHierarchical = "hierarchical";
 };
 
 class Planner {
@@ -58,7 +60,7 @@ class Planner {
   [[nodiscard]] const topology::Topology& topology() const { return topology_; }
 
  private:
-  [[nodiscard]] bool goes_by_nodes(const Request& request) const;
+  [[nodiscard]] bool is_hierarchical(const Request& request) const;
 
   const topology::Topology topology_;
   const std::string forced_;

@@ -76,7 +76,7 @@ std::string row_text(Collective collective, std::uint64_t bytes, int ranks) {
   return text("the table has it ", sizes, most_ranks);
 }
 
-bool goes_by_nodes(std::uint64_t bytes, int ranks) {
+bool is_hierarchical(std::uint64_t bytes, int ranks) {
   return bytes > kOneShotBytes || ranks > kOneShotRanks;
 }
 

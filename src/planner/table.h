@@ -19,6 +19,6 @@ namespace hccl::planner {
 
 // Returns whether an all-reduce between even nodes of several ranks goes by phases, on the nodes
 // and across them.
-[[nodiscard]] bool goes_by_nodes(std::uint64_t bytes, int ranks);
+[[nodiscard]] bool is_hierarchical(std::uint64_t bytes, int ranks);
 
 }  // namespace hccl::planner

@@ -6,9 +6,9 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_channel.h"
-#include "bootstrap/id_server.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/poll.h"
+#include "bootstrap/root_server.h"
 #include "fuzz.h"
 
 #include <algorithm>
@@ -139,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   loopback.bytes = {127, 0, 0, 1};
   FileDescriptor listener = listen_on(loopback);
   id.addresses = {local_address(listener.get())};
-  const auto server = std::make_shared<IdServer>(id, std::move(listener), fuzz::fixed_key());
+  const auto server = std::make_shared<RootServer>(id, std::move(listener), fuzz::fixed_key());
   server->start();
   {
     Play play(id.addresses[0]);

@@ -28,13 +28,13 @@ TEST_F(Join, SixteenThreads) { expect_all_joined(join_as_threads(create_unique_i
 
 TEST_F(Join, OneRankNeedsNobody) {
   hcclUniqueId id = create_unique_id();
-  const Roster roster = join(
+  const RankTable table = join(
       id, 1, 0, contribution_of(0),
       [](int) -> FileDescriptor { throw Error(hcclInternalError, "not needed"); },
       Deadline::never());
-  ASSERT_EQ(roster.members.size(), 1U);
-  EXPECT_EQ(value_in(roster.members[0].memory), 1000);
-  EXPECT_FALSE(roster.control.valid());
+  ASSERT_EQ(table.members.size(), 1U);
+  EXPECT_EQ(value_in(table.members[0].memory), 1000);
+  EXPECT_FALSE(table.control.valid());
   retire_unique_id(id);
 }
 
@@ -51,7 +51,7 @@ TEST_F(Join, SeveralCommunicatorsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& one : endings) expect_all_joined(one);
-  EXPECT_NE(endings[0][0].roster.secret, endings[1][0].roster.secret);
+  EXPECT_NE(endings[0][0].table.secret, endings[1][0].table.secret);
 }
 
 TEST_F(Join, DeadlineNamesTheMissingRanks) {

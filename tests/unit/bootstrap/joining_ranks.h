@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kPatience{20};
 struct Ending {
   hcclResult_t code = hcclSuccess;
   std::string text;
-  Roster roster;
+  RankTable table;
 };
 
 inline FileDescriptor memory_with(int value) {
@@ -55,21 +55,21 @@ inline Contribution contribution_of(int rank) {
 inline Ending try_join(const hcclUniqueId& id, int size, int rank,
                        std::chrono::milliseconds limit = kPatience) {
   try {
-    Roster roster = join(
+    RankTable table = join(
         id, size, rank, contribution_of(rank), [](int ranks) { return memory_with(-ranks); },
         Deadline::after(limit));
-    return {hcclSuccess, "", std::move(roster)};
+    return {hcclSuccess, "", std::move(table)};
   } catch (const Error& error) {
     return {error.code(), error.what(), {}};
   }
 }
 
-// What is wrong with the roster; empty if nothing is.
-inline std::string complaint(const Roster& roster, int size, int rank) {
-  if (roster.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
-  if (value_in(roster.control) != -size) return "wrong control segment";
+// What is wrong with the table; empty if nothing is.
+inline std::string complaint(const RankTable& table, int size, int rank) {
+  if (table.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
+  if (value_in(table.control) != -size) return "wrong control segment";
   for (int peer = 0; peer < size; ++peer) {
-    const Member& member = roster.members[static_cast<std::size_t>(peer)];
+    const RankInfo& member = table.members[static_cast<std::size_t>(peer)];
     const Contribution expected = contribution_of(peer);
     if (member.rank != peer) return text("wrong rank at ", peer);
     if (member.blob != expected.blob) return text("wrong blob of ", peer);
@@ -77,7 +77,7 @@ inline std::string complaint(const Roster& roster, int size, int rank) {
     if (member.pid == getpid() && member.process.valid()) return "a pidfd of itself";
     if (member.pid != getpid() && !member.process.valid()) return text("no pidfd of ", peer);
   }
-  if (roster.members[static_cast<std::size_t>(rank)].pid != getpid()) return "wrong own pid";
+  if (table.members[static_cast<std::size_t>(rank)].pid != getpid()) return "wrong own pid";
   return {};
 }
 
@@ -101,8 +101,8 @@ inline void expect_all_joined(const std::vector<Ending>& endings) {
     const Ending& ending = endings[static_cast<std::size_t>(rank)];
     EXPECT_EQ(ending.code, hcclSuccess) << "rank " << rank << ": " << ending.text;
     if (ending.code != hcclSuccess) continue;
-    EXPECT_EQ(complaint(ending.roster, size, rank), "") << "rank " << rank;
-    EXPECT_EQ(ending.roster.secret, endings[0].roster.secret);
+    EXPECT_EQ(complaint(ending.table, size, rank), "") << "rank " << rank;
+    EXPECT_EQ(ending.table.secret, endings[0].table.secret);
   }
 }
 

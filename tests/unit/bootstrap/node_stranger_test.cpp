@@ -76,7 +76,7 @@ class NodeStranger : public testing::Test {
 
   void finish() {
     NodeExchange exchange(*member_client_, table_, 1, std::move(member_listener_));
-    const Roster member = exchange.run(contribution_of(1), [](int) { return FileDescriptor(); });
+    const RankTable member = exchange.run(contribution_of(1), [](int) { return FileDescriptor(); });
     EXPECT_EQ(complaint(member, 2, 1), "");
     EXPECT_EQ(complaint(leading_.get(), 2, 0), "");
   }
@@ -106,7 +106,7 @@ class NodeStranger : public testing::Test {
   std::unique_ptr<RendezvousClient> leader_client_;
   std::unique_ptr<RendezvousClient> member_client_;
   Table table_;
-  std::future<Roster> leading_;
+  std::future<RankTable> leading_;
 };
 
 TEST_F(NodeStranger, WithTheWrongBytesIsCutOff) {

@@ -17,15 +17,15 @@ int ranks_on(const Nodes& nodes, const std::string& node) {
   return static_cast<int>(std::ranges::count(nodes, node));
 }
 
-std::string complaint_over(const Nodes& nodes, const Roster& roster, int rank) {
+std::string complaint_over(const Nodes& nodes, const RankTable& table, int rank) {
   const auto& node_of = [&](int which) { return nodes[static_cast<std::size_t>(which)]; };
-  if (roster.members.size() != nodes.size()) return "wrong number of members";
-  if (value_in(roster.control) != -ranks_on(nodes, node_of(rank))) return "wrong control segment";
-  for (const Member& member : roster.members) {
+  if (table.members.size() != nodes.size()) return "wrong number of members";
+  if (value_in(table.control) != -ranks_on(nodes, node_of(rank))) return "wrong control segment";
+  for (const RankInfo& member : table.members) {
     const Contribution expected = contribution_of(member.rank);
     const bool here = node_of(member.rank) == node_of(rank);
     if (member.announced != expected.announce({})) return text("wrong words of ", member.rank);
-    if ((member.box == roster.members[static_cast<std::size_t>(rank)].box) != here)
+    if ((member.box == table.members[static_cast<std::size_t>(rank)].box) != here)
       return text("wrong box of ", member.rank);
     if (member.blob != (here ? expected.blob : std::vector<std::byte>()))
       return text("wrong blob of ", member.rank);
@@ -33,7 +33,7 @@ std::string complaint_over(const Nodes& nodes, const Roster& roster, int rank) {
     if (member.process.valid() != (here && member.rank != rank))
       return text("wrong pidfd of ", member.rank);
   }
-  return roster.link.socket.valid() ? "" : "no link";
+  return table.link.socket.valid() ? "" : "no link";
 }
 
 // Ranks that have joined and wait, each on its node, until the test says what to do.
@@ -73,12 +73,12 @@ class SeveralNodes : public testing::Test {
     const hcclUniqueId id = resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
     Ending ending = try_join(id, size_, rank);
     std::string wrong = ending.text;
-    if (ending.code == hcclSuccess) wrong = complaint_over(nodes, ending.roster, rank);
+    if (ending.code == hcclSuccess) wrong = complaint_over(nodes, ending.table, rank);
     write_report(report, ending.code, wrong);
     report.stage = joined;
     if (!wrong.empty()) return;
     auto link = std::make_unique<ControlLink>(
-        std::move(ending.roster.link),
+        std::move(ending.table.link),
         ControlLink::Callbacks{[&](hcclResult_t code, const std::string& what) {
           write_report(report, code, what);
           report.stage = told_of_it;

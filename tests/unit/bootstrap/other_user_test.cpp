@@ -25,14 +25,14 @@ class OtherUser : public testing::TestWithParam<const char*> {
   [[nodiscard]] int port() const { return port_; }
 
   // Serves the port, and takes part as rank 1, which is on a node of its own.
-  [[nodiscard]] static std::shared_ptr<IdServer> serve_any_user(int port, Report& report) {
+  [[nodiscard]] static std::shared_ptr<RootServer> serve_any_user(int port, Report& report) {
     UniqueId any_user;  // a server of this kind does not ask whose process it serves
     any_user.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port)}};
     FileDescriptor listener = listen_on(any_user.addresses[0]);
     if (!listener.valid()) _exit(1);
     UniqueId fixed = any_user;
     fixed.kind = UniqueId::Kind::fixed_address;
-    auto server = std::make_shared<IdServer>(any_user, std::move(listener), proof_key(fixed));
+    auto server = std::make_shared<RootServer>(any_user, std::move(listener), proof_key(fixed));
     server->start();
     report.stage = 1;
     return server;

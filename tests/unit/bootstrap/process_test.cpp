@@ -27,7 +27,7 @@ void join_and_report(Report& report, const hcclUniqueId& passed, int size, int r
   }
   const Ending ending = try_join(id, size, rank, limit);
   std::string wrong = ending.text;
-  if (ending.code == hcclSuccess) wrong = complaint(ending.roster, size, rank);
+  if (ending.code == hcclSuccess) wrong = complaint(ending.table, size, rank);
   write_report(report, ending.code, wrong);
 }
 

@@ -158,7 +158,7 @@ TEST_F(Stranger, CannotRepeatARecordedHello) {
   FileDescriptor listener = listen_on(loopback);
   UniqueId next = server();
   next.addresses = {local_address(listener.get())};
-  const auto next_run = std::make_shared<IdServer>(next, std::move(listener), key());
+  const auto next_run = std::make_shared<RootServer>(next, std::move(listener), key());
   next_run->start();
   for (const UniqueId& run : {server(), next}) {
     FrameChannel replay(connect_to_server(run), kLargePayload);
@@ -211,7 +211,7 @@ TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
   UniqueId open = server();
   open.kind = UniqueId::Kind::fixed_address;
   open.addresses = {local_address(listener.get())};
-  const auto trusting = std::make_shared<IdServer>(open, std::move(listener), Bytes{});
+  const auto trusting = std::make_shared<RootServer>(open, std::move(listener), Bytes{});
   trusting->start();
   for (int i = 0; i < 3; ++i) {
     FrameChannel channel(connect_to_server(open), kLargePayload);
@@ -313,7 +313,7 @@ TEST_F(Stranger, HasLittleTimeForItsHello) {
   UniqueId own = server();
   own.addresses = {local_address(listener.get())};
   const auto quick =
-      std::make_shared<IdServer>(own, std::move(listener), key(), std::chrono::milliseconds(100));
+      std::make_shared<RootServer>(own, std::move(listener), key(), std::chrono::milliseconds(100));
   quick->start();
   const Bytes hello = bytes_of(valid_hello(1, 3));
   std::vector<FileDescriptor> strangers;

@@ -25,13 +25,13 @@ namespace hccl::bootstrap {
 
 // Lives on the control thread, which calls on_frame and on_closed; the other public members may be
 // called from any thread.
-class IdServer final : public std::enable_shared_from_this<IdServer>, public Session::Owner {
+class RootServer final : public std::enable_shared_from_this<RootServer>, public Session::Owner {
  public:
   // `key` is what ranks must prove to know; empty lets everybody in. A connection has `hello_limit`
   // to say a valid hello.
-  IdServer(UniqueId id, FileDescriptor listener, Bytes key,
-           std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
-  ~IdServer() override;
+  RootServer(UniqueId id, FileDescriptor listener, Bytes key,
+             std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
+  ~RootServer() override;
 
   void start();
   // Closes everything now.
@@ -52,7 +52,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   struct Io;
   using SessionPointer = std::shared_ptr<Session>;
 
-  // id_server_admission.cpp
+  // root_server_admission.cpp
   void take_connection(FileDescriptor socket, const Address& peer);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
   void on_opening(Session& session, const Frame& frame);
@@ -67,7 +67,7 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void report_stranger(const Address& peer, const std::string& why);
   void forget(const Session& session);
 
-  // id_server.cpp
+  // root_server.cpp
   void seat(Session& session, const Hello& hello);
   void watch(int rank, const ProcessIdentity& process);
   void note_exit(int rank);
@@ -82,14 +82,14 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   void note_told(int rank);
   [[nodiscard]] bool all_told() const;
 
-  // id_server_relay.cpp: after initialisation over several nodes
+  // root_server_relay.cpp: after initialisation over several nodes
   [[nodiscard]] bool relays() const;
   void relay(Session& session, const Frame& frame);
   void on_rank_left(const Session& session, const std::string& why);
   void report_lost();
   void spread(const Failure& failure);
 
-  // id_server_inquiry.cpp: ranks that have waited for long ask who is missing
+  // root_server_inquiry.cpp: ranks that have waited for long ask who is missing
   void on_stuck(const Session& session, Waiting waiting);
   void on_answer(const Session& session, Waiting waiting);
   void judge_after(std::chrono::milliseconds delay);
@@ -102,11 +102,11 @@ class IdServer final : public std::enable_shared_from_this<IdServer>, public Ses
   MissingReports missing_reports_;
   std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Io> io_;
-  std::shared_ptr<IdServer> alive_;  // from start to close, whoever else forgets it
+  std::shared_ptr<RootServer> alive_;  // from start to close, whoever else forgets it
   ReservedPost releasing_;
   Rendezvous rendezvous_;
   std::vector<SessionPointer> sessions_;  // in order of arrival
-  RejectionLog strangers_{"bootstrap"};
+  RejectionLog rejections_{"bootstrap"};
   std::map<int, ProcessWatch> watches_;  // of joined ranks, by rank
   std::vector<bool> told_;               // by rank: knows of the failure
   std::vector<std::promise<void>> waiting_for_told_;

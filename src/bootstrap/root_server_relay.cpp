@@ -5,7 +5,7 @@
 #include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/id_server.h"
+#include "bootstrap/root_server.h"
 
 #include <algorithm>
 
@@ -13,12 +13,12 @@
 
 namespace hccl::bootstrap {
 
-bool IdServer::relays() const {
+bool RootServer::relays() const {
   return rendezvous_.phase() == Rendezvous::Phase::complete &&
          (rendezvous_.several_nodes() || rendezvous_.all_announced());
 }
 
-void IdServer::relay(Session& session, const Frame& frame) {
+void RootServer::relay(Session& session, const Frame& frame) {
   if (frame.type == FrameType::departed) {
     session.departed = true;
     departed_.insert(session.rank);
@@ -36,7 +36,7 @@ void IdServer::relay(Session& session, const Frame& frame) {
   if (fault) spread(as_believed(session, *fault));
 }
 
-void IdServer::on_rank_left(const Session& session, const std::string& why) {
+void RootServer::on_rank_left(const Session& session, const std::string& why) {
   const bool anybody = std::ranges::any_of(sessions_, [](const auto& s) { return s->rank >= 0; });
   if (!anybody) return close();
   if (session.departed || fault_spread_) return;
@@ -52,7 +52,7 @@ void IdServer::on_rank_left(const Session& session, const std::string& why) {
   });
 }
 
-void IdServer::report_lost() {
+void RootServer::report_lost() {
   std::ranges::sort(lost_);
   spread({hcclSystemError,
           text(rendezvous_.describe_ranks(lost_), lost_.size() == 1 ? " is gone" : " are gone",
@@ -60,7 +60,7 @@ void IdServer::report_lost() {
                "); see their own output, and whether the network between the nodes is up")});
 }
 
-void IdServer::spread(const Failure& failure) {
+void RootServer::spread(const Failure& failure) {
   if (std::exchange(fault_spread_, true)) return;
   broadcast(FrameType::fault, serialize(failure));
 }

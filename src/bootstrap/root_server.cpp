@@ -5,7 +5,7 @@
 #include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/id_server_io.h"
+#include "bootstrap/root_server_io.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,8 +21,8 @@ constexpr std::chrono::seconds kOwnPortLinger{60};
 
 }  // namespace
 
-IdServer::IdServer(UniqueId id, FileDescriptor listener, Bytes key,
-                   std::chrono::milliseconds hello_limit)
+RootServer::RootServer(UniqueId id, FileDescriptor listener, Bytes key,
+                       std::chrono::milliseconds hello_limit)
     : id_(std::move(id)),
       key_(std::move(key)),
       hello_limit_(hello_limit),
@@ -31,14 +31,14 @@ IdServer::IdServer(UniqueId id, FileDescriptor listener, Bytes key,
       acceptor_(std::make_shared<Acceptor>(std::move(listener))),
       io_(std::make_unique<Io>(ControlThread::instance().context())) {}
 
-IdServer::~IdServer() = default;
+RootServer::~RootServer() = default;
 
-void IdServer::start() {
+void RootServer::start() {
   ControlThread::instance().start();
   ControlThread::instance().post([self = shared_from_this()] {
     if (self->closed_) return;
     self->alive_ = self;
-    const std::weak_ptr<IdServer> weak = self;
+    const std::weak_ptr<RootServer> weak = self;
     self->acceptor_->start(
         [weak](FileDescriptor socket, const Address& peer) {
           if (const auto server = weak.lock()) server->take_connection(std::move(socket), peer);
@@ -50,18 +50,18 @@ void IdServer::start() {
   });
 }
 
-void IdServer::stop() {
+void RootServer::stop() {
   ControlThread::instance().post([self = shared_from_this()] { self->close(); });
 }
 
-void IdServer::retire() {
+void RootServer::retire() {
   ControlThread::instance().post([self = shared_from_this()] {
     self->retired_ = true;
     if (self->rendezvous_.is_over() || self->rendezvous_.size() == 0) self->retire_now();
   });
 }
 
-void IdServer::abandon(const Failure& failure) {
+void RootServer::abandon(const Failure& failure) {
   ControlThread::instance().post([self = shared_from_this(), failure] {
     if (self->rendezvous_.size() == 0) return self->close();
     self->rendezvous_.fail(failure);
@@ -69,7 +69,7 @@ void IdServer::abandon(const Failure& failure) {
   });
 }
 
-void IdServer::wait_until_all_know(std::chrono::milliseconds patience) {
+void RootServer::wait_until_all_know(std::chrono::milliseconds patience) {
   std::promise<void> promise;
   const std::future<void> told = promise.get_future();
   ControlThread::instance().post(
@@ -81,12 +81,12 @@ void IdServer::wait_until_all_know(std::chrono::milliseconds patience) {
   told.wait_for(patience);
 }
 
-void IdServer::on_frame(Session& session, const Frame& frame) {
+void RootServer::on_frame(Session& session, const Frame& frame) {
   if (session.rank >= 0) return on_joined_frame(session, frame);
   session.greeted ? on_hello(session, frame) : on_opening(session, frame);
 }
 
-void IdServer::on_closed(Session& session, const std::string& why) {
+void RootServer::on_closed(Session& session, const std::string& why) {
   const int rank = session.rank;
   if (rank < 0) reject(session, why);
   forget(session);
@@ -96,7 +96,7 @@ void IdServer::on_closed(Session& session, const std::string& why) {
   settle();
 }
 
-void IdServer::on_forged(Session& session) {
+void RootServer::on_forged(Session& session) {
   const int rank = session.rank;
   if (rank < 0) return refuse(session, Refusal::other_key, "does not know the secret");
   if (!rendezvous_.is_over()) {
@@ -108,7 +108,7 @@ void IdServer::on_forged(Session& session) {
   if (relays()) on_rank_left(session, kForgedFrame);
 }
 
-void IdServer::seat(Session& session, const Hello& hello) {
+void RootServer::seat(Session& session, const Hello& hello) {
   session.lift_deadline();
   told_.resize(static_cast<std::size_t>(rendezvous_.size()));
   if (key_.empty() && !session.is_local() && !std::exchange(warned_unproven_, true)) {
@@ -129,7 +129,7 @@ void IdServer::seat(Session& session, const Hello& hello) {
   settle();
 }
 
-void IdServer::watch(int rank, const ProcessIdentity& process) {
+void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
@@ -144,7 +144,7 @@ void IdServer::watch(int rank, const ProcessIdentity& process) {
 
 // Why it went may still be on its way: the end of its connection comes after that and settles the
 // matter, unless a child of the rank holds the connection open.
-void IdServer::note_exit(int rank) {
+void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<asio::steady_timer>(ControlThread::instance().context());
   timer->expires_after(kLastWords);
   timer->async_wait([weak = weak_from_this(), rank, timer](const std::error_code& error) {
@@ -155,7 +155,7 @@ void IdServer::note_exit(int rank) {
   });
 }
 
-void IdServer::on_joined_frame(Session& session, const Frame& frame) {
+void RootServer::on_joined_frame(Session& session, const Frame& frame) {
   if (relays()) return relay(session, frame);
   if (rendezvous_.is_over()) return;
   if (frame.type == FrameType::ready && frame.payload.size() <= kMostAnnounced) {
@@ -173,7 +173,7 @@ void IdServer::on_joined_frame(Session& session, const Frame& frame) {
   settle();
 }
 
-void IdServer::settle() {
+void RootServer::settle() {
   rendezvous_.advance();
   if (rendezvous_.phase() == Rendezvous::Phase::exchanging && !std::exchange(table_sent_, true)) {
     broadcast(FrameType::table, serialize(rendezvous_.table()));
@@ -181,7 +181,7 @@ void IdServer::settle() {
   if (rendezvous_.is_over() && !std::exchange(ended_, true)) end();
 }
 
-void IdServer::end() {
+void RootServer::end() {
   watches_.clear();
   io_->report.cancel();
   if (rendezvous_.phase() == Rendezvous::Phase::complete) {
@@ -203,13 +203,13 @@ void IdServer::end() {
 }
 
 // Nobody is let in any more; those who still hear of each other here go on.
-void IdServer::retire_now() {
+void RootServer::retire_now() {
   if (!relays() || sessions_.empty()) return close();
   acceptor_->close();
 }
 
 // While ranks wait for others: says who is missing, and fails nothing.
-void IdServer::report_missing(std::chrono::milliseconds waited) {
+void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();
   if (!due) return;
   io_->report.expires_after(*due - waited);
@@ -222,7 +222,7 @@ void IdServer::report_missing(std::chrono::milliseconds waited) {
 }
 
 // In the log of this process, and of one rank of each other node.
-void IdServer::tell_missing(std::chrono::milliseconds waited) {
+void RootServer::tell_missing(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation ",
            rendezvous_.waited_for(), " (of ", rendezvous_.size(),
@@ -235,16 +235,16 @@ void IdServer::tell_missing(std::chrono::milliseconds waited) {
   }
 }
 
-void IdServer::close() {
+void RootServer::close() {
   if (std::exchange(closed_, true)) return;
   // Not at once: callers further up still use this object.
   if (alive_ != nullptr) {
     ControlThread::instance().post(releasing_, shared_from_this(), [](void* self) {
-      static_cast<IdServer*>(self)->alive_.reset();
+      static_cast<RootServer*>(self)->alive_.reset();
     });
   }
   acceptor_->close();
-  strangers_.report_omitted();
+  rejections_.report_omitted();
   io_->linger.cancel();
   io_->report.cancel();
   io_->judgement.cancel();
@@ -253,7 +253,7 @@ void IdServer::close() {
   waiting_for_told_.clear();
 }
 
-void IdServer::broadcast(FrameType type, const Bytes& payload) {
+void RootServer::broadcast(FrameType type, const Bytes& payload) {
   const Digest digest = sha256(payload);
   // The ranks of this process last: they may end it as soon as they know.
   for (const bool own : {false, true}) {
@@ -264,13 +264,13 @@ void IdServer::broadcast(FrameType type, const Bytes& payload) {
   }
 }
 
-void IdServer::note_told(int rank) {
+void RootServer::note_told(int rank) {
   if (rank >= 0 && rank < rendezvous_.size()) told_[static_cast<std::size_t>(rank)] = true;
   if (!all_told()) return;
   for (std::promise<void>& promise : std::exchange(waiting_for_told_, {})) promise.set_value();
 }
 
-bool IdServer::all_told() const {
+bool RootServer::all_told() const {
   if (rendezvous_.phase() != Rendezvous::Phase::failed) return true;
   return std::ranges::all_of(told_, [](bool told) { return told; });
 }

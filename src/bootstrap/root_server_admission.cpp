@@ -5,7 +5,7 @@
 #include "base/retry.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "bootstrap/id_server.h"
+#include "bootstrap/root_server.h"
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ void note_silent_leave(const Address& peer) {
 }  // namespace
 
 // Most strangers have said the wrong thing before they are accepted: they are worth no session.
-void IdServer::take_connection(FileDescriptor socket, const Address& peer) {
+void RootServer::take_connection(FileDescriptor socket, const Address& peer) {
   std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv
   const ssize_t count = recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
@@ -52,13 +52,13 @@ void IdServer::take_connection(FileDescriptor socket, const Address& peer) {
 }
 
 // With a reset, which leaves nothing of the connection behind in the kernel.
-void IdServer::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
+void RootServer::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   report_stranger(peer, why);
 }
 
-void IdServer::add_session(FileDescriptor socket, const Address& peer, Bytes heard) {
+void RootServer::add_session(FileDescriptor socket, const Address& peer, Bytes heard) {
   const auto pending = std::ranges::count_if(sessions_, [](const auto& s) { return s->rank < 0; });
   if (static_cast<std::size_t>(pending) >= most_pending()) make_room();
   const auto session = std::make_shared<Session>(std::move(socket), peer, *this);
@@ -69,7 +69,7 @@ void IdServer::add_session(FileDescriptor socket, const Address& peer, Bytes hea
 
 // Ranks open at once and answer the greeting at once. The connection that has been silent longest
 // is a stranger's; if all have opened, so is the oldest.
-bool IdServer::make_room() {
+bool RootServer::make_room() {
   const auto first_where = [this](auto condition) {
     return std::ranges::find_if(sessions_, condition);
   };
@@ -81,7 +81,7 @@ bool IdServer::make_room() {
 }
 
 // The greeting waits for the opening: who says nothing is told nothing.
-void IdServer::on_opening(Session& session, const Frame& frame) {
+void RootServer::on_opening(Session& session, const Frame& frame) {
   const auto opening =
       frame.type == FrameType::opening ? parse_opening(frame.payload) : std::nullopt;
   if (!opening) return drop(session, "sent a malformed opening");
@@ -97,7 +97,7 @@ void IdServer::on_opening(Session& session, const Frame& frame) {
   session.authenticate(FrameSeal(FrameSeal::Role::server, key_, frame.payload, greeting));
 }
 
-void IdServer::on_hello(Session& session, const Frame& frame) {
+void RootServer::on_hello(Session& session, const Frame& frame) {
   const auto hello = frame.type == FrameType::hello ? parse_hello(frame.payload) : std::nullopt;
   if (!hello) return drop(session, "sent a malformed hello");
   if (const std::string why = wrong_user(session); !why.empty())
@@ -124,7 +124,7 @@ void IdServer::on_hello(Session& session, const Frame& frame) {
 // Everybody can find the port of HCCL_COMM_ID. The kernel says which user a process of this machine
 // belongs to, whatever else that process can prove. Returns what is wrong with it; empty if
 // nothing is.
-std::string IdServer::wrong_user(const Session& session) const {
+std::string RootServer::wrong_user(const Session& session) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !session.is_local()) return {};
   const SocketOwner owner = session.peer_owner();
   if (owner.knowledge == SocketOwner::Knowledge::untold) return {};
@@ -136,34 +136,34 @@ std::string IdServer::wrong_user(const Session& session) const {
 }
 
 // The words of a rank that was taken at its word are quoted, not repeated as the library's own.
-Failure IdServer::as_believed(const Session& session, Failure failure) const {
+Failure RootServer::as_believed(const Session& session, Failure failure) const {
   if (key_.empty() && !session.is_local()) failure.text = quoted(failure.text);
   return failure;
 }
 
-void IdServer::refuse(Session& session, Refusal reason, const std::string& why) {
+void RootServer::refuse(Session& session, Refusal reason, const std::string& why) {
   reject(session, why);
   session.send_openly(FrameType::refusal, serialize(reason));
   session.finish();
   forget(session);
 }
 
-void IdServer::drop(Session& session, const std::string& why) {
+void RootServer::drop(Session& session, const std::string& why) {
   session.close();
   reject(session, why);
   forget(session);
 }
 
-void IdServer::reject(const Session& session, const std::string& why) {
+void RootServer::reject(const Session& session, const std::string& why) {
   if (session.left_silently) return note_silent_leave(session.peer());
   report_stranger(session.peer(), why);
 }
 
-void IdServer::report_stranger(const Address& peer, const std::string& why) {
-  strangers_.report([&] { return peer.to_text(); }, why);
+void RootServer::report_stranger(const Address& peer, const std::string& why) {
+  rejections_.report([&] { return peer.to_text(); }, why);
 }
 
-void IdServer::forget(const Session& session) {
+void RootServer::forget(const Session& session) {
   std::erase_if(sessions_, [&](const SessionPointer& other) { return other.get() == &session; });
 }
 

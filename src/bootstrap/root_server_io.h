@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timers of an IdServer, apart from its header so that who uses it need not know Asio.
+// The timers of an RootServer, apart from its header so that who uses it need not know Asio.
 #pragma once
 
-#include "bootstrap/id_server.h"
+#include "bootstrap/root_server.h"
 
 #include <asio/steady_timer.hpp>
 
 namespace hccl::bootstrap {
 
-struct IdServer::Io {
+struct RootServer::Io {
   explicit Io(asio::io_context& context) : linger(context), report(context), judgement(context) {}
 
   asio::steady_timer linger;

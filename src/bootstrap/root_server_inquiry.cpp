@@ -2,7 +2,7 @@
 // A rank that has waited for long knows only whom it waits for itself, and that one may wait too.
 // The server asks all, and names those at the end of the chain.
 #include "base/text.h"
-#include "bootstrap/id_server_io.h"
+#include "bootstrap/root_server_io.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kCertainty{1};
 
 }  // namespace
 
-void IdServer::on_stuck(const Session& session, Waiting waiting) {
+void RootServer::on_stuck(const Session& session, Waiting waiting) {
   const bool begins = askers_.empty();
   if (begins) {
     waiting_ = {};
@@ -33,7 +33,7 @@ void IdServer::on_stuck(const Session& session, Waiting waiting) {
 }
 
 // A rank tells of the calls that it has done before the one that it is in.
-void IdServer::on_answer(const Session& session, Waiting waiting) {
+void RootServer::on_answer(const Session& session, Waiting waiting) {
   if (askers_.empty()) return;
   const bool is_last = !waiting.done;
   waiting_.add(session.rank, std::move(waiting));
@@ -45,7 +45,7 @@ void IdServer::on_answer(const Session& session, Waiting waiting) {
     judge_after(kForFurtherAnswers);
 }
 
-void IdServer::judge_after(std::chrono::milliseconds delay) {
+void RootServer::judge_after(std::chrono::milliseconds delay) {
   io_->judgement.expires_after(delay);  // cancels what it was set to
   io_->judgement.async_wait([weak = weak_from_this()](const std::error_code& error) {
     const auto self = weak.lock();
@@ -53,7 +53,7 @@ void IdServer::judge_after(std::chrono::milliseconds delay) {
   });
 }
 
-void IdServer::judge() {
+void RootServer::judge() {
   const auto describe = [this](const std::vector<int>& ranks) {
     return rendezvous_.describe_ranks(ranks);
   };
