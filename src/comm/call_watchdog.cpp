@@ -119,7 +119,7 @@ void CallWatchdog::throw_mismatch(const executor::CallMismatch& found,
 void CallWatchdog::time_out() const {
   throw Error(hcclSystemError, text(waiting().doing(), ": waited ", seconds(limit_.time), " s for ",
                                     network_.stall_reports().root_cause(awaited_text(), begin_),
-                                    "; ", limit_.remedy(), " if that is no fault"));
+                                    "; ", limit_.remedy(), " if such a wait is expected"));
 }
 
 void CallWatchdog::report_hang() {

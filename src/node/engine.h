@@ -159,7 +159,7 @@ class Engine {
   bool wait(Operation& op, Ready ready, WaitBudget wait_budget = WaitBudget::unlimited);
   template <class Ready>
   void sleep(Operation& op, Ready ready);
-  void check_patience(Operation& op);
+  void check_time_limits(Operation& op);
   [[nodiscard]] std::chrono::milliseconds note_attendance(const Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
   // As far as this process can see.

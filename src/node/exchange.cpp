@@ -282,7 +282,7 @@ void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
 }
 
 void Engine::Exchange::sleep() {
-  check_patience();
+  check_time_limits();
   constexpr std::chrono::milliseconds kLook{500};  // for ranks that do something else
   const auto limit = std::min<Deadline::Duration>(deadline_.remaining(kLook), kLook);
   record(engine_.rank_).mail.sleep(limit + std::chrono::milliseconds(1), [&] {

@@ -70,7 +70,7 @@ class Engine::Exchange {
   void ring_told();
 
   void sleep();
-  void check_patience();
+  void check_time_limits();
   void note_waiting();
   void check_presence(const Item& item) const;
   [[nodiscard]] const Item* blocked_by_collective() const;

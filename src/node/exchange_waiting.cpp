@@ -99,7 +99,7 @@ std::string Engine::Exchange::delay_text() const {
   return described.empty() ? "all peers have made their calls" : described;
 }
 
-void Engine::Exchange::check_patience() {
+void Engine::Exchange::check_time_limits() {
   note_waiting();
   for (const Item& item : pending_.current()) {
     if (item.state != State::done) check_presence(item);
@@ -119,7 +119,7 @@ void Engine::Exchange::check_patience() {
     engine_.fault_.raise(
         hcclSystemError,
         text(describe(waits_in), ": rank ", engine_.rank_, " waited ", seconds(limit_.time),
-             " s: ", delay_text(), "; ", limit_.remedy(), " if that is no fault"));
+             " s: ", delay_text(), "; ", limit_.remedy(), " if such a wait is expected"));
   } else if (report_.expired() && !engine_.hang_reported_.exchange(true)) {
     log_line(LogLevel::error, "hang",
              text("rank ", engine_.rank_, " has waited ", seconds(engine_.hang_report_), " s in ",

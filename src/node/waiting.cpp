@@ -68,7 +68,7 @@ std::chrono::milliseconds Engine::note_attendance(const Operation& op) {
   return std::chrono::milliseconds(500);
 }
 
-void Engine::check_patience(Operation& op) {
+void Engine::check_time_limits(Operation& op) {
   if (!op.waiting) {
     op.waiting = true;
     op.limit = wait_limit_.get();
@@ -89,9 +89,9 @@ void Engine::check_patience(Operation& op) {
     return;
   }
   if (op.deadline.expired()) {
-    fault_.raise(hcclSystemError,
-                 text(doing(), ": rank ", rank_, " waited ", seconds(op.limit.time),
-                      " s: ", delay_text(op), "; ", op.limit.remedy(), " if that is no fault"));
+    fault_.raise(hcclSystemError, text(doing(), ": rank ", rank_, " waited ",
+                                       seconds(op.limit.time), " s: ", delay_text(op), "; ",
+                                       op.limit.remedy(), " if such a wait is expected"));
     return;
   }
   if (op.report.expired() && !hang_reported_.exchange(true)) {

@@ -22,7 +22,7 @@ bool Engine::wait(Operation& op, Ready ready, WaitBudget wait_budget) {
 
 template <class Ready>
 void Engine::sleep(Operation& op, Ready ready) {
-  check_patience(op);
+  check_time_limits(op);
   auto limit = op.deadline.remaining(std::chrono::hours(1));
   if (!hang_reported_.load(std::memory_order_relaxed)) {
     limit = std::min(limit, op.report.remaining(std::chrono::hours(1)));

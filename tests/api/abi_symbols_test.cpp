@@ -18,7 +18,7 @@
 namespace hccl::test {
 namespace {
 
-// What a command writes to stdout; fails the test if it does not succeed.
+// Returns the command's stdout. Fails the test if the command does not succeed.
 std::string output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) {

@@ -6,7 +6,7 @@
 
 namespace hccl::test {
 
-// Whether `function` has exactly the type `Expected`.
+// Is true if `function` has exactly the type `Expected`.
 template <class Expected, class Function>
 constexpr bool is(Function*) {
   return std::is_same_v<Expected, Function>;

@@ -202,7 +202,7 @@ TEST(Abort, WorksAtAnyMoment) {
 // Ends the operation that a stopped rank holds up.
 enum class Ending { timeout, abort };
 
-// What rank 0 does beside its operations.
+// The second activity of rank 0, beside its operations.
 void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t communicator) {
   std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
   kill(static_cast<pid_t>(world.board->counter(world.size - 1).load()), SIGSTOP);

@@ -103,7 +103,7 @@ TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
   EXPECT_EQ(leftovers(before), "");
 }
 
-// What completed before a peer left is a success for good.
+// Operations that completed before a peer left stay successes.
 RankFunction leaves_early(int victim) {
   return [victim](World& world) {
     Session session(world);

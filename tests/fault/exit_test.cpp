@@ -9,7 +9,7 @@
 namespace hccl::test {
 namespace {
 
-// What a destructor of a program's global may still hold.
+// The objects that the destructor of a global may still hold.
 struct Remains {
   hcclComm_t communicator = nullptr;
   synStreamHandle stream = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be true of a communicator once it has failed.
+// Checks of a communicator that has failed.
 #pragma once
 
 #include "operation.h"
@@ -23,7 +23,7 @@ void expect_usable_remains(Session& session, const Group& group, synStreamHandle
 // Waits (in short sleeps) until the communicator reports a failure; throws Failure after `limit`.
 void await_async_error(const Group& group, std::chrono::seconds limit = std::chrono::seconds(30));
 
-// What joining returns when a rank has died (system or socket error) or is too late (internal
+// The codes that joining returns when a rank has died (system or socket error) or is late (internal
 // error, as HCCL has it).
 void expect_missing_rank(hcclResult_t result);
 

@@ -147,8 +147,8 @@ TEST(HostMemory, OfADeadRankNamesIt) {
   EXPECT_EQ(failures(run_ranks(4, dies_between_slices, options), 3), "");
 }
 
-// Rank 0 has no device memory left for a stage, twice. What was refused has queued nothing: neither
-// a message nor a stream's turn.
+// Rank 0 has no device memory left for a staging buffer, twice. A refused call queues nothing:
+// neither a message nor a stream's turn.
 void full_device(World& world) {
   Session session(world);
   const Group group = session.join_all();

@@ -16,7 +16,7 @@
 namespace hccl::test {
 namespace {
 
-// What a process has of everything.
+// The resources that a process holds.
 struct Holdings {
   std::size_t descriptors = 0;
   std::size_t threads = 0;

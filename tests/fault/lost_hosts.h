@@ -45,7 +45,7 @@ class Progress {
                                                  const std::vector<hcclResult_t>& codes = {
                                                      hcclSystemError});
 
-// What the rank has reported last and how it ended, where that blames none of `ranks`; empty if it
+// The last report and the exit of a rank that blames none of `ranks`; empty if it
 // does.
 [[nodiscard]] std::string blames_none_of(const RankOutcome& outcome, const std::vector<int>& ranks);
 

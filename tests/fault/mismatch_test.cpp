@@ -16,7 +16,7 @@ struct Case {
   Operation odd;
 };
 
-// What ctest shows as the parameter.
+// Prints the parameter for ctest.
 void PrintTo(const Case& value, std::ostream* out) { *out << value.what; }
 
 const std::vector<Case>& cases() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new user's program: it makes one of the typical mistakes and prints only codes. What the
-// library says on stderr is all the help there is.
+// A new user's program: it makes one of the typical mistakes and prints only codes. The text that
+// the library writes to stderr is all the help there is.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kCount = 1000;
 constexpr std::uint64_t kBytes = kCount * sizeof(float);
 
-// One of two processes. What the mistake leaves open ends with the process.
+// One of two processes. Resources that the mistake leaves open end with the process.
 struct Rank {
   int number = 0;
   int from_peer = -1;  // pipes

@@ -20,7 +20,7 @@ struct Variable {
   const char* value;
 };
 
-// What ctest shows as the parameter.
+// Prints the parameter for ctest.
 void PrintTo(const Variable& value, std::ostream* out) { *out << value.value; }
 
 class Environment : public testing::TestWithParam<Variable> {};

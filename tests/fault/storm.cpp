@@ -44,7 +44,7 @@ Bytes header(std::uint8_t type, std::uint8_t descriptors, std::uint16_t reserved
   return writer.take();
 }
 
-// Whether a connect with this result, of a non-blocking socket, comes to be a connection.
+// Returns whether a non-blocking connect with this result becomes a connection.
 bool is_connected(const FileDescriptor& socket, int result) {
   if (result == 0 || errno != EINPROGRESS) return result == 0;
   pollfd wanted{socket.get(), POLLOUT, 0};

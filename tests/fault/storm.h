@@ -27,7 +27,7 @@ class Storm {
   // Waits until the server has closed all that are still open; false after half a minute.
   [[nodiscard]] bool all_cut_off();
 
-  // What went wrong on this side: connections that the kernel refused.
+  // The failures on this side: connections that the kernel refused.
   [[nodiscard]] int failed() const { return failed_; }
 
  private:

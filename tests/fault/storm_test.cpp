@@ -76,7 +76,7 @@ std::string open_things() {
   return all;
 }
 
-// What is open once it has been the same for a second.
+// Returns the open descriptors once their number has been the same for a second.
 std::string open_things_at_rest() {
   std::string last;
   for (int same = 0; same < 20;) {

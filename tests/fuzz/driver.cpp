@@ -20,7 +20,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-// What sanitizers call before they end the program; absent without one.
+// Sanitizers call this before they end the program; it is null without one.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): theirs
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
@@ -76,7 +76,7 @@ Input read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Whether the file's name tells the truth: valid-... are accepted, invalid-... are not.
+// Returns whether the file's name is right: valid-... are accepted, invalid-... are not.
 bool replay(const fs::path& path, const Input& input) {
   run(input);
   const std::string name = path.filename().string();

@@ -40,7 +40,7 @@ void expect_sane(const Config& config) {
   fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "a comm id");
 }
 
-// Whatever was refused is named, in one line that fits a terminal.
+// Every refused setting is named, in one line that fits a terminal.
 void expect_clear(const Error& error, const std::string& name) {
   const std::string_view said = error.what();
   fuzz::check(error.code() == hcclInvalidArgument, "a bad value is an invalid argument");

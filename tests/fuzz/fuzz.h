@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all fuzz targets share. A target is LLVMFuzzerTestOneInput: it returns for whatever input,
+// Shared by all fuzz targets. A target is LLVMFuzzerTestOneInput: it returns for any input,
 // or aborts when a property does not hold.
 #pragma once
 
@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Whether the input was what the parser is made for: a target sets it, corpora are checked by it.
+// True if the parser accepted the input. Targets set it, and the names of corpus files are checked
+// by it.
 inline bool accepted = false;
 
 // Aborts with the text unless the condition holds.

@@ -112,7 +112,7 @@ class Play {
   std::array<Speaker, 4> speakers_;
 };
 
-// What a rank hears that comes now: welcome, or why not.
+// Returns the server's answer to a rank that comes now: welcome, or the reason of the refusal.
 Frame answer_to_a_rank(const Address& server) {
   FileDescriptor socket = connect_to(server);
   const auto seal = open_connection(socket);

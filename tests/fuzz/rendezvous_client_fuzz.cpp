@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
     server.say(step);
   }
-  // What the rank says is left unread, as a server that is stopped leaves it.
+  // The rank's messages stay unread, as with a stopped server.
   shutdown(connection.far.get(), SHUT_WR);
   join(std::move(connection.near));
   connection.far.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connector and a rank that chooses addresses read from others: the published addresses, and
+// Parses the bytes that a connecting rank reads from others: the published addresses, and
 // the acceptor's side of a handshake. The first byte says which.
 #include "fuzz.h"
 #include "tcp/addresses.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks over RDMA read from others before their queue pairs work: the published address, and
-// the info that a connection brings. The first byte says which.
+// Parses the bytes that a rank reads from others before its queue pairs work: the published
+// address, and the info that a connection brings. The first byte says which.
 #include "fuzz.h"
 #include "verbs/qp_exchange.h"
 #include "verbs/verbs_address.h"

@@ -77,7 +77,7 @@ class Play {
     written_ += bytes;
   }
 
-  // What the ring holds, or what has come direct.
+  // Consumes bytes of the ring, or bytes that were written direct.
   void take_bytes(std::size_t most) {
     const bool open = receiver_view_.open();
     std::size_t count =

@@ -13,7 +13,7 @@ namespace {
 using hccl::test::HostNetwork;
 using hccl_perf::table_rows;
 
-// Starts words on `hosts` hosts, `each` on every one. What would be ssh enters the namespace.
+// Starts words on `hosts` hosts, `each` on every one. The stand-in for ssh enters the namespace.
 class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {

@@ -55,8 +55,7 @@ def check(root):
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', tree.without_comments(text))
         if name.startswith(PRODUCT):
             yield from check_product_code(path, name, code)
-        if not name.startswith("tests/"):
-            yield from check_english(path, text)
+        yield from check_english(path, text)
     yield from check_class_names(root)
     for path in tree.files(root):
         if path.name == "CMakeLists.txt" or path.suffix in tree.SCRIPT_SUFFIXES or path == root / "dev":

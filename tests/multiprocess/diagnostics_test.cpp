@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What HCCL_EXPLAIN and HCCL_DEBUG say of the calls of a program, and HCCL_BLOCKING, with which a
-// call returns the failure of its own work.
+// Tests what HCCL_EXPLAIN and HCCL_DEBUG write about a program's calls, and HCCL_BLOCKING, with
+// which a call returns the failure of its own work.
 #include "session.h"
 
 #include <chrono>

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kLate{3};
 
 enum class Gate { receive, send };
 
-// What stands behind a message reads its buffer after that, though it could begin earlier: the
+// Work behind a message reads its buffer after the message, though it could begin earlier: the
 // buffer is written meanwhile, through another stream.
 void gated_send(World& world, Gate gate_is, std::size_t bytes, int calls_around) {
   Session session(world);

@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t kWords = 300'000;
 constexpr std::size_t kWordsSize = kWords * sizeof(std::uint32_t);
 
-// What `rank` brings to a round.
+// The input of `rank` in a round.
 std::uint32_t drawn_word(int rank, int round, std::size_t index) {
   return static_cast<std::uint32_t>(
       element_word(hcclUint32, Data::bits, static_cast<std::uint64_t>(round), rank, index));

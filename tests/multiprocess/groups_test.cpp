@@ -231,7 +231,7 @@ TEST(Groups, RefuseToLoseTheCommunicatorOfTheirCalls) {
   EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(false))), "");
 }
 
-// What was called on it is refused at the group's end and counts as never called, on both sides.
+// Calls on it are refused at the group's end and count as never made, on both sides.
 void stream_destroyed_in_a_group(World& world) {
   Session session(world);
   const Group group = session.join_all();

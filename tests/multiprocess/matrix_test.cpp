@@ -15,7 +15,7 @@ struct Case {
   int size;
 };
 
-// What ctest shows as the parameter.
+// Prints the parameter for ctest.
 void PrintTo(const Case& value, std::ostream* out) {
   *out << name_of(value.collective) << " of " << value.size;
 }

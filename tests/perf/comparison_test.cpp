@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether one run is slower than another, from noisy times.
+// Tests the comparison of two runs by noisy times.
 #include "comparison.h"
 
 #include "sample_results.h"

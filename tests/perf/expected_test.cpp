@@ -107,7 +107,7 @@ TEST(Expected, SendRecvIsTheInputOfTheRankBefore) {
     ASSERT_EQ(values[i], input<std::uint8_t>(type, kRanks - 1, i)) << i;
 }
 
-// Of 4 ranks: rank i and rank i + 2.
+// With 4 ranks: rank i and rank i + 2.
 Expectation of_pairs(const char* collective, int rank) {
   const Collective* found = find_collective(collective);
   const DataType& type = type_of(hcclInt32);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is accepted besides the expected bits: every order of folding, and no fault of a rank.
+// Tests which results are accepted besides the expected bits: every order of reduction, but no
+// fault of a rank.
 #include "rounding.h"
 
 #include "element_forms.h"

@@ -54,7 +54,7 @@ class Program {
 // The rows of a table: lines that are no comments, in words.
 [[nodiscard]] std::vector<std::vector<std::string>> table_rows(const std::string& out);
 
-// Whether a program of that name is in PATH.
+// Returns whether a program of that name is in PATH.
 [[nodiscard]] bool installed(const std::string& name);
 
 }  // namespace hccl_perf

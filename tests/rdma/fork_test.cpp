@@ -20,7 +20,7 @@ struct Range {
   std::uintptr_t end = 0;
 };
 
-// What a fork copies: private and writable. (Shared memory is the parent's, too.)
+// A fork copies private writable memory. (It shares shared memory with the parent.)
 std::vector<Range> private_memory() {
   std::vector<Range> ranges;
   std::ifstream maps("/proc/self/maps");

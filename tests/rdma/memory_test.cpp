@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory that comes and goes while ranks exchange it over verbs: an address may come back
-// with other pages, and must never be sent or received with those of before. What the device holds
-// of a process goes with its communicators.
+// with other pages, and must never be sent or received with the earlier ones. The device's
+// resources of a process are released with its communicators.
 #include "rdma_test.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::vector<std::byte> sum_of(std::vector<std::byte> a, const std::vector<std::b
   return a;
 }
 
-// Of this process: what it has locked, and what devices have pinned.
+// Returns the memory that this process has locked and that devices have pinned for it.
 std::uint64_t locked_kib() {
   std::ifstream status("/proc/self/status");
   std::uint64_t sum = 0;

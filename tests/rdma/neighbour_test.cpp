@@ -40,7 +40,7 @@ void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, in
   }
 }
 
-// What was freed leaves when nothing that was queued before can touch it any more: at a later
+// Freed memory leaves once no work that was queued before can touch it: at a later
 // allocation.
 void let_pages_leave(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -9,7 +9,8 @@ namespace {
 
 class RdmaRefusals : public OnRdmaHosts {
  protected:
-  // What creating a communicator says on two ranks on two hosts; `prepare(rank)` comes before.
+  // Returns the error of creating a communicator with two ranks on two hosts, after
+  // `prepare(rank)`.
   static std::vector<std::string> texts_of(const std::function<void(int)>& prepare) {
     const Layout layout{"ab"};
     const auto outcomes = run_ranks(

@@ -49,7 +49,7 @@ void require_equal(const Actual& actual, const Expected& expected, const std::st
   return text.find(part) != std::string::npos;
 }
 
-// Whether a message names `rank`: "rank 3", or within a list as in "ranks 0-2,4".
+// Returns whether a message names `rank`: "rank 3", or within a list as in "ranks 0-2,4".
 [[nodiscard]] bool names_rank(const std::string& message, int rank);
 
 }  // namespace hccl::test

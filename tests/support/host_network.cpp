@@ -15,7 +15,7 @@
 namespace hccl::test {
 namespace {
 
-// What the script prints; its exit status through `status`.
+// Returns the script's output, and its exit status through `status`.
 std::string script_output(const std::string& words, int& status) {
   FILE* const script = popen(join(HCCL_HOSTS_SCRIPT, ' ', words, " 2>&1 </dev/null").c_str(), "r");
   if (script == nullptr) throw Failure("cannot start hosts.sh");

@@ -26,7 +26,7 @@ class HostNetwork {
   void enter(int host) const;
   // Nothing goes to or comes from the host any more.
   void cut(int host) const { run("cut", std::to_string(host)); }
-  // What each host sends is limited to `rate`, as "1gbit".
+  // Limits the rate at which each host sends to `rate`, such as "1gbit".
   void limit(const std::string& rate) const { run("limit", rate); }
 
  private:

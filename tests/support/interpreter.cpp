@@ -72,7 +72,7 @@ class Program {
 
   [[nodiscard]] bool finished() const { return step_ == schedule_.steps.size(); }
 
-  // Whether it has come further.
+  // Returns whether it has made progress.
   bool advance(Wires& wires, hcclDataType_t type, hcclRedOp_t operation) {
     if (finished()) return false;
     const schedule::Step& step = schedule_.steps[step_];
@@ -144,7 +144,7 @@ class Program {
     });
   }
 
-  // What the receive just applied was the last to write.
+  // The cells that the latest receive has written.
   void forward(Wires& wires) {
     const schedule::Step& step = schedule_.steps[step_];
     const auto receives = schedule_.receives(step);

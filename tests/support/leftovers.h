@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job could leave behind on the machine: names in /dev/shm and abstract unix sockets.
+// Finds what a job could leave behind on the machine: names in /dev/shm and abstract unix sockets.
 #pragma once
 
 #include <set>

@@ -79,7 +79,7 @@ class OperationRun {
   void output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                        std::span<std::uint64_t> words) const;
   void fold_inputs(std::size_t first, std::span<std::uint64_t> words) const;
-  // What the plan across nodes gives: only reductions depend on it.
+  // The result by the plan across nodes, which matters to reductions only.
   [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;

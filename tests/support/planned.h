@@ -9,7 +9,8 @@
 
 namespace hccl::test {
 
-// Of `rank`. `input(source, words)` gives the elements of the send buffer of a rank.
+// Returns the result of `rank`. `input(source, words)` returns the elements of a rank's send
+// buffer.
 [[nodiscard]] std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
     const std::function<void(int, std::span<std::uint64_t>)>& input);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank's process does around the function under test.
+// Runs the function under test in a rank's process.
 #include "rank_process.h"
 
 #include "check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function as N ranks: as processes, or as threads of one process. What fails or hangs in a
+// Runs a function as N ranks: as processes, or as threads of one process. A failure or hang in a
 // rank becomes text in the test program, and nothing outlives it.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace hccl::test {
 
-// What a rank is given.
+// The arguments of a rank.
 struct World {
   int rank = 0;
   int size = 1;
@@ -71,7 +71,7 @@ struct RankOutcome {
 // A seed that is different in every run unless HCCL_TEST_SEED sets it; printed by whoever uses it.
 [[nodiscard]] unsigned long long test_seed();
 
-// Whether this build has a sanitizer that reserves address space or slows things down.
+// True if this build has a sanitizer, which reserves address space and slows everything down.
 [[nodiscard]] constexpr bool sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;

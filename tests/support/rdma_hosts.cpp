@@ -38,7 +38,7 @@ std::array<CableEnd, 2> ends_of_cable(int host) {
           CableEnd{join("on-node ", host, " tc"), " dev roce0 root"}};
 }
 
-// What the command prints; its exit status through `status`.
+// Returns the command's output, and its exit status through `status`.
 std::string output_of(const std::string& command, int& status) {
   FILE* const shell = popen(join("{ ", command, "; } 2>&1 </dev/null").c_str(), "r");
   if (shell == nullptr) throw Failure("cannot start a shell");
@@ -121,7 +121,7 @@ void RdmaHosts::change(const std::string& command, const std::string& undo) {
   run(command);
 }
 
-// What is done to the hosts is for whoever holds them.
+// Only the owner of the hosts changes them.
 // NOLINTBEGIN(readability-convert-member-functions-to-static)
 
 void RdmaHosts::cut(int host) const {

@@ -46,8 +46,9 @@ class RdmaHosts {
   void limit_frames(int host, int bytes) const;
   void limit_frames_at_switch(int host, int bytes) const;
 
-  // What of one kind a process has on a host's device, a line for each: queue pairs ("qp"),
-  // completion queues ("cq"), memory regions ("mr"), protection domains ("pd"), contexts ("ctx").
+  // Returns a line for each object of one kind that a process has on a host's device: queue pairs
+  // ("qp"), completion queues ("cq"), memory regions ("mr"), protection domains ("pd"), contexts
+  // ("ctx").
   [[nodiscard]] static std::string resources(int host, const std::string& kind, pid_t process);
   // That a host's device has sent; called on that host.
   [[nodiscard]] static std::uint64_t packets_sent(int host);

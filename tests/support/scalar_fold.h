@@ -53,7 +53,7 @@ T canonical(T value) {
   return std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value;
 }
 
-// Of two numbers of one type: -0 is less than +0, any NaN gives a NaN.
+// Compares two numbers of one type: -0 is less than +0, and any NaN gives a NaN.
 template <class T>
 T extremum(T a, T b, bool smaller) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -89,7 +89,7 @@ T average(T sum, std::size_t count) {
   }
 }
 
-// Of an average between nodes: 16-bit floats are scaled down before they are added, and the sum is
+// For an average between nodes: 16-bit floats are scaled down before they are added, and the sum is
 // scaled back when it is divided.
 inline float prescale_of(std::size_t sources) {
   float scale = 1.0F;
@@ -217,7 +217,7 @@ inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float facto
                              : to_bfloat16(canonical(from_bfloat16(narrow) * factor));
 }
 
-// Of a complete sum, prescaled where averages are.
+// Takes a complete sum, prescaled where averages are.
 inline std::uint64_t average_of_sum(hcclDataType_t type, std::uint64_t sum, std::size_t sources) {
   if (!is_prescaled(type)) return fold(type, hcclAvg, {sum}, sources);
   return scaled(type, sum, 1.0F / static_cast<float>(sources) / prescale_of(sources));

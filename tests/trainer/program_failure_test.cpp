@@ -101,7 +101,7 @@ TEST_F(Interrupted, StarterTakesAllRanksWithIt) {
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
 }
 
-// Of the starters of two nodes with a rank each.
+// The starters of two nodes with one rank each.
 std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
   const std::string port = std::to_string(30000 + getpid() % 10000);
   const auto start = [&](const Words& arguments, const char* node) {

@@ -61,7 +61,7 @@ inline Outcome run(const Words& arguments, const Program::Variables& variables =
   return Program(command(arguments), variables).wait();
 }
 
-// What must be the same: losses and hits of all epochs, and the bits of the weights.
+// The results that must agree: losses and hits of all epochs, and the bits of the weights.
 struct Curve {
   std::vector<double> losses;
   std::vector<double> test_accuracies;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the conformance suite runs on: ranks as processes that each have a transport, and loops that
-// move bytes as an executor would, never blocking in an endpoint.
+// The harness of the conformance suite: ranks as processes that each have a transport, and loops
+// that move bytes as an executor would, never blocking in an endpoint.
 #pragma once
 
 #include "base/process.h"
@@ -72,7 +72,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 // Throws at the first byte that is not as fill() would make it.
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// What a transfer has still to do. `chop`: sizes of single calls are random up to it; 0: all at
+// The rest of a transfer. `chop`: sizes of single calls are random up to it; 0: all at
 // once. A receiver with both ways takes turns between lent views and destinations.
 struct Sending {
   Endpoint* endpoint = nullptr;

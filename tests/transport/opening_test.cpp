@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may open which streams: many ranks at once, threads of a rank, ranks that are threads.
+// Tests the opening of streams: by many ranks at once, threads of a rank, ranks that are threads.
 #include "every_way.h"
 
 #include <exception>

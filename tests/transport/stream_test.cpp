@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every transport promises of its streams, between processes.
+// Tests the promises of every transport about its streams, between processes.
 #include "every_way.h"
 
 #include <unistd.h>

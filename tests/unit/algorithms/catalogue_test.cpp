@@ -99,7 +99,8 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   }
 }
 
-// What grows with the square of the ranks is sampled up to 512, and all else up to 4096.
+// Algorithms that grow with the square of the ranks are sampled up to 512 ranks, all others up to
+// 4096.
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape;
   shape.collective = GetParam().collective;

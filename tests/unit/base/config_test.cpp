@@ -158,7 +158,7 @@ struct Malformed {
   const char* value;
 };
 
-// What ctest shows as the parameter; no line breaks, for it becomes part of the test's name.
+// Prints the parameter for ctest, without line breaks, for it becomes part of the test's name.
 void PrintTo(const Malformed& malformed, std::ostream* out) { *out << malformed.name; }
 
 class MalformedValue : public Environment, public testing::WithParamInterface<Malformed> {};

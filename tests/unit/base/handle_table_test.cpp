@@ -89,7 +89,7 @@ TEST_F(HandleTables, RemovingWaitsForPins) {
   EXPECT_EQ(alive_, 0);
 }
 
-// Whoever lets go last, the place is used again exactly once.
+// The slot is reused exactly once, whichever thread releases it last.
 TEST_F(HandleTables, PlacesAreUsedAgainUnderContention) {
   constexpr int kRounds = 2000;
   std::atomic<std::uint64_t> shared{insert()};

@@ -189,8 +189,8 @@ TEST(Log, AFileAtItsLimitEndsNothing) {
   EXPECT_EQ(status, 0);
 }
 
-// Whether a line reaches a socket that the program has under the number of stderr, which it closed
-// before or after the log was configured.
+// Returns whether a line reaches a socket that the program has under the number of stderr, which it
+// closed before or after the log was configured.
 int line_reaches_socket(bool closed_before) {
   std::array<int, 2> ends{};
   if (closed_before) close(STDERR_FILENO);

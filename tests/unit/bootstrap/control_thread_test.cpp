@@ -27,7 +27,7 @@ extern "C" int __lsan_is_turned_off() { return 1; }
 namespace hccl::bootstrap {
 namespace {
 
-// What a process's exit status says of the function run in it.
+// The exit status of a process says how the function run in it has ended.
 template <class Function>
 int status_of(const Function& function) {
   const pid_t pid = fork();

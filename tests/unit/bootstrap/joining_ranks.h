@@ -64,7 +64,7 @@ inline Ending try_join(const hcclUniqueId& id, int size, int rank,
   }
 }
 
-// What is wrong with the table; empty if nothing is.
+// Returns the first error in the table; empty if there is none.
 inline std::string complaint(const RankTable& table, int size, int rank) {
   if (table.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
   if (value_in(table.control) != -size) return "wrong control segment";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers on the unix socket of a leader: of the same user, or of another one. Whatever they
-// send, the exchange goes on, and no descriptor of theirs stays.
+// Strangers on the unix socket of a leader, of the same user or of another one. Regardless of what
+// they send, the exchange goes on, and no descriptor of theirs stays.
 #include "base/config.h"
 #include "base/secret.h"
 #include "bootstrap/bootstrap.h"
@@ -186,7 +186,7 @@ TEST_F(NodeStranger, InGreatNumbersHoldsNobodyUp) {
 TEST_F(NodeStranger, OfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   start();
-  // What it says would be a contribution of rank 1.
+  // Its message would be a contribution of rank 1.
   const Bytes valid =
       encode_frame(FrameType::contribution, serialize(ContributionMessage{secret(), 1, false, {}}));
   const pid_t child = fork();

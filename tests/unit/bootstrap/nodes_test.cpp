@@ -59,7 +59,7 @@ class SeveralNodes : public testing::Test {
     }
   }
   void order(int rank, Order what) { orders_[rank] = what; }
-  // What a rank has been told, once it has.
+  // The message that a rank has received, once it has.
   std::string told(int rank) {
     EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == told_of_it; })) << rank;
     return processes_.text(rank);

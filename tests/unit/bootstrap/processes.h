@@ -29,7 +29,7 @@
 
 namespace hccl::bootstrap::test {
 
-// What one process tells the test and the other processes.
+// Memory in which a process reports to the test and the other processes.
 struct Report {
   std::atomic<int> stage{0};  // whatever the test makes of it
   std::atomic<bool> done{false};

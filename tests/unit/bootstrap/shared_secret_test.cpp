@@ -180,7 +180,7 @@ TEST_F(SharedSecret, MustBeLongWhereItIsRequired) {
             "and set HCCL_SECRET_FILE to a copy of that file on every rank");
 }
 
-// What the keys of this address, asked for twice in a process of its own, say on the log.
+// Returns the log of a process that asks twice for the keys of this address.
 std::string warnings(const char* address, const std::map<std::string, std::string>& environment) {
   const std::string log = text(testing::TempDir(), "hccl-secret-log-", getpid());
   Processes processes;

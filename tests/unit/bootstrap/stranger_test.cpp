@@ -48,7 +48,7 @@ class Stranger : public testing::Test {
   }
   [[nodiscard]] Bytes key() const { return proof_key(server_); }
 
-  // What the server answers to the hello of a rank with this key.
+  // Returns the server's answer to the hello of a rank with this key.
   [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
                                                FrameType type) const {
     FrameChannel channel(connect_to_server(server_), kLargePayload);
@@ -141,7 +141,7 @@ TEST_F(Stranger, WithMutilatedHellosIsRefused) {
   expect_job_goes_on();
 }
 
-// What a rank says once is worth nothing the second time, in this run and in the next one, where
+// A rank's message is worth nothing when it is replayed, in this run and in the next one, where
 // the key may be the same.
 TEST_F(Stranger, CannotRepeatARecordedHello) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
@@ -304,7 +304,7 @@ TEST_F(Stranger, AfterRetirementNobodyListens) {
   EXPECT_NE(late.text.find("nobody listens at 127.0.0.1:"), std::string::npos) << late.text;
 }
 
-// Whatever it says, or does not say, or says drop by drop.
+// A stranger may send anything, nothing, or one byte at a time.
 TEST_F(Stranger, HasLittleTimeForItsHello) {
   Address loopback;
   loopback.bytes = {127, 0, 0, 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds the others up, from what each says it waits for.
+// Tests the wait-for graph: which rank holds up the others.
 #include "bootstrap/wait_for_graph.h"
 
 #include "bootstrap/rank_list.h"

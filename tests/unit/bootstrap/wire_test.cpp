@@ -147,7 +147,7 @@ TEST(Messages, SurviveTheWire) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-// Of another version nothing but that is read.
+// Nothing but its version is read from a message of another version.
 TEST(Messages, AnOpeningOfAnotherVersionTellsIt) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);

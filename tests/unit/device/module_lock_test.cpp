@@ -91,7 +91,7 @@ std::string result_of(const std::function<std::string()>& body) {
   return result;
 }
 
-// What kUser's claims are called, as anybody can find out.
+// The names of kUser's claims, as anybody can find out.
 std::string name_of(std::uint32_t id) {
   std::string box = box_identity();
   box.replace(0, box.find(' ', 4), text("uid ", kUser));

@@ -244,7 +244,7 @@ void queue_and_wait(Stream& stream, int rounds) {
   }
 }
 
-// Whoever sleeps for the same stream, and runs its work, makes nobody forget the notifications.
+// Notifications come also if a thread that waits for the same stream runs its work.
 TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
   const auto stream = device_.create_stream();
   constexpr int kRounds = 2'000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of work behind work that has failed, on its stream and on those that wait for it.
+// Tests the fate of work behind failed work, on its stream and on those that wait for it.
 #include "device/device.h"
 #include "device/event.h"
 #include "device/stream.h"

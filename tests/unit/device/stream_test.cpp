@@ -113,7 +113,7 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
   EXPECT_EQ(seen.back(), 0u);
 }
 
-// What stands behind might read what the program, or another stream, is still to write.
+// Commands behind it might read memory that the program or another stream has yet to write.
 TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
   const auto stream = device_.create_stream();
   const auto other = device_.create_stream();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users read when two ranks make calls that are not one.
+// Tests the texts for ranks that make calls which do not match.
 #include "executor/call_header.h"
 
 #include <gtest/gtest.h>

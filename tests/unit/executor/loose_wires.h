@@ -30,7 +30,7 @@ class LooseWires {
   }
   [[nodiscard]] std::size_t room(const Wire& wire) { return chance(capacity_ - wire.bytes.size()); }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
-  // Whether everything that was sent has been received.
+  // Returns whether all bytes sent have been received.
   [[nodiscard]] bool empty() const {
     return std::ranges::all_of(wires_,
                                [](const auto& entry) { return entry.second.bytes.empty(); });
@@ -65,7 +65,7 @@ class LooseEndpoint final : public transport::Endpoint {
   }
   bool flushed() override { return wires_.chance(2) != 0; }
   std::span<const std::byte> try_receive(std::size_t most) override {
-    // What was lent stays lent, and more may come.
+    // Lent bytes stay lent, and more may come.
     const std::size_t available = std::min({most, in_.bytes.size(), view_limit()});
     const std::size_t before = std::min(lent_.size(), available);
     const std::size_t count = before + wires_.chance(available - before);
@@ -98,7 +98,7 @@ class LooseEndpoint final : public transport::Endpoint {
   std::vector<std::byte> lent_;
 };
 
-// Of one rank in one channel.
+// The wires of one rank in one channel.
 class LooseStreams final : public executor::Streams {
  public:
   LooseStreams(LooseWires& wires, int rank, std::uint32_t channel)

@@ -68,7 +68,7 @@ void gather(const std::vector<std::vector<float>>& inputs, std::ptrdiff_t offset
     to = std::copy_n(input.begin() + offset, count, to);
 }
 
-// What the step does to the memories of all ranks.
+// Applies the step to the memories of all ranks.
 void apply(const Step& step, std::vector<Memory>& ranks) {
   std::vector<std::vector<float>> inputs;
   inputs.reserve(ranks.size());
@@ -166,8 +166,8 @@ TEST(Ahead, RandomProgramsGiveWhatOneCallAfterTheOtherGives) {
   }
 }
 
-// Of 40 calls on 40 buffers a rank that waits for the first posts its part of the next ones: then
-// its peer needs it no more for those.
+// With 40 calls on 40 buffers, a rank that waits for the first posts its part of the next ones:
+// then its peer needs it no more for those.
 TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
     EngineRanks ranks(2);

@@ -91,7 +91,7 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Whether what a rank that has failed stores into its buffer stays.
+// Returns whether the stores of a failed rank into its buffer stay.
 [[nodiscard]] inline bool is_its_own(EngineRanks& ranks, int rank, std::uint64_t buffer,
                                      std::size_t count) {
   const std::vector<float> pattern(count, 5.0F);

@@ -57,7 +57,7 @@ TEST(Engine, CountersWrap) {
   }
 }
 
-// Whether the rank is told of rank 1's odd count, and nothing was stored.
+// Returns whether the error names rank 1's odd count, and nothing was stored.
 bool is_told_of_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
   const auto lane = ranks.engine(rank).make_lane(0);
   const std::size_t count = rank == 1 ? odd_count : 6'000;

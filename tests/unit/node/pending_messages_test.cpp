@@ -138,7 +138,7 @@ TEST(PendingMessages, ItemsStayUntilTheGroupEnds) {
   }
 }
 
-// Of the groups that are under way, first to last.
+// The groups in flight, first to last.
 class Groups {
  public:
   using Calls = std::vector<PointToPoint>;

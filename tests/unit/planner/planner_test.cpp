@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the table chooses, what can be forced, and that schedules are built once.
+// Tests the table's choices, forced algorithms, and that schedules are built once.
 #include "planner/planner.h"
 
 #include "base/error.h"

@@ -19,7 +19,7 @@ namespace {
 
 using namespace reference;
 
-// What the dispatcher would choose had the processor this instruction set and no better one.
+// Returns the kernels for a processor with this instruction set and no better one.
 KernelTable kernels_of(std::int64_t target) {
   hwy::SetSupportedTargetsForTest(target);
   hwy::GetChosenTarget().DeInit();

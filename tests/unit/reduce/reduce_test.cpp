@@ -231,7 +231,7 @@ TEST(ReduceTileOrder, AnotherOrderGivesOtherBits) {
   }
 }
 
-// Who waits, works: the thread may be one whose program rounds in another way.
+// A waiting thread runs the work, and its program may have changed the rounding mode.
 TEST(ReduceTileMode, DoesNotFollowTheRoundingOfTheThread) {
   const auto sources = random_sources(hcclFloat32, Values::ordinary);
   const Bytes to_nearest = expected(hcclFloat32, hcclSum, sources, rank_order(2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels are fed, and what must come out.
+// Inputs of the kernels and their expected results.
 #pragma once
 
 #include "scalar_fold.h"

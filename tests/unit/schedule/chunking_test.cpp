@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever the count, channels and chunks: every element once, and both ends of a transfer agree.
+// For every count and number of channels and chunks: each element occurs once, and both ends of a
+// transfer agree.
 #include "schedule/chunking.h"
 
 #include "schedule/builder.h"

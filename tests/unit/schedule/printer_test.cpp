@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What schedules look like.
+// Tests printed schedules.
 #include "schedule/printer.h"
 
 #include "algorithms/algorithms.h"

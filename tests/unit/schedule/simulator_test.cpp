@@ -82,7 +82,7 @@ TEST(Simulator, SharesACardAmongTheRanksOfANode) {
   EXPECT_NEAR(shared, kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// What comes from several nodes goes through the receiver's card one after the other.
+// Data from several nodes passes the receiver's card one transfer after the other.
 TEST(Simulator, SharesACardAmongThoseWhoSendToIt) {
   EXPECT_NEAR(cost("direct", Collective::reduce, cluster_of(5, 1), 1'000'000),
               kLatency + 4e6 / kBandwidth, 1e-9);

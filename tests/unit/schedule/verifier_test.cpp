@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each property refuses, on schedules of two or three ranks written by hand.
+// Tests each property with hand-written schedules of two or three ranks that violate it.
 #include "schedule/verifier.h"
 
 #include "schedule/builder.h"
@@ -115,7 +115,7 @@ TEST(Verifier, RefusesToOverwriteWhatIsBeingSent) {
                    "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
 }
 
-// What the two ranks of an all-to-all, with two chunks for each, do in a step.
+// The transfers of the two ranks of an all-to-all in a step, with two chunks for each.
 void expect_hazard(const Write& write, const std::string& text) {
   expect_violation(verify_written(Collective::all_to_all, 2, 2, write), Property::no_hazard,
                    "rank 0, step 0: " + text);

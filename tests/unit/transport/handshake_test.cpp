@@ -18,7 +18,7 @@ Membership member(int rank) {
 
 const StreamKey kKey{2, 5, {7, 1}};
 
-// What the other says to `said`, heard a byte at a time; stops when it is refused.
+// Returns the other side's answer to `said`, passed byte by byte; stops when it is refused.
 template <class Side>
 Bytes answer_to(Side& side, const Bytes& said) {
   Bytes answer;

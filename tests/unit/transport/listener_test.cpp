@@ -31,7 +31,7 @@ class SharedListener : public testing::Test {
   [[nodiscard]] Dialer dial(const StreamKey& key) const {
     return {{{shm::abstract_address(name_), "here"}}, member_for(key.from), key, Limits{}};
   }
-  // Whether a thread that sleeps for the claim would be woken now.
+  // Returns whether a thread that sleeps for the connection would be woken now.
   static bool would_wake(InboundConnection& claim) {
     SleepPlan plan;
     claim.plan_sleep(plan);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two queue pairs over the fake wire that are connected with each other, with memory that the other
-// may write to. What the wire finds fault with fails the test.
+// may write to. A violation that the wire finds fails the test.
 #pragma once
 
 #include "fake_wire.h"

@@ -37,7 +37,7 @@ class Sleeper {
 
  private:
   [[nodiscard]] bool falls_asleep() {
-    // Who waits for room alone while there is something to take may wait for ever.
+    // A thread that waits for room alone while bytes have arrived may wait for ever.
     const bool wants_more = !driver_.has_received_all();
     if (wants_more && driver_.receive_some()) return false;
     const bool wants_room = !driver_.has_sent_all();

@@ -46,7 +46,7 @@ class Endpoints : public testing::Test {
   }
   [[nodiscard]] VerbsEndpoint& near() { return near_->endpoint(); }
   [[nodiscard]] VerbsEndpoint& far() { return far_->endpoint(); }
-  // Whether an endpoint that could sleep is called at once.
+  // Returns whether an endpoint that could sleep is called at once.
   [[nodiscard]] static bool wakes(VerbsEndpoint& endpoint, transport::Interest interest) {
     transport::SleepPlan plan;
     if (!endpoint.begin_sleep(interest, plan)) return true;
@@ -60,7 +60,7 @@ class Endpoints : public testing::Test {
     const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
     return memory.all().subspan(edge, bytes);
   }
-  // What a call throws: the type and the text.
+  // The type and the text of an exception.
   [[nodiscard]] static std::string thrown_by(const std::function<void()>& function) {
     try {
       function();

@@ -46,7 +46,7 @@ struct SocketPair {
   FileDescriptor second;
 };
 
-// What StreamDriver drives.
+// The end that StreamDriver drives.
 class EndpointEnd {
  public:
   // Rank 0 or 1.

@@ -39,7 +39,7 @@ class FakeMemory {
   // Opens the only device, whose port has that address.
   [[nodiscard]] std::shared_ptr<RdmaDevice> open(const GidBytes& gid) const;
 
-  // What is registered under a key now. Keys are never used again.
+  // Returns the memory registered under a key now. Keys are never reused.
   [[nodiscard]] std::optional<Range> with_local_key(std::uint32_t key) const;
   [[nodiscard]] std::optional<Range> with_remote_key(std::uint32_t key) const;
   [[nodiscard]] std::size_t count() const;

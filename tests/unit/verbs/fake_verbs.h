@@ -38,7 +38,7 @@ class FakeVerbs {
   ibv_context_ops operations{};  // of contexts opened from now on
   int list_error = 0;
   int gid_error = 0;  // of _ibv_query_gid_ex
-  // What has not been given back.
+  // Returns the objects that have not been released.
   int open_devices = 0;
   int open_lists = 0;
 };

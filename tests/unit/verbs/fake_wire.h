@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue pairs that are connected in memory: a posted write is carried out, and its completion told,
-// when a test or chance says so. Whatever a real device would punish is remembered as a violation.
-// One at a time, as of FakeVerbs.
+// when a test or chance says so. It records as a violation everything that a real device would
+// punish. One at a time, as of FakeVerbs.
 #pragma once
 
 #include "fake_memory.h"
@@ -21,7 +21,7 @@ namespace hccl::verbs::test {
 // Any thread.
 class FakeWire {
  public:
-  // What devices refuse.
+  // The operations that the device refuses.
   struct Faults {
     bool no_channel = false;
     bool no_completion_queue = false;

@@ -77,7 +77,7 @@ class Traffic {
     EXPECT_LE(data_.size(), kMostMessages) << "there are no more receive requests";
     EXPECT_LE(receiver_.lent(), receiver_.held());
   }
-  // Whether the windows were ever all used: else nothing has been tried.
+  // True if the windows were ever used up: else nothing has been tested.
   [[nodiscard]] bool reached_both_ends() const { return was_full_ && had_no_message_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GID's bytes are, and which two can be connected.
+// Tests the bytes of GIDs, and which two can be connected.
 #include "gids.h"
 
 #include <gtest/gtest.h>

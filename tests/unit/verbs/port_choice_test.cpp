@@ -33,7 +33,7 @@ Gid gid(int index, const GidBytes& bytes, const char* interface, GidKind kind = 
   return {index, bytes, kind, interface};
 }
 
-// What a port of Linux has: each address twice, by both versions of RoCE.
+// The GIDs of a port on Linux: each address twice, by both versions of RoCE.
 std::vector<Gid> table(const GidBytes& address, const char* interface) {
   const GidBytes local = v6(0xfe, 0x80, address[15]);
   return {gid(0, local, interface, GidKind::roce_v1), gid(1, local, interface),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read of devices that are there, broken, shut or empty.
+// Tests the reading of devices that work, are broken, shut or empty.
 #include "verbs/ports.h"
 
 #include "fake_verbs.h"

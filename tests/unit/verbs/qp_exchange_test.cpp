@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two ends tell each other of their queue pairs, over a connection that gives as little at a
+// Tests the exchange of queue pair parameters, over a connection that gives as little at a
 // time as a connection may.
 #include "verbs/qp_exchange.h"
 
@@ -99,7 +99,7 @@ class Introducing : public testing::Test {
   void say(std::span<const std::byte> bytes) const {
     ASSERT_EQ(write(far_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   }
-  // What has been said to the other end, so far.
+  // Returns the bytes sent to the other end so far.
   [[nodiscard]] Bytes hear() const {
     Bytes received;
     std::array<std::byte, 4096> buffer{};

@@ -96,7 +96,7 @@ TEST_F(EndingPairs, NothingComesOrGoesAfterACut) {
   EXPECT_TRUE(near().poll().empty());
   EXPECT_EQ(near().failure().text, "its queue pair was ended when a call failed");
   near().cut();
-  // What the far end finds out after its retries.
+  // The far end notices after its retries.
   wire_.fail(far().number(), IBV_WC_RETRY_EXC_ERR);
   EXPECT_TRUE(far().poll().empty());
   EXPECT_TRUE(far().failure().peer_lost);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes through a queue pair while all is well: writes, immediates, completions and rings.
+// Tests a queue pair without faults: writes, immediates, completions and notifications.
 #include "verbs/queue_pair.h"
 
 #include "base/error.h"
@@ -154,7 +154,7 @@ TEST_F(QueuePairs, PacketsAreNumberedFromAnywhere) {
   EXPECT_NE(first.front(), first.back()) << "a late packet of an earlier pair is none of ours";
 }
 
-// What is thrown, which is a system's error.
+// Returns the text of the exception, which must be a system error.
 template <class Function>
 std::string thrown_by(Function function) {
   try {

@@ -158,7 +158,7 @@ TEST(RegistrationCache, KeepsItsPromisesWhateverIsLeasedAndInvalidated) {
   EXPECT_GT(refused, 0);
 }
 
-// What each of many threads does.
+// The work of each of many threads.
 void lease_and_invalidate(RegistrationCache& cache, const test::FakeMemory& memory,
                           const test::Reserved& space, std::uint64_t seed) {
   std::mt19937_64 random(seed);

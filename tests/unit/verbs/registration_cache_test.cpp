@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is registered when, and given up when, with a device that keeps count.
+// Tests when memory is registered and deregistered, with a device that counts.
 #include "verbs/registration_cache.h"
 
 #include "fake_memory.h"
@@ -50,14 +50,14 @@ class Cache : public testing::Test {
   [[nodiscard]] std::optional<Lease> lease(std::uint64_t offset, std::size_t bytes = 4096) {
     return cache_->lease(space_.part(offset, bytes));
   }
-  // Of what is registered under the lease's keys.
+  // Returns the memory that is registered under the lease's keys.
   [[nodiscard]] std::optional<test::FakeMemory::Range> range_of(const Lease& lease) const {
     const auto local = memory_.with_local_key(lease.registration->local_key());
     const auto remote = memory_.with_remote_key(lease.registration->remote_key());
     EXPECT_TRUE(local && remote && local->address == remote->address);
     return local;
   }
-  // Whether a lease there finds a registration that was there before; makes one if not.
+  // Returns whether a lease there finds an existing registration; creates one if not.
   [[nodiscard]] bool is_kept(std::uint64_t offset) {
     const int before = memory_.made();
     EXPECT_TRUE(lease(offset));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program does with one end of a stream, by chance: it sends from memory that is registered
+// Drives one end of a stream at random, as a program would: sends from memory that is registered
 // and from memory that is not, in pieces; it borrows what has come or has it put somewhere. Every
 // byte of the stream is known by its position.
 #pragma once
@@ -87,7 +87,7 @@ class StreamDriver {
         piece_.first(cuts[0]), piece_.subspan(cuts[0], cuts[1] - cuts[0]), piece_.subspan(cuts[1])};
     const std::size_t taken = end_.send(parts);
     EXPECT_LE(taken, piece_.size());
-    // What is not registered has been copied.
+    // Memory that is not registered has been copied.
     if (!piece_stays_) std::ranges::fill(piece_.first(taken), std::byte{0x5A});
     piece_ = piece_.subspan(taken);
     sent_ += taken;

@@ -49,7 +49,7 @@ class StreamEnd {
     receive_.emplace(pair_, memory_, cache_, ring, adverts);
   }
 
-  // What an endpoint does first in every call.
+  // Does what an endpoint does first in every call.
   void progress() {
     const auto immediates = pair_.poll();
     for (const std::uint32_t immediate : immediates) hear(decode(immediate));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ways of a stream between two ends, over a wire that is as slow as chance has it. What the
-// credits must prevent (writes beyond the ring, messages without a receive request, more writes
-// than there are places) the wire reports.
+// Both directions of a stream between two ends, over a wire that is as slow as chance has it. The
+// wire reports what the credits must prevent: writes beyond the ring, messages without a receive
+// request, more writes than there is room for.
 #include "ranks.h"
 #include "sizes.h"
 #include "stream_driver.h"
@@ -32,7 +32,7 @@ class Streams : public testing::Test {
     EXPECT_EQ(wire_.memory().count(), 0U) << "nothing stays registered";
   }
 
-  // Sends so much both ways; what has come to the first end then stands in received_.
+  // Sends `total` bytes in both directions, and stores those that reach the first end in received_.
   void exchange(const Conditions& conditions, std::uint64_t total) {
     StreamEnd near(wire_, 1, conditions.budget, conditions.depths);
     StreamEnd far(wire_, 2, conditions.budget, conditions.depths);

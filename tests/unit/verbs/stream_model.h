@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of both ends of a stream in which bytes are known by their positions. What the two say
-// stays under way for as long as chance has it.
+// A model of both ends of a stream in which bytes are known by their positions. Their messages
+// stay in flight for as long as chance has it.
 #pragma once
 
 #include "verbs/advert.h"
@@ -124,7 +124,7 @@ class StreamModel {
     to_sender_.pop_front();
   }
 
-  // What Receiver::take() does, with a destination of its own.
+  // Does what Receiver::take() does, with a destination of its own.
   void take() {
     if (destination_ == 0) {
       destination_ = 1 + random_() % (4 * longest_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank publishes survives the way, and nothing else is taken for it.
+// Tests that a published address survives encoding, and that other bytes are refused.
 #include "verbs/verbs_address.h"
 
 #include "gids.h"

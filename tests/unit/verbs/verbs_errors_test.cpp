@@ -21,7 +21,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What stands after the last semicolon.
+// Returns the text behind the last semicolon.
 std::string advice_of(const std::string& text) {
   const std::size_t semicolon = text.rfind("; ");
   return semicolon == std::string::npos ? "" : text.substr(semicolon + 2);
