@@ -11,7 +11,7 @@ constexpr std::size_t kWorthLeasing = std::size_t{8} << 10;
 
 }  // namespace
 
-Sender::Route Sender::route(std::uint64_t position) const {
+Sender::WriteTarget Sender::next_target(std::uint64_t position) const {
   if (!window_.may_send() || pair_.free_writes() <= kPlacesForOthers) return {};
   if (const std::size_t direct = sender_view_.direct_room(position); direct > 0)
     return {{sender_view_.address(position), sender_view_.key()}, std::min(direct, kSlice), true};
@@ -22,17 +22,17 @@ Sender::Route Sender::route(std::uint64_t position) const {
 }
 
 std::size_t Sender::room() const {
-  return route(written_).most == 0 ? 0 : sender_view_.direct_room(written_) + window_.room();
+  return next_target(written_).most == 0 ? 0 : sender_view_.direct_room(written_) + window_.room();
 }
 
 std::uint64_t Sender::write(std::span<const std::byte> bytes, std::uint32_t key,
-                            const Route& route) {
+                            const WriteTarget& to) {
   const auto count = static_cast<std::uint32_t>(bytes.size());
   const std::uint32_t seen = adverts_ & Immediate::kMostMessages;
-  const auto kind = route.direct ? Immediate::Kind::direct : Immediate::Kind::data;
-  const std::uint64_t number = pair_.write(bytes, key, route.target, encode({kind, count, seen}));
+  const auto kind = to.direct ? Immediate::Kind::direct : Immediate::Kind::data;
+  const std::uint64_t number = pair_.write(bytes, key, to.memory, encode({kind, count, seen}));
   written_ += count;
-  if (route.direct) {
+  if (to.direct) {
     window_.send_direct();
   } else {
     window_.send_through_ring(count);
@@ -41,7 +41,7 @@ std::uint64_t Sender::write(std::span<const std::byte> bytes, std::uint32_t key,
 }
 
 std::size_t Sender::send_registered(std::span<const std::byte> part) {
-  const Route to = route(written_);
+  const WriteTarget to = next_target(written_);
   if (to.most == 0) return 0;
   const auto lease = cache_.lease(part.first(std::min(part.size(), to.most)));
   if (!lease) return 0;
@@ -54,7 +54,7 @@ std::size_t Sender::send_registered(std::span<const std::byte> part) {
 
 std::size_t Sender::stage(std::span<const std::byte> part) {
   const std::span<std::byte> place = memory_.outgoing(staged_);
-  const std::size_t most = route(written_).most;
+  const std::size_t most = next_target(written_).most;
   const auto free = kRingBytes - static_cast<std::size_t>(staged_ - unstaged_);
   const std::size_t count =
       most > unwritten_ ? std::min({part.size(), most - unwritten_, place.size(), free}) : 0;
@@ -69,7 +69,7 @@ void Sender::write_staged() {
   if (unwritten_ == 0) return;
   const auto bytes = memory_.outgoing(staged_ - unwritten_).first(unwritten_);
   const bool copied = pair_.copies(unwritten_);
-  const std::uint64_t number = write(bytes, memory_.key_for_sending(), route(written_));
+  const std::uint64_t number = write(bytes, memory_.key_for_sending(), next_target(written_));
   unwritten_ = 0;
   if (!copied) {
     held_.push_back({number, staged_, nullptr});

@@ -49,8 +49,8 @@ class Sender {
 
  private:
   // The target of the next write from a position on, and its greatest size.
-  struct Route {
-    QueuePair::Target target;
+  struct WriteTarget {
+    QueuePair::Target memory;
     std::size_t most = 0;
     bool direct = false;
   };
@@ -61,13 +61,13 @@ class Sender {
     std::shared_ptr<Registration> registration;
   };
 
-  [[nodiscard]] Route route(std::uint64_t position) const;
+  [[nodiscard]] WriteTarget next_target(std::uint64_t position) const;
   [[nodiscard]] std::size_t send_from(std::span<const std::byte> part);
   [[nodiscard]] std::size_t send_registered(std::span<const std::byte> part);
   [[nodiscard]] std::size_t stage(std::span<const std::byte> part);
   void write_staged();
   [[nodiscard]] std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t key,
-                                    const Route& route);
+                                    const WriteTarget& to);
 
   QueuePair& pair_;
   const StreamMemory& memory_;
