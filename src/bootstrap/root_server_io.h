@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timers of an RootServer, apart from its header so that who uses it need not know Asio.
+// The timers of a RootServer, apart from its header so that its users need not include Asio.
 #pragma once
 
 #include "bootstrap/root_server.h"

@@ -80,7 +80,7 @@ bool Communicator::has_called_on(const device::Stream& stream) {
 
 void Communicator::prepare_staging(device::Stream& stream, bool for_own_messages) {
   check_usable(stream);
-  // A network reads and writes the program's memory itself.
+  // A network back end reads and writes the program's memory itself.
   if (network_ && !for_own_messages) return;
   const std::lock_guard lock(lanes_lock_);
   static_cast<void>(staging_of(lane_of(stream), true));

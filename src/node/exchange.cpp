@@ -263,7 +263,7 @@ void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
   theirs.follow(piece.offset, piece.bytes, item.message->serial);
   const bool mapped = theirs.populated(piece.offset, piece.bytes);
   const std::uint64_t to = item.at.file_offset + piece.position;
-  // As most are: no pages to bring in, nothing to look up or to end early.
+  // Most messages: no pages to bring in, nothing to look up or to end early.
   if (mapped && piece.bytes <= kLongCopy && piece.content == device::Content::data) {
     std::memcpy(engine_.arena_.view()->at(to), theirs.at(piece.offset), piece.bytes);
     return;
