@@ -57,15 +57,23 @@ if(HCCL_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# hccl_layer(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
+# hccl_layer(<name> [NOT_SHIPPED] SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
 # One folder of src/ as an object library. Its headers become visible as "<name>/x.h" through an include root that
 # holds this folder alone, so code sees just the layers it names in DEPENDS: a forbidden include does not compile.
+# NOT_SHIPPED: a static library for tests and tools, which the shared library does not contain.
 function(hccl_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(root ${PROJECT_BINARY_DIR}/layers/${name})
   file(MAKE_DIRECTORY ${root})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
-  add_library(hccl_${name} OBJECT ${ARG_SOURCES})
+  if(ARG_NOT_SHIPPED)
+    add_library(hccl_${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(hccl_${name} PUBLIC hccl_internal)
+  else()
+    add_library(hccl_${name} OBJECT ${ARG_SOURCES})
+    set_property(GLOBAL APPEND PROPERTY HCCL_LAYERS hccl_${name})
+    set_property(GLOBAL APPEND PROPERTY HCCL_LIBRARIES ${ARG_LIBRARIES})
+  endif()
   target_include_directories(hccl_${name} PUBLIC ${root})
   target_link_libraries(hccl_${name} PUBLIC hccl_public_headers Threads::Threads PRIVATE hccl_warnings ${ARG_LIBRARIES})
   set_target_properties(hccl_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden
@@ -73,8 +81,6 @@ function(hccl_layer name)
   foreach(layer ${ARG_DEPENDS})
     target_include_directories(hccl_${name} PUBLIC ${PROJECT_BINARY_DIR}/layers/${layer})
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY HCCL_LAYERS hccl_${name})
-  set_property(GLOBAL APPEND PROPERTY HCCL_LIBRARIES ${ARG_LIBRARIES})
 endfunction()
 
 # hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]

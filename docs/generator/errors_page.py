@@ -43,7 +43,7 @@ in [how to debug a hang](../how-to/debug-a-hang.md).
 """
 
 # Layers that say nothing to users: what a proof of a schedule finds is for those who write one.
-WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/algorithms/")
+WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/proof/", "src/algorithms/")
 
 # The meaning of the loose texts of a file.
 PARTS = {

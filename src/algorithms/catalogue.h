@@ -3,7 +3,7 @@
 #pragma once
 
 #include "algorithms/algorithms.h"
-#include "schedule/verifier.h"
+#include "schedule/bound.h"
 
 #include <span>
 #include <string_view>

@@ -70,13 +70,4 @@ Elements Chunking::scratch_run(const Span& span, std::uint64_t place) const {
   return {slot * chunks_.longest() + before, chunks_.part(in_block).count - before};
 }
 
-std::uint64_t slices(std::uint64_t count, std::uint64_t longest) {
-  return count / longest + (count % longest == 0 ? 0 : 1);
-}
-
-Elements slice(std::uint64_t count, std::uint64_t longest, std::uint64_t number) {
-  const std::uint64_t first = number * longest;
-  return {first, std::min(longest, count - first)};
-}
-
 }  // namespace hccl::schedule

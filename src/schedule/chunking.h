@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where chunks become elements: a message is cut in channels, a channel's part in
-// chunks, and what a transfer moves in slices. Pure.
+// The one place where chunks become elements: a message is cut into channels, and a channel's part
+// into chunks. Pure.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -15,8 +15,8 @@ struct Elements {
   friend bool operator==(const Elements&, const Elements&) = default;
 };
 
-// `count` elements in `parts` of lengths as equal as can be; they begin at multiples of
-// `alignment` where parts are so long that this does not make them unequal.
+// Cuts `count` elements into `parts` of nearly equal length. Parts begin at multiples of
+// `alignment` if they are long enough that this does not make their lengths differ much.
 class Cut {
  public:
   Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment);
@@ -63,10 +63,5 @@ class Chunking {
   std::uint64_t slots_;
   Cut chunks_;
 };
-
-// The part of a transfer that one side sends and the other receives as one message: piece `number`
-// of a transfer of `count` elements, at most `longest` of them.
-[[nodiscard]] std::uint64_t slices(std::uint64_t count, std::uint64_t longest);
-[[nodiscard]] Elements slice(std::uint64_t count, std::uint64_t longest, std::uint64_t number);
 
 }  // namespace hccl::schedule

@@ -3,8 +3,8 @@
 #include "schedule/printer.h"
 
 #include "base/text.h"
-#include "schedule/symbols.h"
 
+#include <array>
 #include <sstream>
 
 namespace hccl::schedule {
@@ -49,6 +49,15 @@ std::string list_json(std::span<const Transfer> transfers, bool receives, std::i
 }
 
 }  // namespace
+
+std::string text_of(const Span& span) {
+  if (span.chunk_count == 0) return "a signal";
+  constexpr std::array kNames = {"input", "output", "scratch"};
+  const bool in_slot = span.role == Role::scratch;
+  const std::uint32_t first = in_slot ? span.slot : span.first_chunk;
+  const std::string last = span.chunk_count == 1 ? "" : text("-", first + span.chunk_count - 1);
+  return text(kNames.at(static_cast<std::size_t>(span.role)), "[", first, last, "]");
+}
 
 std::string text_of(const Shape& shape, const Schedule& schedule) {
   std::ostringstream out;

@@ -9,6 +9,9 @@
 
 namespace hccl::schedule {
 
+// "input[3]", "output[0-3]", "scratch[1]", "a signal"
+[[nodiscard]] std::string text_of(const Span& span);
+
 // A line for what it is, then one for each step.
 [[nodiscard]] std::string text_of(const Shape& shape, const Schedule& schedule);
 

@@ -3,6 +3,7 @@
 #include "algorithms/catalogue.h"
 
 #include "all_ranks.h"
+#include "proof/verifier.h"
 
 #include <ostream>
 #include <set>
@@ -45,7 +46,7 @@ class Catalogue : public testing::TestWithParam<Algorithm> {
  protected:
   static void prove(const schedule::Shape& shape, bool mixed = false) {
     const test::AllRanks all = test::build_all(shape, GetParam().build, mixed);
-    const auto violation = verify(all.shapes, all.schedules, GetParam().bound(shape));
+    const auto violation = proof::verify(all.shapes, all.schedules, GetParam().bound(shape));
     ASSERT_FALSE(violation) << violation->text << "; " << test::describe(shape)
                             << (mixed ? ", some in place" : "");
   }

@@ -3,6 +3,7 @@
 #include "algorithms/hierarchical.h"
 
 #include "all_ranks.h"
+#include "proof/verifier.h"
 
 #include <numeric>
 
@@ -27,7 +28,7 @@ void prove(const Sizes& sizes, const Algorithm& rails) {
       };
       const test::AllRanks all = test::build_all(shape, build, placement == 2);
       const auto violation =
-          verify(all.shapes, all.schedules, hierarchical_bound(shape, sizes, rails));
+          proof::verify(all.shapes, all.schedules, hierarchical_bound(shape, sizes, rails));
       ASSERT_FALSE(violation) << violation->text << "; " << rails.name << " across " << sizes.size()
                               << " nodes; " << test::describe(shape);
     }

@@ -2,6 +2,7 @@
 // Negative controls: schedules with a fault in them must be violated, and for the right reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
+#include "proof/verifier.h"
 
 #include <algorithm>
 #include <functional>
@@ -13,8 +14,8 @@
 namespace hccl::algorithms {
 namespace {
 
+using proof::Property;
 using schedule::Action;
-using schedule::Property;
 using schedule::Role;
 using schedule::Step;
 using schedule::Transfer;
@@ -31,9 +32,9 @@ schedule::Shape shape_of(const Algorithm& algorithm) {
   return shape;
 }
 
-std::optional<schedule::Violation> violation_of(const Algorithm& algorithm,
-                                                const test::AllRanks& all) {
-  return verify(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
+std::optional<proof::Violation> violation_of(const Algorithm& algorithm,
+                                             const test::AllRanks& all) {
+  return proof::verify(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
 }
 
 // All algorithms whose schedules `break_it` can change, and must be caught with.

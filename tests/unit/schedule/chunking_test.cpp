@@ -176,22 +176,5 @@ TEST(Chunking, CountsPastFourBillionElements) {
   EXPECT_EQ(last.first + last.count, 5 * count);
 }
 
-TEST(Slices, AreTheTransferOnce) {
-  for (const std::uint64_t count : kCounts) {
-    for (const std::uint64_t longest : {std::uint64_t{1000}, std::uint64_t{1} << 40}) {
-      if (count / longest > 1'000'000) continue;
-      std::uint64_t end = 0;
-      for (std::uint64_t i = 0; i < slices(count, longest); ++i) {
-        const Elements part = slice(count, longest, i);
-        ASSERT_EQ(part.first, end);
-        ASSERT_GT(part.count, 0U);
-        ASSERT_LE(part.count, longest);
-        end += part.count;
-      }
-      EXPECT_EQ(end, count);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace hccl::schedule

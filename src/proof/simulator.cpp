@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Discrete events in the order of time.
-#include "schedule/simulator.h"
+#include "proof/simulator.h"
 
 #include "schedule/chunking.h"
 
@@ -12,8 +12,14 @@
 #include <queue>
 #include <tuple>
 
-namespace hccl::schedule {
+namespace hccl::proof {
 namespace {
+
+using schedule::Action;
+using schedule::Chunking;
+using schedule::Span;
+using schedule::Step;
+using schedule::Transfer;
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kMostSlices = 32;
@@ -290,4 +296,4 @@ double simulate(std::span<const Shape> shapes, std::span<const Schedule> schedul
   return Simulation(shapes, schedules, cluster, bytes).run();
 }
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A work list of ranks that may be able to go on.
-#include "schedule/symbolic_execution.h"
+#include "proof/symbolic_execution.h"
 
 #include "base/text.h"
+#include "schedule/printer.h"
 
 #include <algorithm>
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Action;
 
 SymbolicExecution::Member::Member(const Shape& shape_in, const Schedule& schedule_in)
     : shape(&shape_in),
@@ -197,4 +200,4 @@ Violation SymbolicExecution::stuck() const {
   return {Property::completes, reason};
 }
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -7,7 +7,10 @@
 #include "schedule/schedule.h"
 #include "schedule/shape.h"
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Schedule;
+using schedule::Shape;
 
 struct LinkModel {
   double latency = 0;    // seconds
@@ -27,4 +30,4 @@ struct Cluster {
 [[nodiscard]] double simulate(std::span<const Shape> shapes, std::span<const Schedule> schedules,
                               const Cluster& cluster, std::uint64_t bytes);
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests each property with hand-written schedules of two or three ranks that violate it.
-#include "schedule/verifier.h"
+#include "proof/verifier.h"
 
 #include "schedule/builder.h"
 
@@ -9,8 +9,14 @@
 
 #include <gtest/gtest.h>
 
-namespace hccl::schedule {
+namespace hccl::proof {
 namespace {
+
+using schedule::input;
+using schedule::kSignal;
+using schedule::output;
+using schedule::ScheduleBuilder;
+using schedule::scratch;
 
 using Write = std::function<void(ScheduleBuilder&, std::int32_t rank)>;
 
@@ -211,4 +217,4 @@ TEST(Verifier, RefusesABarrierThatDoesNotWaitForAll) {
 }
 
 }  // namespace
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -9,13 +9,18 @@
 //  - within bound: steps, data and peers of each rank.
 #pragma once
 
+#include "schedule/bound.h"
 #include "schedule/schedule.h"
 #include "schedule/shape.h"
 
 #include <optional>
 #include <string>
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Bound;
+using schedule::Schedule;
+using schedule::Shape;
 
 enum class Property : std::uint8_t {
   well_formed,
@@ -32,23 +37,10 @@ struct Violation {
   std::string text;
 };
 
-// Bounds that no rank of a schedule exceeds. Data is counted in multiples of the channel's part of
-// a block: the message, or one rank's part of buffers that have such parts. hops: the length of the
-// longest chain of transfers in which each waits for the one before, because it forwards its data
-// or is in a later step of the same rank; the number of latencies that the collective takes.
-struct Bound {
-  double steps = 0;
-  double hops = 0;
-  double sent = 0;
-  double received = 0;
-  double peers = 0;
-};
-
-// Returns the first property that does not hold, or nothing. `shapes` and `schedules`: of rank 0,
-// 1,
-// ...; ranks may differ in in_place.
+// Returns the first property that does not hold, or nothing. `shapes` and `schedules` are those of
+// ranks 0, 1, and so on, which may differ in in_place.
 [[nodiscard]] std::optional<Violation> verify(std::span<const Shape> shapes,
                                               std::span<const Schedule> schedules,
                                               const Bound& bound);
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

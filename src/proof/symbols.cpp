@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens, and where spans lie.
-#include "schedule/symbols.h"
+#include "proof/symbols.h"
 
 #include "base/text.h"
 
 #include <algorithm>
 
-namespace hccl::schedule {
+namespace hccl::proof {
 namespace {
 
 // The finaliser of splitmix64: a bijection without visible pattern.
@@ -44,15 +44,6 @@ Location location_of(const Shape& shape, const Schedule& schedule, const Span& s
   return place;
 }
 
-std::string text_of(const Span& span) {
-  if (span.chunk_count == 0) return "a signal";
-  constexpr std::array kNames = {"input", "output", "scratch"};
-  const bool in_slot = span.role == Role::scratch;
-  const std::uint32_t first = in_slot ? span.slot : span.first_chunk;
-  const std::string last = span.chunk_count == 1 ? "" : text("-", first + span.chunk_count - 1);
-  return text(kNames.at(static_cast<std::size_t>(span.role)), "[", first, last, "]");
-}
-
 std::size_t SymbolicMemory::cells(const Shape& shape, const Schedule& schedule, Role memory) {
   if (memory == Role::scratch) return schedule.scratch_chunks;
   const bool input_is_longer = schedule.input_chunks > schedule.output_chunks;
@@ -77,4 +68,4 @@ Cell SymbolicMemory::read(const Location& place, std::uint32_t index) const {
   return contribution(rank_, cell, cell % block_chunks_);
 }
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

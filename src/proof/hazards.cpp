@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each cell remembers which transfer of the step touched it last.
-#include "schedule/hazards.h"
+#include "proof/hazards.h"
 
 #include "base/text.h"
+#include "schedule/printer.h"
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Action;
 
 HazardCheck::HazardCheck(const Shape& shape, const Schedule& schedule)
     : shape_(&shape), schedule_(&schedule) {
@@ -87,4 +90,4 @@ std::optional<std::string> HazardCheck::send(const Transfer& transfer) const {
   return std::nullopt;
 }
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -9,7 +9,12 @@
 #include <cstddef>
 #include <string>
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Role;
+using schedule::Schedule;
+using schedule::Shape;
+using schedule::Span;
 
 // sum: of the random tokens of all contributions, so that a missing or doubled one shows. tree:
 // hash of the tree in which they were reduced, equal where the bits are; 0 where nobody has
@@ -34,9 +39,6 @@ struct Location {
 
 [[nodiscard]] Location location_of(const Shape& shape, const Schedule& schedule, const Span& span);
 
-// "input[3]", "output[0-3]", "scratch[1]"
-[[nodiscard]] std::string text_of(const Span& span);
-
 class SymbolicMemory {
  public:
   SymbolicMemory(const Shape& shape, const Schedule& schedule);
@@ -55,4 +57,4 @@ class SymbolicMemory {
   std::array<std::vector<Cell>, 3> stored_;
 };
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

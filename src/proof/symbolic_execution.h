@@ -3,13 +3,13 @@
 // both ranks are at its step.
 #pragma once
 
-#include "schedule/hazards.h"
-#include "schedule/symbols.h"
-#include "schedule/verifier.h"
+#include "proof/hazards.h"
+#include "proof/symbols.h"
+#include "proof/verifier.h"
 
 #include <utility>
 
-namespace hccl::schedule {
+namespace hccl::proof {
 
 class SymbolicExecution {
  public:
@@ -82,4 +82,4 @@ class SymbolicExecution {
   std::uint64_t hops_ = 0;
 };
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model against closed forms.
-#include "schedule/simulator.h"
+#include "proof/simulator.h"
 
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hccl::schedule {
+namespace hccl::proof {
 namespace {
 
 constexpr double kLatency = 5e-6;
@@ -111,4 +111,4 @@ TEST(Simulator, IsInfiniteWhereNothingCompletes) {
 }
 
 }  // namespace
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Form and cost of each schedule, then results after a run on symbols.
-#include "schedule/verifier.h"
+#include "proof/verifier.h"
 
 #include "base/text.h"
-#include "schedule/symbolic_execution.h"
+#include "proof/symbolic_execution.h"
+#include "schedule/printer.h"
 
 #include <algorithm>
 #include <array>
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Action;
+
 namespace {
 
 using Reason = std::optional<std::string>;
@@ -231,4 +235,4 @@ std::optional<Violation> verify(std::span<const Shape> shapes, std::span<const S
   return results(run, shapes, schedules);
 }
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof

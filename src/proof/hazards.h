@@ -2,10 +2,13 @@
 // The proof that the transfers of a step do not disturb each other.
 #pragma once
 
-#include "schedule/symbols.h"
-#include "schedule/verifier.h"
+#include "proof/symbols.h"
+#include "proof/verifier.h"
 
-namespace hccl::schedule {
+namespace hccl::proof {
+
+using schedule::Step;
+using schedule::Transfer;
 
 // Finds the hazards of one rank's schedule. Shape and schedule must outlive it. Transfers of a step
 // may touch the same memory only as the same span: then they do so slice by slice, in the order
@@ -39,4 +42,4 @@ class HazardCheck {
   Touched written_;
 };
 
-}  // namespace hccl::schedule
+}  // namespace hccl::proof
