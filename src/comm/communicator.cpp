@@ -55,7 +55,7 @@ void Communicator::cut_link() {
 void Communicator::tell_others() {
   if (!failed()) return;
   if (const auto others = link())
-    others->raise(engine_->fault().code(), [this] { return engine_->fault().text(); });
+    others->raise(segment_->fault().code(), [this] { return segment_->fault().text(); });
   if (network_) network_->wake();
 }
 
@@ -63,7 +63,7 @@ Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
   for (const auto& lane : lanes_) {
     if (lane->stream_id == stream.id()) return *lane;
   }
-  if (engine_ && !engine_->cores().exclusive) stream.keep_long_queue();
+  if (segment_ && !segment_->cores().exclusive) stream.keep_long_queue();
   auto lane = std::make_unique<StreamLane>();
   lane->stream = stream.weak_from_this();
   lane->stream_id = stream.id();
@@ -129,8 +129,8 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   const StagingBuffer* const stage =
       staging_of(lane, !network_ && uses_host_memory(call, rank_, size_));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
-  if (engine_ && !lane.lane) {
-    lane.lane = engine_->make_lane(next_ordinal_);
+  if (segment_ && !lane.lane) {
+    lane.lane = segment_->make_lane(next_ordinal_);
     ++next_ordinal_;  // only if there was memory: ranks agree on the numbers
   }
   lane.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, lane.lane.get(), call, stage);
@@ -193,10 +193,10 @@ void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageL
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
-  if (engine_) engine_->fail(code, what);
+  if (segment_) segment_->fail(code, what);
   tell_others();
   if (failed()) {
-    device::explain_failure(engine_->fault().code(), engine_->fault().text());
+    device::explain_failure(segment_->fault().code(), segment_->fault().text());
   } else {
     device::explain_failure(code, what);
   }
@@ -280,11 +280,11 @@ void Communicator::finalize() {
 }
 
 void Communicator::throw_if_failed() const {
-  if (failed()) engine_->fault().throw_error();
+  if (segment_) segment_->throw_if_failed();
 }
 
 void Communicator::leave() {
-  if (engine_) engine_->depart();
+  if (segment_) segment_->depart();
   cut_link();
   bootstrap::retire_unique_id(id_);
   watches_.clear();
@@ -292,9 +292,9 @@ void Communicator::leave() {
 }
 
 void Communicator::fail(const char* call) {
-  if (engine_) {
-    engine_->fault().raise_with(hcclSystemError,
-                                [&] { return text(engine_->own_text(), " called ", call); });
+  if (segment_) {
+    segment_->fault().raise_with(hcclSystemError,
+                                 [&] { return text(segment_->own_text(), " called ", call); });
   }
   tell_others();
 }
@@ -305,14 +305,14 @@ void Communicator::set_wait_limit(std::uint64_t milliseconds) {
 }
 
 hcclResult_t Communicator::async_error() {
-  if (failed()) return engine_->fault().code();
+  if (failed()) return segment_->fault().code();
   return network_ ? network_->trouble().code : hcclSuccess;
 }
 
 const char* Communicator::async_error_text() {
   std::string found;
   if (failed()) {
-    found = engine_->fault().text();
+    found = segment_->fault().text();
   } else if (network_) {
     found = network_->trouble().text;
   }

@@ -15,6 +15,7 @@
 #include "device/command_queue.h"
 #include "device/device.h"
 #include "node/engine.h"
+#include "node/node_segment.h"
 
 #include <hccl_types.h>
 
@@ -87,7 +88,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Throws the communicator's fault if it has one.
   void throw_if_failed() const;
-  [[nodiscard]] bool failed() const { return engine_ && engine_->fault().raised(); }
+  [[nodiscard]] bool failed() const { return segment_ && segment_->fault().raised(); }
   // The fault's code; else that of what keeps a transport from working now, or hcclSuccess.
   [[nodiscard]] hcclResult_t async_error();
   // Its text, null if there is none; lives as long as the communicator.
@@ -96,7 +97,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] device::Device& device() const { return *device_; }
-  // Not in a communicator of one rank. Its ranks are those of this node.
+  // Only if calls run on the engine.
   [[nodiscard]] node::Engine& engine() const { return *engine_; }
   // Returns whether calls run as schedules over endpoints, and not in the engine.
   [[nodiscard]] bool uses_network() const { return network_ != nullptr; }
@@ -153,7 +154,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device);
   // Joins the other ranks. Returns whether this rank is the first of its node. Throws Error.
   bool connect();
-  void make_engine(const bootstrap::RankTable& table, const Config& settings);
+  // Makes the segment of this node's ranks. Returns their processors.
+  std::vector<node::CpuAllowance> join_node(const bootstrap::RankTable& table);
   void watch_mates(const bootstrap::RankTable& table);
   void tell_others();
   void attach_link(bootstrap::LinkSocket socket);
@@ -181,8 +183,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const int size_;
   const int rank_;
   const std::shared_ptr<device::Device> device_;
-  std::unique_ptr<node::Engine> engine_;     // null in a communicator of one rank
-  std::unique_ptr<NetworkBackend> network_;  // null where all ranks are on one node
+  std::unique_ptr<node::NodeSegment> segment_;  // null in a communicator of one rank
+  std::unique_ptr<node::Engine> engine_;        // null there, and if there is a network back end
+  std::unique_ptr<NetworkBackend> network_;     // null where all ranks are on one node
   std::unique_ptr<OperationLog> operation_log_;
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;
@@ -192,7 +195,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<Communicator> own_keeper_;  // while there is no other for queued calls
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;  // that the program may still look at
-  // Destroyed first: their callbacks use the engine.
+  // Destroyed first: their callbacks use the segment.
   std::mutex link_mutex_;
   std::shared_ptr<bootstrap::ControlLink> link_;  // null where all ranks are on one node
   std::vector<bootstrap::ProcessWatch> watches_;

@@ -122,7 +122,7 @@ bool Communicator::connect() {
   };
   bootstrap::RankTable table = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
                                                Deadline::after(settings->init_timeout));
-  make_engine(table, *settings);
+  const std::vector<node::CpuAllowance> cpus = join_node(table);
   topology::Topology topology = topology_of(table);
   if (!topology.is_one_node() || always) {
     std::vector<std::vector<std::byte>> announced;
@@ -132,8 +132,12 @@ bool Communicator::connect() {
       texts.push_back(text_of(member));
     }
     network->connect(announced, std::move(topology), std::move(texts));
-    network->attach(engine_->fault(), engine_->cores(), device_->arena());
+    network->attach(segment_->fault(), segment_->cores(), device_->arena());
     network_ = std::move(network);
+  } else {
+    engine_ = std::make_unique<node::Engine>(
+        *segment_, node::EngineOptions{node::last_level_cache_bytes(cpus),
+                                       settings->operation_timeout, settings->hang_report});
   }
   if (table.link.socket.valid()) {
     attach_link(std::move(table.link));
@@ -155,7 +159,7 @@ void Communicator::attach_link(bootstrap::LinkSocket socket) {
   bootstrap::ControlLink::Callbacks callbacks;
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
     if (!failed()) {
-      engine_->fault().raise_with(code, [&] {
+      segment_->fault().raise_with(code, [&] {
         const transport::Trouble here = network_->trouble();  // then others seem to be lost
         return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
       });
@@ -177,27 +181,24 @@ void Communicator::attach_link(bootstrap::LinkSocket socket) {
   link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
 
-// Makes the engine of this node's ranks, numbered in the order of the table.
-void Communicator::make_engine(const bootstrap::RankTable& table, const Config& settings) {
+// The ranks of a node are numbered in the order of the table.
+std::vector<node::CpuAllowance> Communicator::join_node(const bootstrap::RankTable& table) {
   const std::string& box = table.members[static_cast<std::size_t>(rank_)].box;
   std::vector<node::Peer> peers;
   std::vector<node::CpuAllowance> allowances;
-  node::EngineOptions options;
+  int rank = 0;
   for (const bootstrap::RankInfo& member : table.members) {
     if (member.box != box) continue;
-    if (member.rank == rank_) options.rank = static_cast<int>(peers.size());
+    if (member.rank == rank_) rank = static_cast<int>(peers.size());
     allowances.push_back(decode(member).cpus);
     peers.push_back({member.rank, device::ArenaView::open(member.memory), member.pid,
                      member.shares_pids, member.host});
   }
-  options.cores = node::count_cores(allowances);
-  if (!options.cores.exclusive && !options.cores.yields_to_ranks)
-    WaitLadder::share_cores_with_other_groups();
-  options.cache_bytes = node::last_level_cache_bytes(allowances);
-  options.operation_timeout = settings.operation_timeout;
-  options.hang_report = settings.hang_report;
-  engine_ = std::make_unique<node::Engine>(SharedSegment::map(table.control), std::move(peers),
-                                           device_->arena(), options);
+  const node::CoreCount cores = node::count_cores(allowances);
+  if (!cores.exclusive && !cores.yields_to_ranks) WaitLadder::share_cores_with_other_groups();
+  segment_ = std::make_unique<node::NodeSegment>(SharedSegment::map(table.control),
+                                                 std::move(peers), device_->arena(), rank, cores);
+  return allowances;
 }
 
 void Communicator::watch_mates(const bootstrap::RankTable& table) {
@@ -208,7 +209,7 @@ void Communicator::watch_mates(const bootstrap::RankTable& table) {
     const int mate = local++;
     if (!member.process.valid()) continue;  // of this very process
     watches_.emplace_back(member.process.duplicate(), [this, mate] {
-      engine_->rank_died(mate);
+      segment_->rank_died(mate);
       tell_others();
     });
   }
@@ -216,7 +217,7 @@ void Communicator::watch_mates(const bootstrap::RankTable& table) {
 
 void Communicator::log_summary(const bootstrap::RankTable& table) const {
   if (!log_enabled(LogLevel::info)) return;
-  const auto& cores = engine_->cores();
+  const auto& cores = segment_->cores();
   const topology::Topology topology = topology_of(table);
   const auto strangers = std::ranges::count_if(table.members, [](const auto& member) {
     return member.process.valid() && !member.shares_pids;

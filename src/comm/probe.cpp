@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kLook{500};  // for what rings nobody
 
 std::optional<node::Offer> Communicator::probe(std::chrono::milliseconds timeout) {
   throw_if_failed();
-  if (!engine_) return std::nullopt;  // there is nobody else
+  if (!segment_) return std::nullopt;  // there is nobody else
   // A deadline of zero would be none.
   const bool only_looks = timeout.count() == 0;
   const Deadline deadline = Deadline::after(timeout);
@@ -26,13 +26,13 @@ std::optional<node::Offer> Communicator::probe(std::chrono::milliseconds timeout
   if (network_) {
     found = network_->messages().probe(first_probed_, only_looks, deadline);
   } else {
-    Waiter waiter(engine_->ladder());
+    Waiter waiter(segment_->ladder());
     while (!look() && !only_looks && !deadline.expired()) {
       throw_if_failed();
       if (waiter.poll_again()) continue;
       engine_->await_mail(deadline.remaining(kLook), look);
       if (found) break;
-      waiter = Waiter(engine_->ladder());
+      waiter = Waiter(segment_->ladder());
     }
   }
   if (found) first_probed_ = (found->source + 1) % size_;

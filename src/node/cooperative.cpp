@@ -27,7 +27,7 @@ constexpr auto kTileDone = std::memory_order_acq_rel;
 
 bool Engine::run_cooperative(Operation& op) {
   Lane& lane = op.lane;
-  op.plan.emplace(op.call, size_, cores_.cores, op.slice().bytes);
+  op.plan.emplace(op.call, size_, segment_.cores().cores, op.slice().bytes);
   if (lane.posted(op.number)) {
     const Slot& mine = lane.slot(rank_);
     op.send = {mine.send_offset, mine.send_serial};
@@ -66,7 +66,7 @@ bool Engine::run_slice(Operation& op) {
     // No memory or no address space: peers must not wait, and this rank must leave in order.
     const auto abandon = [&](hcclResult_t code, const char* why) {
       op.lane.inside(rank_).tile.store(0, std::memory_order_release);
-      fault_.raise_with(code, [&] { return text(rank_text(rank_), ": ", why); });
+      fault_.raise_with(code, [&] { return text(segment_.rank_text(rank_), ": ", why); });
     };
     try {
       work(op);
@@ -97,7 +97,7 @@ void Engine::agree_on_slices(Operation& op) {
   }
   if (!staged || op.staging != nullptr) return;
   op.slicing = Slicing(op.call, size_, true);
-  op.plan.emplace(op.call, size_, cores_.cores, op.slice().bytes);
+  op.plan.emplace(op.call, size_, segment_.cores().cores, op.slice().bytes);
 }
 
 // Ends a complete slice and stores its result. Returns whether another slice follows, to which this
@@ -110,7 +110,7 @@ bool Engine::next_slice(Operation& op) {
   if (last) return false;
   ++op.slice_number;
   op.lane.finish_slice();
-  op.plan.emplace(op.call, size_, cores_.cores, op.slice().bytes);
+  op.plan.emplace(op.call, size_, segment_.cores().cores, op.slice().bytes);
   if (op.staging != nullptr) op.staging->fill(op.slice());
   op.lane.slot(rank_).slice.store(op.slice_number, std::memory_order_seq_cst);
   return true;
@@ -128,7 +128,8 @@ void Engine::open_operation(Operation& op) {
     return;  // another rank was first, or the operation has failed
   }
   // Helpers beyond the cores would only take turns; all are woken at completion.
-  if (op.plan->tiles() > 1 && cores_.cores > 1) block.bell.ring(cores_.cores - 1);
+  if (op.plan->tiles() > 1 && segment_.cores().cores > 1)
+    block.bell.ring(segment_.cores().cores - 1);
 }
 
 void Engine::work(Operation& op) {
@@ -153,8 +154,10 @@ void Engine::work(Operation& op) {
 std::optional<std::uint32_t> Engine::claim_tile(Operation& op) const {
   LaneBlock& block = op.lane.block();
   // Caches belong to cores; a rank that has one of its own also has its chunk there.
-  const auto worker = static_cast<std::uint32_t>(cores_.exclusive ? rank_ : sched_getcpu());
-  const auto workers = static_cast<std::uint32_t>(cores_.exclusive ? size_ : cores_.cores);
+  const auto worker =
+      static_cast<std::uint32_t>(segment_.cores().exclusive ? rank_ : sched_getcpu());
+  const auto workers =
+      static_cast<std::uint32_t>(segment_.cores().exclusive ? size_ : segment_.cores().cores);
   // Compared and swapped: adding might take a tile from an operation to come, which others have
   // opened since this rank last had a processor.
   std::uint64_t before = block.claimed.load(std::memory_order_relaxed);
@@ -182,13 +185,13 @@ void Engine::leave(const Operation& op) {
   const Deadline wait_budget = Deadline::after(std::chrono::milliseconds(100));
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
-    const auto& record = control_.header().records[rank];
+    const auto& record = segment_.record(rank);
     for (;;) {
       const std::uint32_t tile = op.lane.inside(rank).tile.load(std::memory_order_seq_cst);
       if (tile == 0 || !op.plan->stores_to(tile - 1, rank_)) break;
       if (record.presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (wait_budget.expired()) {
-        log(LogLevel::info, "node", "rank ", rank_, ": ", rank_text(rank),
+        log(LogLevel::info, "node", "rank ", rank_, ": ", segment_.rank_text(rank),
             " is held up inside a tile of a failed operation; what it may still store there "
             "reaches nobody, for this rank's ",
             op.recv_bytes, " bytes move to fresh pages");

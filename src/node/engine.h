@@ -4,15 +4,10 @@
 // everybody.
 #pragma once
 
-#include "base/shared_memory.h"
 #include "base/wait_limit.h"
-#include "base/waiter.h"
 #include "device/arena.h"
 #include "node/collective_call.h"
-#include "node/control_block.h"
-#include "node/cores.h"
-#include "node/fault.h"
-#include "node/lane.h"
+#include "node/node_segment.h"
 #include "node/point_to_point.h"
 #include "node/tile_plan.h"
 #include "reduce/reduce.h"
@@ -27,17 +22,7 @@
 
 namespace hccl::node {
 
-struct Peer {
-  int number = -1;  // of the rank in the whole communicator, for texts
-  std::shared_ptr<device::ArenaView> memory;
-  int pid = 0;
-  bool shares_pids = true;  // whether that is its pid for this process, too
-  std::string host;
-};
-
 struct EngineOptions {
-  int rank = 0;
-  CoreCount cores;
   std::uint64_t cache_bytes = 0;  // operations on more than this store past the cache
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
@@ -61,9 +46,8 @@ struct StreamPlace {
 
 class Engine {
  public:
-  // `arena`: this rank's own memory, which must outlive the engine.
-  Engine(std::shared_ptr<SharedSegment> control, std::vector<Peer> peers, device::Arena& arena,
-         const EngineOptions& options);
+  // `segment` must outlive the engine.
+  Engine(NodeSegment& segment, const EngineOptions& options);
 
   // Runs one operation, on a stream's turn. `ahead`: the calls that follow on this lane, or null.
   // `staging`: copies this rank's host memory, or null. Returns true once the operation is
@@ -92,33 +76,17 @@ class Engine {
   // the communicator has failed, or `limit` has passed.
   template <class Ready>
   void await_mail(std::chrono::nanoseconds limit, Ready ready) {
-    control_.header().records[rank_].mail.sleep(limit, [&] { return fault_.raised() || ready(); });
+    segment_.own_record().mail.sleep(limit, [&] { return fault_.raised() || ready(); });
   }
 
-  [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) {
-    return std::make_unique<Lane>(control_, rank_, ordinal);
-  }
   [[nodiscard]] static std::shared_ptr<PendingMessages> make_pending_messages();
-  [[nodiscard]] Fault& fault() { return fault_; }
-  // Raises a fault on all ranks, unless there is one already.
-  void fail(hcclResult_t code, const char* why) noexcept;
-
   // How long calls of this rank wait for others, from now on.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
-
-  // From the control thread: the process of a rank has gone.
-  void rank_died(int rank) noexcept;
-  // This rank takes part in nothing more; peers that wait for it fail.
-  void depart();
 
   // Returns true if a call on device memory goes through the slots.
   [[nodiscard]] static bool is_eager(const CollectiveCall& call, int ranks) {
     return send_bytes(call, ranks) <= Slot::kPayloadBytes;
   }
-  [[nodiscard]] const CoreCount& cores() const { return cores_; }
-  [[nodiscard]] WaitLadder ladder() const { return ladder_; }
-  [[nodiscard]] std::string rank_text(int rank) const;  // "rank 3 (pid 41, host a)"
-  [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 
  private:
   struct Operation;
@@ -162,8 +130,6 @@ class Engine {
   void check_time_limits(Operation& op);
   [[nodiscard]] std::chrono::milliseconds note_attendance(const Operation& op);
   [[nodiscard]] std::vector<int> missing_ranks(const Lane& lane) const;
-  // As far as this process can see.
-  [[nodiscard]] bool is_stopped(int rank) const;
   // Returns which ranks hold the operation up, and how.
   [[nodiscard]] std::string delay_text(const Operation& op) const;
 
@@ -177,15 +143,11 @@ class Engine {
   // The calls of those who have arrived at it.
   [[nodiscard]] std::string calls_text(const StreamPlace& place) const;
 
-  std::shared_ptr<SharedSegment> segment_;
-  ControlBlock control_;
-  Fault fault_;
-  std::vector<Peer> peers_;
+  NodeSegment& segment_;
+  Fault& fault_;
   device::Arena& arena_;
   const int rank_;
   const int size_;
-  const CoreCount cores_;
-  const WaitLadder ladder_;
   Mailbox* const mailboxes_;                             // by source and destination
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
   const std::uint64_t cache_bytes_;

@@ -77,7 +77,7 @@ Engine::Exchange::~Exchange() {
 }
 
 bool Engine::Exchange::run() {
-  Waiter waiter(engine_.ladder_);
+  Waiter waiter(engine_.segment_.ladder());
   for (;;) {
     bool moved = false;
     for (Item& item : pending_.current()) {
@@ -93,7 +93,7 @@ bool Engine::Exchange::run() {
     if (left_ == 0) break;
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     if (moved) {
-      waiter = Waiter(engine_.ladder_);
+      waiter = Waiter(engine_.segment_.ladder());
     } else if (!waiter.poll_again(ahead_.wait_budget())) {
       if (may_return_early()) {
         failed_ = false;
@@ -259,7 +259,7 @@ void Engine::Exchange::copy_piece(const Item& item, const Piece& piece) {
 
 void Engine::Exchange::copy_to_device(const Item& item, const Piece& piece) {
   const int peer = item.call->peer;
-  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(peer)].memory;
+  device::ArenaView& theirs = engine_.segment_.memory(peer);
   theirs.follow(piece.offset, piece.bytes, item.message->serial);
   const bool mapped = theirs.populated(piece.offset, piece.bytes);
   const std::uint64_t to = item.at.file_offset + piece.position;

@@ -75,9 +75,7 @@ class Engine::Exchange {
   void check_presence(const Item& item) const;
   [[nodiscard]] const Item* blocked_by_collective() const;
   [[nodiscard]] std::string delay_text() const;
-  [[nodiscard]] RankRecord& record(int rank) const {
-    return engine_.control_.header().records[rank];
-  }
+  [[nodiscard]] RankRecord& record(int rank) const { return engine_.segment_.record(rank); }
 
   Engine& engine_;
   const StreamPlace place_;

@@ -82,7 +82,7 @@ void Engine::Exchange::begin_draining(Item& item) {
 // Takes the pieces that are in the sender's stage.
 void Engine::Exchange::drain(Item& item) {
   MessageStream& stream = item.message->stream();
-  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(item.call->peer)].memory;
+  device::ArenaView& theirs = engine_.segment_.memory(item.call->peer);
   while (item.moved < stream.filled.load(std::memory_order_seq_cst)) {
     const std::uint64_t bytes = std::min(kStageBytes, item.bytes - item.moved);
     const std::uint64_t from = item.message->offset + half_of_stage(item.moved);
@@ -96,7 +96,7 @@ void Engine::Exchange::drain(Item& item) {
 
 void Engine::Exchange::copy_to_host(const Item& item, const Piece& piece) {
   const PointToPoint& call = *item.call;
-  device::ArenaView& theirs = *engine_.peers_[static_cast<std::size_t>(call.peer)].memory;
+  device::ArenaView& theirs = engine_.segment_.memory(call.peer);
   for (std::uint64_t done = 0; done < piece.bytes; done += kStageBytes) {
     if (engine_.fault_.raised()) engine_.fault_.throw_error();
     device::copy_to_host(theirs, host_destination(call, piece.position + done), piece.offset + done,

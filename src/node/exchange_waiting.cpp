@@ -46,11 +46,10 @@ void Engine::Exchange::note_waiting() {
 
 void Engine::Exchange::check_presence(const Item& item) const {
   // First whether it has gone: it may have done its part and gone just now.
-  const bool departed =
-      record(item.call->peer).presence.load(std::memory_order_seq_cst) == Presence::departed;
+  const bool departed = engine_.segment_.has_departed(item.call->peer);
   if (!departed || ready(item)) return;
   engine_.fault_.raise(hcclSystemError,
-                       text(describe(*item.call), ": ", engine_.rank_text(item.call->peer),
+                       text(describe(*item.call), ": ", engine_.segment_.rank_text(item.call->peer),
                             " has destroyed the communicator; it must make the matching call"));
 }
 
@@ -85,8 +84,8 @@ std::string Engine::Exchange::delay_text() const {
     told.push_back(peer);
     const std::uint64_t exchange = record(peer).in_exchange.load(std::memory_order_relaxed);
     const std::uint32_t lane = record(peer).in_operation.load(std::memory_order_relaxed);
-    described += text(described.empty() ? "" : "; ", engine_.rank_text(peer));
-    if (engine_.is_stopped(peer)) {
+    described += text(described.empty() ? "" : "; ", engine_.segment_.rank_text(peer));
+    if (engine_.segment_.is_stopped(peer)) {
       described += " is stopped (SIGSTOP or a debugger)";
     } else if (lane != 0) {
       described += text(" is in a collective of its stream ", lane - 1);

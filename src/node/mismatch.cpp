@@ -49,11 +49,12 @@ bool Engine::descriptors_agree(const Operation& op) const {
 
 const Slot* Engine::find_slot(const StreamPlace& place, int rank) const {
   const std::uint32_t number =
-      place.lane != nullptr ? place.lane->number() : control_.header().first_number;
-  const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
+      place.lane != nullptr ? place.lane->number() : segment_.control().header().first_number;
+  const std::uint32_t end = segment_.control().header().lane_end.load(std::memory_order_seq_cst);
   for (std::uint32_t index = 0; index < end; ++index) {
-    if (control_.lane(index).key.load(std::memory_order_seq_cst) != place.ordinal + 1ull) continue;
-    const Slot& slot = control_.slot(index, number, rank);
+    if (segment_.control().lane(index).key.load(std::memory_order_seq_cst) != place.ordinal + 1ull)
+      continue;
+    const Slot& slot = segment_.control().slot(index, number, rank);
     return slot.number.load(std::memory_order_seq_cst) == number ? &slot : nullptr;
   }
   return nullptr;

@@ -24,7 +24,7 @@ bool Engine::for_peer_buffers(const Operation& op, Visit visit) {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     const Slot& slot = op.lane.slot(rank);
-    device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+    device::ArenaView& memory = segment_.memory(rank);
     if (receives(op.call, rank) &&
         !visit(memory, slot.recv_offset,
                op.slicing.buffer_bytes(recv_is_stage(slot.memory), to_chunks), slot.recv_serial,
@@ -95,7 +95,7 @@ const std::byte* Engine::source(const Operation& op, int rank, int chunk, const 
 // of it is in this process's page tables.
 const std::byte* Engine::readable(int rank, std::uint64_t at, std::uint64_t bytes,
                                   device::Content content, bool mapped) {
-  device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+  device::ArenaView& memory = segment_.memory(rank);
   if (content == device::Content::hole) return kZeros;
   if (content == device::Content::mixed && memory.is_hole(at, bytes)) return kZeros;
   if (!mapped) memory.populate(at, bytes, false);
@@ -103,7 +103,7 @@ const std::byte* Engine::readable(int rank, std::uint64_t at, std::uint64_t byte
 }
 
 std::byte* Engine::destination(const Operation& op, int rank, int chunk, const Tile& tile) {
-  device::ArenaView& memory = *peers_[static_cast<std::size_t>(rank)].memory;
+  device::ArenaView& memory = segment_.memory(rank);
   const Slot& slot = op.lane.slot(rank);
   const std::uint64_t at = slot.recv_offset + tile.first_byte +
                            op.slicing.offset_in(recv_is_stage(slot.memory), chunk, op.slice_number);

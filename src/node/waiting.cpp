@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "base/text.h"
 #include "node/exchange.h"
 
@@ -21,26 +20,20 @@ std::vector<int> Engine::missing_ranks(const Lane& lane) const {
   return missing;
 }
 
-bool Engine::is_stopped(int rank) const {
-  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const char state = peer.shares_pids ? process_state(peer.pid) : '\0';
-  return state == 'T' || state == 't';
-}
-
 std::string Engine::delay_text(const Operation& op) const {
   const Lane& lane = op.lane;
   const std::vector<int> missing = missing_ranks(lane);
   std::string described;
   const auto add = [&](int rank, const std::string& what) {
-    described += text(described.empty() ? "" : "; ", rank_text(rank), what);
+    described += text(described.empty() ? "" : "; ", segment_.rank_text(rank), what);
   };
   for (int rank = 0; rank < size_; ++rank) {
     const bool absent = std::find(missing.begin(), missing.end(), rank) != missing.end();
     const std::uint32_t elsewhere =
-        control_.header().records[rank].in_operation.load(std::memory_order_relaxed);
+        segment_.record(rank).in_operation.load(std::memory_order_relaxed);
     const std::uint64_t exchange =
-        control_.header().records[rank].in_exchange.load(std::memory_order_relaxed);
-    if (is_stopped(rank)) {
+        segment_.record(rank).in_exchange.load(std::memory_order_relaxed);
+    if (segment_.is_stopped(rank)) {
       add(rank, " is stopped (SIGSTOP or a debugger)");
     } else if (absent && exchange != 0) {
       add(rank, text(" is in ", describe(unpack(exchange))));
@@ -63,8 +56,8 @@ std::string Engine::delay_text(const Operation& op) const {
 // make the other call. Returns when to look again.
 std::chrono::milliseconds Engine::note_attendance(const Operation& op) {
   const bool host_is_waiting = op.ahead != nullptr && op.ahead->host_is_waiting();
-  control_.header().records[rank_].host_is_waiting.store(
-      host_is_waiting ? op.lane.ordinal() + 1 : 0, std::memory_order_relaxed);
+  segment_.record(rank_).host_is_waiting.store(host_is_waiting ? op.lane.ordinal() + 1 : 0,
+                                               std::memory_order_relaxed);
   return std::chrono::milliseconds(500);
 }
 
@@ -80,10 +73,9 @@ void Engine::check_time_limits(Operation& op) {
   };
   for (int rank = 0; rank < size_; ++rank) {
     // First whether it has gone: it may have come, finished and gone just now.
-    const bool departed = control_.header().records[rank].presence.load(
-                              std::memory_order_seq_cst) == Presence::departed;
+    const bool departed = segment_.has_departed(rank);
     if (!departed || op.lane.arrived(rank)) continue;
-    fault_.raise(hcclSystemError, text(doing(), ": ", rank_text(rank),
+    fault_.raise(hcclSystemError, text(doing(), ": ", segment_.rank_text(rank),
                                        " has destroyed the communicator; every rank must "
                                        "make the same calls"));
     return;

@@ -11,7 +11,7 @@ namespace hccl::node {
 // it is unlimited: then the operation returns without being complete.
 template <class Ready>
 bool Engine::wait(Operation& op, Ready ready, WaitBudget wait_budget) {
-  Waiter waiter(ladder_);
+  Waiter waiter(segment_.ladder());
   while (!ready()) {
     if (waiter.poll_again(wait_budget)) continue;
     if (wait_budget != WaitBudget::unlimited) return false;

@@ -145,7 +145,7 @@ void check_random_program(int size, unsigned seed, std::uint32_t first_number) {
     calls.reserve(program.size());
     for (const Step& step : program)
       calls.push_back(call_of(step, buffers[static_cast<std::size_t>(rank)]));
-    const auto lane = ranks.engine(rank).make_lane(0);
+    const auto lane = ranks.make_lane(rank);
     execute_all(ranks.engine(rank), *lane, calls, seed + static_cast<unsigned>(rank));
   });
   for (const Step& step : program) apply(step, expected);
@@ -185,8 +185,8 @@ TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
       ranks.arena(rank).view()->populate(ranks.arena(rank).file_offset(send), count * sizeof(float),
                                          false);
     }
-    const auto lane0 = ranks.engine(0).make_lane(0);
-    const auto lane1 = ranks.engine(1).make_lane(0);
+    const auto lane0 = ranks.make_lane(0);
+    const auto lane1 = ranks.make_lane(1);
     lane0->attach();
     std::thread waiting([&] {
       Rest rest(calls[0], 1, 40);
@@ -206,12 +206,12 @@ TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
 // its own afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   constexpr std::size_t kCount = 20'000;
-  const auto lane = ranks.engine(rank).make_lane(0);
+  const auto lane = ranks.make_lane(rank);
   const std::uint64_t buffer = ranks.upload(rank, random_values(kCount, 1));
   const std::vector<CollectiveCall> calls(1'000, all_reduce_call(kCount, buffer, buffer));
   try {
     for (std::size_t next = 0; next < calls.size(); ++next) {
-      if (rank == 0 && next == at) ranks.engine(0).fault().raise(hcclSystemError, "aborted");
+      if (rank == 0 && next == at) ranks.segment(0).fault().raise(hcclSystemError, "aborted");
       Rest rest(calls, next + 1, calls.size());
       ranks.engine(rank).execute(*lane, calls[next], &rest);
     }

@@ -10,7 +10,7 @@ int main() {
   EngineRanks ranks(2);
   const std::size_t count = 100'000;
   ranks.run([&](int rank) {
-    const auto lane = ranks.engine(rank).make_lane(0);
+    const auto lane = ranks.make_lane(rank);
     const std::uint64_t send = ranks.upload(rank, random_values(count, 1));
     const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, 0.0F));
     for (int round = 0; round < 200; ++round) {

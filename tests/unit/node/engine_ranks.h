@@ -8,6 +8,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "node/engine.h"
+#include "node/node_segment.h"
 
 #include <chrono>
 #include <cmath>
@@ -30,17 +31,20 @@ class EngineRanks {
     std::vector<Peer> peers;
     for (const auto& arena : arenas_)
       peers.push_back({static_cast<int>(peers.size()), arena->view(), 0, true, "here"});
-    options.cores = {2, false};
     options.cache_bytes = 256 << 10;  // so that tests store past the cache, and not, too
     for (int rank = 0; rank < ranks; ++rank) {
-      options.rank = rank;
-      engines_.push_back(
-          std::make_unique<Engine>(SharedSegment::map(control_), peers, arena(rank), options));
+      segments_.push_back(std::make_unique<NodeSegment>(SharedSegment::map(control_), peers,
+                                                        arena(rank), rank, CoreCount{2, false}));
+      engines_.push_back(std::make_unique<Engine>(segment(rank), options));
     }
   }
 
   [[nodiscard]] int size() const { return static_cast<int>(engines_.size()); }
   [[nodiscard]] Engine& engine(int rank) { return *engines_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] NodeSegment& segment(int rank) {
+    return *segments_[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] std::unique_ptr<Lane> make_lane(int rank) { return segment(rank).make_lane(0); }
   [[nodiscard]] device::Arena& arena(int rank) { return *arenas_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] ControlBlock control() {
     return ControlBlock(SharedSegment::map(control_)->data());
@@ -73,6 +77,7 @@ class EngineRanks {
  private:
   FileDescriptor control_;
   std::vector<std::unique_ptr<device::Arena>> arenas_;
+  std::vector<std::unique_ptr<NodeSegment>> segments_;
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 

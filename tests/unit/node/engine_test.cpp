@@ -26,7 +26,7 @@ void check_all_reduces(EngineRanks& ranks, std::size_t count, int rounds) {
   const std::vector<float> expected = sum_in_rank_order(inputs);
   std::atomic<int> wrong{0};
   ranks.run([&](int rank) {
-    const auto lane = ranks.engine(rank).make_lane(0);
+    const auto lane = ranks.make_lane(rank);
     const std::vector<float> poison(count, -1.0F);
     const std::vector<float>& input = inputs[static_cast<std::size_t>(rank)];
     for (int round = 0; round < rounds; ++round) {
@@ -59,7 +59,7 @@ TEST(Engine, CountersWrap) {
 
 // Returns whether the error names rank 1's odd count, and nothing was stored.
 bool is_told_of_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
-  const auto lane = ranks.engine(rank).make_lane(0);
+  const auto lane = ranks.make_lane(rank);
   const std::size_t count = rank == 1 ? odd_count : 6'000;
   const std::uint64_t send = ranks.upload(rank, random_values(6'000, 1));
   const std::vector<float> poison(6'000, 7.0F);
@@ -92,7 +92,7 @@ TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
     EngineRanks ranks(3, 0, options);
     ranks.run([&](int rank) {
       if (rank == 2) return;
-      const auto lane = ranks.engine(rank).make_lane(0);
+      const auto lane = ranks.make_lane(rank);
       const std::uint64_t buffer = ranks.upload(rank, random_values(count, 1));
       try {
         ranks.engine(rank).execute(*lane, all_reduce_call(count, buffer, buffer));
@@ -111,8 +111,8 @@ TEST(Engine, AnArrivalAfterTheFailureDoesNotReachTheNextCall) {
   EngineOptions options;
   options.operation_timeout = 50ms;
   EngineRanks ranks(2, 0, options);
-  const auto lane0 = ranks.engine(0).make_lane(0);
-  const auto lane1 = ranks.engine(1).make_lane(0);
+  const auto lane0 = ranks.make_lane(0);
+  const auto lane1 = ranks.make_lane(1);
   const std::uint64_t send = ranks.upload(0, {1.0F, 2.0F});
   const std::uint64_t recv = ranks.upload(0, {-1.0F, -1.0F});
   const CollectiveCall call = all_reduce_call(2, send, recv);
@@ -134,10 +134,10 @@ TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
   EngineRanks ranks(2);
   ranks.run([&](int rank) {
     if (rank == 1) {
-      ranks.engine(1).depart();
+      ranks.segment(1).depart();
       return;
     }
-    const auto lane = ranks.engine(rank).make_lane(0);
+    const auto lane = ranks.make_lane(rank);
     const std::uint64_t buffer = ranks.upload(rank, random_values(4, 1));
     EXPECT_THROW(ranks.engine(rank).execute(*lane, all_reduce_call(4, buffer, buffer)), Error);
   });
@@ -151,13 +151,13 @@ TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
   const std::uint64_t buffer = ranks.upload(0, random_values(count, 1));
   const std::uint64_t before = ranks.arena(0).file_offset(buffer);
   const std::vector<float> kept = ranks.read(0, buffer, count);
-  const auto lane0 = ranks.engine(0).make_lane(0);
-  const auto lane1 = ranks.engine(1).make_lane(0);
+  const auto lane0 = ranks.make_lane(0);
+  const auto lane1 = ranks.make_lane(1);
   lane1->attach();
   lane1->inside(1).tile.store(1);  // as a claimer does before it is stopped
   std::thread stopped([&] {
     std::this_thread::sleep_for(50ms);
-    ranks.engine(1).fault().raise(hcclSystemError, "test");
+    ranks.segment(1).fault().raise(hcclSystemError, "test");
   });
   EXPECT_THROW(ranks.engine(0).execute(*lane0, all_reduce_call(count, buffer, buffer)), Error);
   stopped.join();
@@ -171,11 +171,11 @@ TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
 // Rank 0 aborts before operation `at`. Returns whether the rank's memory was its own afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, int at) {
   constexpr std::size_t kCount = 200'000;
-  const auto lane = ranks.engine(rank).make_lane(0);
+  const auto lane = ranks.make_lane(rank);
   const std::uint64_t buffer = ranks.upload(rank, random_values(kCount, 1));
   try {
     for (int op = 0; op < 1'000; ++op) {
-      if (rank == 0 && op == at) ranks.engine(0).fault().raise(hcclSystemError, "aborted");
+      if (rank == 0 && op == at) ranks.segment(0).fault().raise(hcclSystemError, "aborted");
       ranks.engine(rank).execute(*lane, all_reduce_call(kCount, buffer, buffer));
     }
   } catch (const Error& error) {
@@ -198,7 +198,7 @@ TEST(Engine, HolesStayHoles) {
   EngineRanks ranks(2);
   const std::size_t count = 1'000'000;
   ranks.run([&](int rank) {
-    const auto lane = ranks.engine(rank).make_lane(0);
+    const auto lane = ranks.make_lane(rank);
     const std::uint64_t send = ranks.arena(rank).allocate(count * sizeof(float));
     const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, 3.0F));
     ranks.engine(rank).execute(*lane, all_reduce_call(count, send, recv));

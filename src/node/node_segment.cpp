@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults and departures that a member of a node reports to the others.
+#include "node/node_segment.h"
+
+#include "base/process.h"
+#include "base/text.h"
+
+#include <atomic>
+#include <utility>
+
+namespace hccl::node {
+
+NodeSegment::NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers,
+                         device::Arena& arena, int rank, const CoreCount& cores)
+    : segment_(std::move(segment)),
+      control_(segment_->data()),
+      fault_(control_),
+      peers_(std::move(peers)),
+      arena_(arena),
+      rank_(rank),
+      size_(static_cast<int>(peers_.size())),
+      cores_(cores),
+      ladder_(cores.ladder()) {}
+
+void NodeSegment::fail(hcclResult_t code, const char* why) noexcept {
+  if (fault_.raised()) return;
+  fault_.raise_with(code, [&] { return text(own_text(), ": ", why); });
+}
+
+void NodeSegment::rank_died(int rank) noexcept {
+  Presence present = Presence::present;
+  if (!record(rank).presence.compare_exchange_strong(present, Presence::dead,
+                                                     std::memory_order_seq_cst))
+    return;
+  fault_.raise_with(hcclSystemError, [&] {
+    return text(rank_text(rank),
+                " has exited without hcclCommDestroy (crashed, killed or returned early); look at "
+                "its output");
+  });
+}
+
+void NodeSegment::depart() {
+  own_record().presence.store(Presence::departed, std::memory_order_seq_cst);
+  for (int rank = 0; rank < size_; ++rank) record(rank).mail.ring();
+  const std::uint32_t end = control_.header().lane_end.load(std::memory_order_seq_cst);
+  for (std::uint32_t index = 0; index < end; ++index) {
+    LaneBlock& lane = control_.lane(index);
+    if (lane.key.load(std::memory_order_seq_cst) != 0) lane.bell.ring();
+  }
+}
+
+bool NodeSegment::is_stopped(int rank) const {
+  const char state = peer(rank).shares_pids ? process_state(peer(rank).pid) : '\0';
+  return state == 'T' || state == 't';
+}
+
+std::string NodeSegment::rank_text(int rank) const {
+  return text("rank ", peer(rank).number, " (pid ", peer(rank).pid, ", host ", peer(rank).host,
+              ")");
+}
+
+}  // namespace hccl::node

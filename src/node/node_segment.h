@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's membership of its node in a communicator: the memory that the node's ranks share, the
+// fault recorded there, and the ranks' identities.
+#pragma once
+
+#include "base/shared_memory.h"
+#include "base/waiter.h"
+#include "device/arena.h"
+#include "node/control_block.h"
+#include "node/cores.h"
+#include "node/fault.h"
+#include "node/lane.h"
+
+#include <hccl_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hccl::node {
+
+struct Peer {
+  int number = -1;  // of the rank in the whole communicator, for texts
+  std::shared_ptr<device::ArenaView> memory;
+  int pid = 0;
+  bool shares_pids = true;  // whether that is its pid for this process, too
+  std::string host;
+};
+
+// Every back end of a communicator with several ranks has one, also if its ranks do not all share
+// memory: then it holds the ranks of this node alone. `rank` in this folder is an index into
+// `peers`. A back end that runs no calls through shared memory needs no Engine:
+//
+//   NodeSegment node(SharedSegment::map(control), std::move(peers), arena, rank, cores);
+//   node.throw_if_failed();               // at the start of a call, and while it waits
+//   Waiter waiter(node.ladder());         // how ranks of this node wait for each other
+//   node.fail(error.code(), error.what());
+//   node.depart();                        // at the end, before it is destroyed
+//
+// Thread safety: any thread may call any function.
+class NodeSegment {
+ public:
+  // `peers`: the node's ranks, this one among them at `rank`. `arena`: this rank's own memory,
+  // which must outlive the segment.
+  NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers, device::Arena& arena,
+              int rank, const CoreCount& cores);
+  NodeSegment(const NodeSegment&) = delete;
+  NodeSegment& operator=(const NodeSegment&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] const CoreCount& cores() const { return cores_; }
+  [[nodiscard]] WaitLadder ladder() const { return ladder_; }
+  [[nodiscard]] device::Arena& arena() const { return arena_; }
+  // Returns this process's mapping of the memory of `rank`.
+  [[nodiscard]] device::ArenaView& memory(int rank) const { return *peer(rank).memory; }
+
+  [[nodiscard]] const ControlBlock& control() const { return control_; }
+  [[nodiscard]] RankRecord& record(int rank) const { return control_.header().records[rank]; }
+  [[nodiscard]] RankRecord& own_record() const { return record(rank_); }
+  // `ordinal`: how many lanes the communicator made before; the same on all ranks.
+  [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) const {
+    return std::make_unique<Lane>(control_, rank_, ordinal);
+  }
+
+  [[nodiscard]] Fault& fault() { return fault_; }
+  [[nodiscard]] const Fault& fault() const { return fault_; }
+  void throw_if_failed() const {
+    if (fault_.raised()) fault_.throw_error();
+  }
+  // Raises a fault on all ranks of the node, with the name of this rank before `why`, unless there
+  // is one already.
+  void fail(hcclResult_t code, const char* why) noexcept;
+
+  // Raises the fault of a process that has exited; called by the control thread.
+  void rank_died(int rank) noexcept;
+  // Ends this rank's membership. Peers that wait for it then fail.
+  void depart();
+  [[nodiscard]] bool has_departed(int rank) const {
+    return record(rank).presence.load(std::memory_order_seq_cst) == Presence::departed;
+  }
+  // Returns whether the process of `rank` is stopped, as far as this process can see.
+  [[nodiscard]] bool is_stopped(int rank) const;
+
+  // "rank 3 (pid 41, host a)"
+  [[nodiscard]] std::string rank_text(int rank) const;
+  [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
+
+ private:
+  [[nodiscard]] const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+
+  const std::shared_ptr<SharedSegment> segment_;
+  const ControlBlock control_;
+  Fault fault_;
+  const std::vector<Peer> peers_;
+  device::Arena& arena_;
+  const int rank_;
+  const int size_;
+  const CoreCount cores_;
+  const WaitLadder ladder_;
+};
+
+}  // namespace hccl::node
