@@ -31,7 +31,6 @@ hcclUniqueId unique_id(const hccl_perf::IdExchange& exchange, bool is_root) {
 
 void require_writable_files(const Options& options) {
   std::vector<hccl_perf::NamedReport> files = {{"--checkpoint", options.checkpoint_path},
-                                               {"--plot", options.plot_path},
                                                {"--trace", options.trace_path},
                                                {"--json", options.json_path}};
   for (const auto& [option, path] : files) {

@@ -126,7 +126,6 @@ void add_file_options(CLI::App& app, Options& options) {
   app.add_option("--data", options.data_path, "the digits: lines of 64 pixels and a class");
   app.add_option("--checkpoint", options.checkpoint_path,
                  "continue from this file if it exists, and write it after each epoch");
-  app.add_option("--plot", options.plot_path, "write loss and step time over the epochs as SVG");
   app.add_option("--trace", options.trace_path,
                  "write kernels and collectives of all ranks for Perfetto or chrome://tracing");
   app.add_option("--json", options.json_path, "write the epochs and the configuration as JSON");
@@ -165,7 +164,7 @@ std::variant<Options, HelpText> parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(text(error.what(), "; --help lists the options"));
   }
-  for (const char* file : {"--data", "--checkpoint", "--plot", "--trace", "--json"}) {
+  for (const char* file : {"--data", "--checkpoint", "--trace", "--json"}) {
     if (app.count(file) > 0 && app[file]->as<std::string>().empty())
       throw UsageError(text(file, " names no file"));
   }

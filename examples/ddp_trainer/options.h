@@ -21,7 +21,6 @@ struct Options {
   std::size_t bucket_bytes = 0;
   std::string data_path;
   std::string checkpoint_path;
-  std::string plot_path;
   std::string trace_path;
   std::string json_path;
 };

@@ -147,8 +147,6 @@ class RankProgram {
     }
     if (rank_.rank != 0) return;
     const Training training{options_, inputs_.plan, epochs_, weights_check_sum()};
-    if (!options_.plot_path.empty())
-      hccl_perf::write_report("--plot", options_.plot_path, plot_text(training));
     if (!options_.json_path.empty())
       hccl_perf::write_report("--json", options_.json_path, json_text(training));
   }

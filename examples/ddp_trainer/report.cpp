@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines, JSON and plot.
+// Lines and JSON.
 #include "report.h"
 
 #include "checkpoint.h"
 #include "errors.h"
-#include "plot.h"
+#include "text.h"
 
 #include <algorithm>
 #include <array>
@@ -37,9 +37,6 @@ double samples_per_second(const std::vector<EpochReport>& epochs) {
   }
   return seconds > 0 ? samples / seconds : 0;
 }
-
-std::string plain_label(double value, double /*step*/) { return text(value); }
-std::string epoch_label(double epoch) { return text(epoch); }
 
 }  // namespace
 
@@ -91,33 +88,6 @@ std::string json_text(const Training& training) {
                       {"weights_crc32", hexadecimal(training.weights)}}
              .dump(2) +
          "\n";
-}
-
-std::string plot_text(const Training& training) {
-  hccl_perf::PlotLine loss{{"#0072b2", false, 0}, {}};
-  hccl_perf::PlotLine test_loss{{"#d55e00", true, 0}, {}};
-  hccl_perf::PlotLine step{{"#009e73", false, 1}, {}};
-  hccl_perf::PlotLine communication{{"#cc79a7", true, 1}, {}};
-  for (const EpochReport& epoch : training.epochs) {
-    const double x = epoch.epoch;
-    loss.points.push_back({x, epoch.loss});
-    test_loss.points.push_back({x, epoch.test_loss});
-    step.points.push_back({x, epoch.step_ms});
-    communication.points.push_back({x, epoch.communication_ms});
-  }
-  hccl_perf::Plot plot;
-  plot.title = text("ddp_trainer: ", training.options.mode_name, ", ", training.plan.sampling.ranks,
-                    training.plan.sampling.ranks == 1 ? " rank" : " ranks");
-  plot.subtitle = identity(training.plan);
-  plot.x_title = "epoch";
-  plot.x_label = epoch_label;
-  plot.counted_x = true;
-  plot.panels = {{"Loss", true, plain_label, {loss, test_loss}},
-                 {"Milliseconds per step", false, plain_label, {step, communication}}};
-  plot.legend = {{{loss.style, "loss in training"}, {test_loss.style, "loss on the test"}},
-                 {{step.style, "time of a step"},
-                  {communication.style, "time of its communication that nothing hides"}}};
-  return hccl_perf::svg_text(plot);
 }
 
 }  // namespace ddp_trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's report on a training: lines, a plot, a JSON file.
+// Rank 0's report on a training: lines and a JSON file.
 #pragma once
 
 #include "options.h"
@@ -23,6 +23,5 @@ struct Training {
 [[nodiscard]] std::string final_line(const std::vector<EpochReport>& epochs);
 
 [[nodiscard]] std::string json_text(const Training& training);
-[[nodiscard]] std::string plot_text(const Training& training);
 
 }  // namespace ddp_trainer

@@ -45,7 +45,6 @@ struct ProcessPlace {
 std::optional<Baseline> prepare_results(const Options& options, int ranks) {
   if (!options.json_path.empty()) require_writable("--json", options.json_path);
   if (!options.csv_path.empty()) require_writable("--csv", options.csv_path);
-  if (!options.plot_path.empty()) require_writable("--plot", options.plot_path);
   if (!options.raw_path.empty()) require_writable("--raw", options.raw_path);
   if (options.baseline_path.empty()) return std::nullopt;
   Baseline baseline = read_baseline(options.baseline_path);

@@ -138,10 +138,8 @@ void choose_repeats(Options& options, const Written& written) {
 
 // Files that can be written, each under a name of its own.
 void check_results(const Options& options) {
-  const std::vector<NamedReport> files = {{"--json", options.json_path},
-                                          {"--csv", options.csv_path},
-                                          {"--plot", options.plot_path},
-                                          {"--raw", options.raw_path}};
+  const std::vector<NamedReport> files = {
+      {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};
   require_distinct(files);
   for (const auto& [option, path] : files) {
     if (!path.empty() && options.cycles == 0) {
@@ -151,8 +149,6 @@ void check_results(const Options& options) {
   }
   if (options.cycles == 0 && !options.baseline_path.empty())
     throw UsageError("-N 0 runs for ever, so --compare would never judge; give a number of cycles");
-  if (!options.plot_path.empty() && !options.collective->moves_data())
-    throw UsageError(text("--plot: ", options.collective->name, " has no sizes to draw over"));
 }
 
 void finish(Options& options, const Written& written) {

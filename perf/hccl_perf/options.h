@@ -60,7 +60,6 @@ struct Options {
   double timeout = 0;  // seconds for the whole run; 0: none
   std::string json_path;
   std::string csv_path;
-  std::string plot_path;
   std::string raw_path;
   std::string baseline_path;      // a JSON file of an earlier run, to compare with
   double compare_threshold = 10;  // percent that a time must change to count
@@ -74,8 +73,7 @@ struct Options {
   }
   // Returns whether results are asked for that are known only at the end of the run.
   [[nodiscard]] bool wants_results() const {
-    return !(json_path.empty() && csv_path.empty() && plot_path.empty() && raw_path.empty() &&
-             baseline_path.empty());
+    return !(json_path.empty() && csv_path.empty() && raw_path.empty() && baseline_path.empty());
   }
   [[nodiscard]] bool barrier_between_calls() const {
     return blocking == Blocking::wait_barrier || blocking == Blocking::outer;

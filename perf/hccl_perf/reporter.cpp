@@ -5,7 +5,6 @@
 #include "comparison.h"
 #include "csv_report.h"
 #include "json_report.h"
-#include "plot_report.h"
 #include "quantities.h"
 #include "raw_report.h"
 #include "report_file.h"
@@ -49,7 +48,6 @@ void Reporter::finish() {
   print(table_footer(results_.totals));
   if (!options_.json_path.empty()) write_report("--json", options_.json_path, json_text(results_));
   if (!options_.csv_path.empty()) write_report("--csv", options_.csv_path, csv_text(results_));
-  if (!options_.plot_path.empty()) write_report("--plot", options_.plot_path, plot_text(results_));
   if (!options_.raw_path.empty()) write_report("--raw", options_.raw_path, raw_text(results_));
   if (baseline_ == nullptr) return;
   const Comparison comparison(*baseline_, results_);

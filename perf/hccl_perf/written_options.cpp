@@ -146,9 +146,6 @@ void add_result_options(CLI::App& app, Options& options) {
   app.add_option("--csv,--result_csv", options.csv_path, "write the table's values to this file")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--plot", options.plot_path, "draw bandwidth and time over size as SVG")
-      ->type_name("FILE")
-      ->group(group);
   app.add_option("--raw", options.raw_path,
                  "write the time of every call on every rank to this CSV file")
       ->type_name("FILE")

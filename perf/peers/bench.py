@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 from console import end_on_signals, parse_list, parse_size, progress, require_built, warn_of_load
 from drivers import ALGORITHMS, BusyLoop, DriverError, OneNode, PerfProgram
 from measure import Cell, Race, estimate, iterations_for
-from plot import write_plot
+from bench_plot import write_plot
 from report import all_facts, show_facts, show_section, show_summary, write_samples
 from page import require_section, shown_arguments, write_section  # found through report.py
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """One SVG of a comparison of PyTorch's backends: how many times as fast as gloo hccl is, over the size. A panel for each
 number of ranks, in which each collective has a line for plain tensors and one for tensors in shared memory."""
-import math
+import os
 import statistics
-from html import escape
+import sys
 
-from plot import GRID, INK, line, short_size, text
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from charts import GRID, INK, PAPER, Axes, dot, line, page, polyline, short_size, text
 
-PANEL_WIDTH, PANEL_HEIGHT = 330, 330
-LEFT, RIGHT, TOP, BOTTOM = 44, 14, 30, 28  # of a panel, around its axes
+PANEL = 330, 330
+MARGINS = LEFT, _, TOP, _ = 44, 14, 30, 28
 HEADER = 92
-TICK_GAP = 28  # pixels between the labels of two sizes
 TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-FASTER, PAPER = "#eef6ee", "#ffffff"
+FASTER = "#eef6ee"
 # Legible on light and on dark paper.
 COLORS = ["#3a7fd0", "#d9730d", "#2a9d5c", "#c74b8f", "#8b6fd6", "#8a8a2a"]
 KINDS = {"bucket": ("tensor in shared memory", ""), "plain": ("plain tensor", "5 3")}
@@ -36,60 +36,29 @@ def median_ratio(cell, side):
     return statistics.median(gloo / own for gloo, own in zip(cell["gloo"], cell[side]))
 
 
-class Axes:
-    """Where a size and a ratio lie in a panel, both on logarithmic scales: the same in all panels."""
-
-    def __init__(self, cells):
-        self.sizes = sorted({size for _, _, size in cells})
-        ratios = [median_ratio(cell, kind) for cell in cells.values() for kind in KINDS]
-        self.low = max([tick for tick in TICKS if tick <= min(ratios + [1])], default=TICKS[0])
-        self.high = min([tick for tick in TICKS if tick >= max(ratios + [2])], default=TICKS[-1])
-
-    def x(self, size):
-        first, last = math.log2(self.sizes[0]), math.log2(self.sizes[-1])
-        room = PANEL_WIDTH - LEFT - RIGHT - 24
-        return LEFT + 12 + (room * (math.log2(size) - first) / (last - first) if last > first else room / 2)
-
-    def y(self, ratio):
-        inside = min(max(ratio, self.low), self.high)
-        return TOP + (PANEL_HEIGHT - TOP - BOTTOM) * math.log(self.high / inside) / math.log(self.high / self.low)
-
-
-def marker(kind, x, y, color, hint=""):
-    title = f"<title>{escape(hint)}</title>" if hint else ""
-    fill = color if kind == "bucket" else "none"
-    return (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.2" fill="{fill}" stroke="{color}" stroke-width="1.4">{title}'
-            '</circle>')
-
-
-def show_axes(axes):
-    right, bottom = PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM
-    parts = [f'<rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{axes.y(1) - TOP:.1f}" fill="{FASTER}"/>']
-    for tick in TICKS:
-        if axes.low <= tick <= axes.high:
-            same = tick == 1
-            parts.append(line(LEFT, axes.y(tick), right, axes.y(tick), INK if same else GRID, 1.4 if same else 0.8))
-            parts.append(text(LEFT - 6, axes.y(tick) + 3.5, f"{tick:g}", 10, "end", weight="bold" if same else "normal"))
-    labelled = -math.inf
-    for size in axes.sizes:
-        x = axes.x(size)
-        parts.append(line(x, bottom, x, bottom + 3, INK, 0.8))
-        if x - labelled >= TICK_GAP:
-            parts.append(text(x, bottom + 15, short_size(size), 10, "middle"))
-            labelled = x
-    return parts
+def axes_of(cells):
+    """The same scales in all panels."""
+    ratios = [median_ratio(cell, kind) for cell in cells.values() for kind in KINDS]
+    return Axes(PANEL, MARGINS, [size for _, _, size in cells], ratios + [1, 2], TICKS)
 
 
 def show_line(axes, cells, collective, ranks, kind, color):
     points = [(size, median_ratio(cell, kind)) for (name, count, size), cell in sorted(cells.items())
               if (name, count) == (collective, ranks)]
-    way = " ".join(f"{axes.x(size):.1f},{axes.y(ratio):.1f}" for size, ratio in points)
-    dash = KINDS[kind][1]
-    dashed = f' stroke-dasharray="{dash}"' if dash else ""
-    parts = [f'<polyline points="{way}" fill="none" stroke="{color}" stroke-width="1.8"{dashed}/>']
+    parts = [polyline([(axes.x(size), axes.y(ratio)) for size, ratio in points], color, KINDS[kind][1])]
     for size, ratio in points:
         hint = f"{collective}, {KINDS[kind][0]}, {short_size(size)}: {ratio:.3g} times as fast as gloo"
-        parts.append(marker(kind, axes.x(size), axes.y(ratio), color, hint))
+        parts.append(dot(axes.x(size), axes.y(ratio), color, hint, kind == "bucket"))
+    return parts
+
+
+def show_panel(axes, cells, ranks, colors):
+    parts = [text(LEFT, TOP - 10, f"{ranks} ranks", 13, weight="bold"),
+             f'<rect x="{LEFT}" y="{TOP}" width="{axes.right - LEFT}" height="{axes.y(1) - TOP:.1f}" fill="{FASTER}"/>',
+             *axes.draw(sorted({size for _, _, size in cells}), short_size, stressed=1)]
+    for collective, color in colors.items():
+        for kind in reversed(KINDS):
+            parts += show_line(axes, cells, collective, ranks, kind, color)
     return parts
 
 
@@ -101,7 +70,7 @@ def show_header(colors):
         x += 48 + 7.2 * len(collective)
     x = 14
     for kind, (name, dash) in KINDS.items():
-        parts += [line(x, 70, x + 34, 70, INK, 1.8, dash), marker(kind, x + 17, 70, COLORS[0]),
+        parts += [line(x, 70, x + 34, 70, INK, 1.8, dash), dot(x + 17, 70, COLORS[0], filled=kind == "bucket"),
                   text(x + 42, 74, name, 12)]
         x += 74 + 7 * len(name)
     return parts + [f'<rect x="{x}" y="63" width="22" height="13" fill="{FASTER}" stroke="{GRID}"/>',
@@ -110,22 +79,12 @@ def show_header(colors):
 
 def draw(cells):
     """The SVG of what cells_of() returns."""
-    axes = Axes(cells)
+    axes = axes_of(cells)
     colors = {name: COLORS[at % len(COLORS)] for at, name in enumerate(dict.fromkeys(name for name, _, _ in cells))}
-    panels = sorted({ranks for _, ranks, _ in cells})
-    width, height = max(2, len(panels)) * PANEL_WIDTH + 8, HEADER + PANEL_HEIGHT + 22
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-             f'height="{height}" font-family="sans-serif">', STYLE,
-             f'<rect width="{width}" height="{height}" fill="{PAPER}"/>', *show_header(colors)]
-    for column, ranks in enumerate(panels):
-        parts.append(f'<g transform="translate({column * PANEL_WIDTH},{HEADER})">')
-        parts += [text(LEFT, TOP - 10, f"{ranks} ranks", 13, weight="bold"), *show_axes(axes)]
-        for collective, color in colors.items():
-            for kind in reversed(KINDS):
-                parts += show_line(axes, cells, collective, ranks, kind, color)
-        parts.append("</g>")
-    parts.append(text(12, height - 10, "bytes of the tensor on each rank; times as fast as gloo", 11))
-    return "\n".join(parts + ["</svg>"]) + "\n"
+    counts = sorted({ranks for _, ranks, _ in cells})
+    panels = [show_panel(axes, cells, ranks, colors) for ranks in counts]
+    return page(panels, PANEL, max(2, len(panels)), show_header(colors), HEADER,
+                "bytes of the tensor on each rank; times as fast as gloo", STYLE)
 
 
 def write_plot(path, samples):

@@ -211,12 +211,11 @@ TEST(Options, NameWhatIsWrongWithAValue) {
   expect_error({"all_reduce", "-a", "4"}, "average");
   expect_error({"all_reduce", "-b", "1", "-e", "2", "-i", "0"}, "-i 0");
   expect_error({"all_reduce", "-b", "1", "-e", "64M", "-i", "1"}, "-i 1");
-  for (const char* file : {"--json", "--csv", "--plot", "--raw", "--compare"})
+  for (const char* file : {"--json", "--csv", "--raw", "--compare"})
     expect_error({"all_reduce", "-N", "0", file, "x"}, "-N 0");
   expect_error({"all_reduce", "--csv", "x", "--json", "x"}, "both name x");
   expect_error({"all_reduce", "--csv", "./x", "--json", "x"}, "--json and --csv both name x");
-  expect_error({"all_reduce", "--plot", "no/../x", "--json", "x"}, "--json and --plot both name x");
-  expect_error({"barrier", "--plot", "x"}, "barrier has no sizes");
+  expect_error({"all_reduce", "--csv", "no/../x", "--json", "x"}, "--json and --csv both name x");
   expect_error({"all_produce"}, "all_produce");
   expect_error({}, "no collective");
 }

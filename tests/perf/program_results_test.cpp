@@ -75,20 +75,6 @@ TEST_F(HcclPerfResults, AreWrittenAsCsvForEveryTypeReductionAndRoot) {
       << written[2];
 }
 
-TEST_F(HcclPerfResults, ArePlottedForEveryRoot) {
-  for (const char* collective : {"broadcast", "reduce"}) {
-    const Outcome outcome = run_hccl_perf({collective, "-g", "3", "-b", "1K", "-e", "4K", "-f", "4",
-                                           "-n", "2", "-r", "-1", "--plot", path("out.svg")});
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    std::string svg;
-    for (const std::string& line : lines(path("out.svg"))) svg += line + "\n";
-    EXPECT_EQ(svg.rfind("<?xml", 0), 0U);
-    EXPECT_TRUE(svg.ends_with("</svg>\n"));
-    for (const char* words : {">root 0<", ">root 1<", ">root 2<", ", 3 ranks<"})
-      EXPECT_NE(svg.find(words), std::string::npos) << words;
-  }
-}
-
 TEST_F(HcclPerfResults, HoldEveryCallOnEveryRank) {
   const Outcome outcome =
       run_hccl_perf({"all_reduce", "-g", "3", "-b", "1K", "-e", "4K", "-f", "4", "-n", "6",
@@ -175,7 +161,7 @@ TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
   expect_refused({"-t", "2"}, "of 2 ranks, this run of 4");
   expect_refused({"-d", "int8"}, "none of this run's");
   expect_refused({"--csv", "/nonexistent/out.csv"}, "--csv: cannot write");
-  expect_refused({"--plot", "/nonexistent/out.svg"}, "--plot: cannot write");
+  expect_refused({"--raw", "/nonexistent/out.csv"}, "--raw: cannot write");
 }
 
 TEST_F(HcclPerfResults, AreRightHoweverCallsBlock) {

@@ -51,10 +51,10 @@ TEST_F(ReportFile, IsWrittenThroughALink) {
 
 bool same_report(const std::string& one, const std::string& other) {
   try {
-    require_distinct({{"--json", one}, {"--csv", ""}, {"--plot", other}});
+    require_distinct({{"--json", one}, {"--csv", ""}, {"--raw", other}});
     return false;
   } catch (const UsageError& error) {
-    EXPECT_EQ(error.what(), text("--json and --plot both name ", one));
+    EXPECT_EQ(error.what(), text("--json and --raw both name ", one));
     return true;
   }
 }

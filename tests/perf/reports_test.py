@@ -13,6 +13,8 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "perf"), str(ROOT / "perf/peers")]
+import bench_plot
+import charts
 import drivers
 import measure
 import nodes
@@ -71,12 +73,12 @@ class Page(unittest.TestCase):
             page.require_section(ROOT / "docs/performance.md", name)
 
 
-class Plot(unittest.TestCase):
+class BenchPlot(unittest.TestCase):
     def draw(self, sections):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         path = Path(folder.name) / "plot.svg"
-        plot.write_plot(path, sections)
+        bench_plot.write_plot(path, sections)
         self.glance = xml.etree.ElementTree.parse(path.with_name("plot-glance.svg")).getroot()
         return xml.etree.ElementTree.parse(path).getroot()
 
@@ -101,13 +103,88 @@ class Plot(unittest.TestCase):
     def test_slower_points_stand_out(self):
         svg = self.draw([("queued", [cell("reduce", 8, 1024, [10], [20]), cell("reduce", 8, 4096, [30], [20])])])
         fills = [dot.get("fill") for dot in svg.find(f"{SVG}g").iter(f"{SVG}circle")]
-        self.assertEqual(fills, [plot.BEST, plot.SLOWER])
+        self.assertEqual(fills, [bench_plot.BEST, bench_plot.SLOWER])
 
     def test_cells_survive_json(self):
         before = cell("reduce", 8, 1024, [10, 12], [20, 20], [5, 6])
         before.iterations, before.default, before.quiet, before.perf = 7, [30, 31], [9, 8], [11, 13]
         before.gloo = {"ring": [14, 15]}
         self.assertEqual(measure.Cell.from_json(before.as_json()).as_json(), before.as_json())
+
+
+class RunPlot(unittest.TestCase):
+    """Of what hccl-perf and ddp_trainer write with --json."""
+
+    def row(self, size, nanoseconds, type_name="float", redop="sum", root=-1, in_place=True):
+        cell = {"time_ns": nanoseconds, "busbw_gb_per_s": size / nanoseconds}
+        return {"size_bytes": size, "type": type_name, "redop": redop, "root": root,
+                "out_of_place": cell, "in_place": cell if in_place else None}
+
+    def sweep(self, **keywords):
+        return [self.row(size, size + 500, **keywords) for size in (1024, 4096, 1 << 20)]
+
+    def draw(self, rows):
+        run = {"program": "hccl-perf", "version": "1.0", "started": "2026-02-02T02:40:00Z", "collective": "all_reduce",
+               "ranks": 4, "host": {"name": "somewhere", "cores": 16, "cpu": "A & <B>"}, "rows": rows}
+        svg = xml.etree.ElementTree.fromstring(plot.picture_of(run))
+        self.words = [words.text for words in svg.iter(f"{SVG}text")]
+        return [panel.findall(f"{SVG}polyline") for panel in svg.findall(f"{SVG}g")]
+
+    def test_shows_bandwidth_and_time_of_both_placements(self):
+        panels = self.draw(self.sweep())
+        self.assertEqual([len(lines) for lines in panels], [2, 2])
+        for words in ("all_reduce, 4 ranks", "Bus bandwidth (GB/s)", "Time per call", "out of place", "in place", "1K", "1M",
+                      "float, sum  ·  somewhere, 16 cores (A & <B>)  ·  2026-02-02T02:40:00Z  ·  hccl-perf 1.0",
+                      "1 µs", "1 ms"):
+            self.assertIn(words, self.words)
+
+    def test_names_what_differs_between_lines(self):
+        panels = self.draw(self.sweep(root=0, redop="none") + self.sweep(root=1, redop="none"))
+        self.assertEqual([len(lines) for lines in panels], [4, 4])
+        self.assertEqual(len({line.get("stroke") for line in panels[0]}), 2)
+        self.assertEqual(["root 0" in self.words, "root 1" in self.words, "none" in self.words], [True, True, False])
+
+    def test_each_of_many_types_has_panels_of_its_own(self):
+        types = ["int8", "uint8", "int32", "float"]
+        self.assertEqual(len(self.draw([row for name in types for row in self.sweep(type_name=name)])), 2)
+        panels = self.draw([row for name in types for redop in ("sum", "max")
+                            for row in self.sweep(type_name=name, redop=redop)])
+        self.assertEqual([len(lines) for lines in panels], [4] * 8)
+        for words in ("Bus bandwidth (GB/s), int8", "Time per call, float", "sum", "max"):
+            self.assertIn(words, self.words)
+
+    def test_has_decades_of_bandwidth(self):
+        self.draw([self.row(4096, 1e7), self.row(8192, 1e3)])
+        for words in ("0.0001", "0.001", "0.01", "0.1", "1", "10"):
+            self.assertIn(words, self.words)
+
+    def test_leaves_out_in_place_where_there_is_none(self):
+        self.assertEqual([len(lines) for lines in self.draw(self.sweep(in_place=False))], [1, 1])
+        self.assertNotIn("in place", self.words)
+
+    def test_draws_the_median_of_the_cycles(self):
+        times = (9000, 1000, 5000)
+        drawn = [self.draw([self.row(4096, time) for time in some])[1][0].get("points") for some in (times, times[2:])]
+        self.assertEqual(*drawn)
+        self.assertIn("4K", self.words)
+
+    def test_a_barrier_and_other_files_are_refused(self):
+        for run in ({"rows": [self.row(0, 900)]}, {"rows": []}, {}):
+            with self.assertRaisesRegex(ValueError, "sizes to draw over"):
+                plot.picture_of(run)
+
+    def test_a_training_has_loss_and_time_over_its_epochs(self):
+        run = {"mode": "ddp", "ranks": 2, "training": "64-32-10", "epochs": [
+            {"epoch": epoch, "loss": 1 / epoch, "test_loss": 2 / epoch, "step_ms": 3.5, "communication_ms": 0.0}
+            for epoch in (1, 2, 3)]}
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder) / "run.json", Path(folder) / "plot.svg"
+            source.write_text(json.dumps(run))
+            with mock.patch.object(sys, "argv", ["plot.py", str(source), str(target)]):
+                plot.main()
+            words = [words.text for words in xml.etree.ElementTree.parse(target).getroot().iter(f"{SVG}text")]
+        for expected in ("ddp_trainer: ddp, 2 ranks", "64-32-10", "Loss over the epochs", "Milliseconds per step", "2"):
+            self.assertIn(expected, words)
 
 
 class TorchPlot(unittest.TestCase):
@@ -143,14 +220,14 @@ class TorchPlot(unittest.TestCase):
         self.assertIn("all_reduce, plain tensor, 1K: 2 times as fast as gloo", hints)
         self.assertIn("all_reduce, tensor in shared memory, 1M: 4 times as fast as gloo", hints)
         self.assertIn("all_gather, plain tensor, 1M: 0.5 times as fast as gloo", hints)
-        axes = torch_plot.Axes(torch_plot.cells_of(self.samples()))
+        axes = torch_plot.axes_of(torch_plot.cells_of(self.samples()))
         self.assertAlmostEqual(axes.y(1) - axes.y(2), axes.y(2) - axes.y(4))
         self.assertLess(axes.x(1024), axes.x(1 << 20))
 
     def test_it_suits_dark_pages(self):
         style = self.draw(self.samples()).find(f"{SVG}style").text
         self.assertIn("prefers-color-scheme: dark", style)
-        for color in (plot.INK, plot.GRID, torch_plot.PAPER, torch_plot.FASTER):
+        for color in (charts.INK, charts.GRID, charts.PAPER, torch_plot.FASTER):
             self.assertIn(color, style)
 
     def test_a_run_without_collectives_is_refused(self):

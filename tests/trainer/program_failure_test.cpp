@@ -203,7 +203,7 @@ TEST(BadInput, OfNumbersIsOneLine) {
   expect_refused({"--rate", "1e-50"}, "--rate");
   expect_refused({"--seed", "99999999999999999999"}, "--seed");
   expect_refused({"--hidden", "1,,2"}, "'1,,2' is not a list of widths");
-  for (const char* option : {"--json", "--plot", "--trace", "--checkpoint", "--data"})
+  for (const char* option : {"--json", "--trace", "--checkpoint", "--data"})
     expect_refused({option, ""}, std::string(option) + " names no file");
 }
 
@@ -231,7 +231,7 @@ TEST(BadInput, OfTheDataIsOneLine) {
 }
 
 TEST(BadOutput, IsOneLine) {
-  for (const char* file : {"--json", "--plot", "--trace"}) {
+  for (const char* file : {"--json", "--trace"}) {
     const Outcome outcome = run({"-g", "2", "--epochs", "1", file, "/dev/full"});
     EXPECT_EQ(outcome.status, 1);
     EXPECT_NE(outcome.err.find(file), std::string::npos) << outcome.err;

@@ -159,13 +159,5 @@ TEST(Training, WritesATraceOfAllRanksOnOneClock) {
   }
 }
 
-TEST(Training, WritesAPlot) {
-  const Folder folder;
-  ASSERT_EQ(run(with(kShort, {"-g", "2", "--plot", folder.file("p.svg")})).status, 0);
-  const std::string svg = contents_of(folder.file("p.svg"));
-  for (const char* word : {"<svg", "Loss", "Milliseconds per step", ">epoch<", "</svg>"})
-    EXPECT_NE(svg.find(word), std::string::npos) << word;
-}
-
 }  // namespace
 }  // namespace ddp_trainer
