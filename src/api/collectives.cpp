@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collective calls: validate once, queue, return.
 #include "api/queueing.h"
-#include "node/collective_call.h"
+#include "call/collective_call.h"
 #include "reduce/reduce.h"
 
 #include <hccl.h>
@@ -10,7 +10,6 @@
 
 using namespace hccl;
 using namespace hccl::api;
-using node::CollectiveCall;
 
 namespace {
 
@@ -44,11 +43,11 @@ void check_overlap(std::uint64_t larger, std::uint64_t larger_bytes, std::uint64
 }
 
 void check_buffers(const comm::Communicator& communicator, const CollectiveCall& call) {
-  const std::uint64_t send_bytes = node::send_bytes(call, communicator.size());
-  const std::uint64_t recv_bytes = node::recv_bytes(call, communicator.size());
+  const std::uint64_t send_bytes = hccl::send_bytes(call, communicator.size());
+  const std::uint64_t recv_bytes = hccl::recv_bytes(call, communicator.size());
   if (send_bytes == 0) return;  // nothing will be touched
   check_memory(communicator, call.send, send_bytes, "sendbuff");
-  if (!node::receives(call, communicator.rank())) return;
+  if (!receives(call, communicator.rank())) return;
   check_memory(communicator, call.recv, recv_bytes, "recvbuff");
   const auto rank = static_cast<std::uint64_t>(communicator.rank());
   if (call.collective == Collective::all_gather) {

@@ -3,9 +3,9 @@
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/handles.h"
-#include "base/collective.h"
 #include "base/config.h"
 #include "base/text.h"
+#include "call/collective.h"
 #include "comm/blocking.h"
 
 #include <cstring>

@@ -4,7 +4,7 @@
 // count meets a call that does not match, and no rank waits for what nobody sends. And the probe
 // for messages of any rank.
 #include "api/queueing.h"
-#include "node/collective_call.h"
+#include "call/collective_call.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,9 +17,6 @@
 
 using namespace hccl;
 using namespace hccl::api;
-using node::CollectiveCall;
-using node::Direction;
-using node::PointToPoint;
 
 namespace {
 

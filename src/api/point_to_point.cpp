@@ -8,8 +8,6 @@
 
 using namespace hccl;
 using namespace hccl::api;
-using node::Direction;
-using node::PointToPoint;
 
 namespace {
 

@@ -13,11 +13,11 @@ constexpr std::uint64_t kScaledPiece = 64 << 10;
 
 }  // namespace
 
-bool prescales(const node::CollectiveCall& call) {
+bool prescales(const CollectiveCall& call) {
   return call.reduction() == hcclAvg && reduce::needs_prescale(call.data_type());
 }
 
-void prescale(const node::CollectiveCall& call, executor::Memory& input, executor::Memory& to,
+void prescale(const CollectiveCall& call, executor::Memory& input, executor::Memory& to,
               std::uint64_t bytes, int ranks) {
   for (std::uint64_t at = 0; at < bytes;) {
     const auto most = static_cast<std::size_t>(std::min(kScaledPiece, bytes - at));
@@ -29,8 +29,7 @@ void prescale(const node::CollectiveCall& call, executor::Memory& input, executo
   }
 }
 
-void divide(const node::CollectiveCall& call, executor::Memory& output, std::uint64_t bytes,
-            int ranks) {
+void divide(const CollectiveCall& call, executor::Memory& output, std::uint64_t bytes, int ranks) {
   for (std::uint64_t at = 0; at < bytes;) {
     const std::span<std::byte> piece =
         output.destination(at, static_cast<std::size_t>(std::min(kScaledPiece, bytes - at)));

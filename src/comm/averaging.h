@@ -2,8 +2,8 @@
 // Averages by schedules: a sum that is folded step by step, and divided when it is complete.
 #pragma once
 
+#include "call/collective_call.h"
 #include "executor/flow.h"
-#include "node/collective_call.h"
 
 #include <cstdint>
 
@@ -11,12 +11,11 @@ namespace hccl::comm {
 
 // True if the ranks scale their inputs down before they fold them, because the sum may leave the
 // range of the type although the mean does not.
-[[nodiscard]] bool prescales(const node::CollectiveCall& call);
+[[nodiscard]] bool prescales(const CollectiveCall& call);
 // Stores the scaled input of a call to `to`, which has room for `bytes`, all of the input.
-void prescale(const node::CollectiveCall& call, executor::Memory& input, executor::Memory& to,
+void prescale(const CollectiveCall& call, executor::Memory& input, executor::Memory& to,
               std::uint64_t bytes, int ranks);
 // Makes averages of the complete sums in the first `bytes` of `output`.
-void divide(const node::CollectiveCall& call, executor::Memory& output, std::uint64_t bytes,
-            int ranks);
+void divide(const CollectiveCall& call, executor::Memory& output, std::uint64_t bytes, int ranks);
 
 }  // namespace hccl::comm

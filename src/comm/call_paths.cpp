@@ -11,8 +11,8 @@
 namespace hccl::comm {
 namespace {
 
-CallPath node_path(const node::CollectiveCall& call, int ranks) {
-  const std::uint64_t bytes = node::send_bytes(call, ranks);
+CallPath node_path(const CollectiveCall& call, int ranks) {
+  const std::uint64_t bytes = send_bytes(call, ranks);
   if (node::Engine::is_eager(call, ranks)) {
     return {"eager", text("what a rank sends, ", bytes, " B, fits into its slot of ",
                           node::Slot::kPayloadBytes, " B")};
@@ -23,14 +23,14 @@ CallPath node_path(const node::CollectiveCall& call, int ranks) {
 
 }  // namespace
 
-CallPath Communicator::path_of(const node::CollectiveCall& call) const {
+CallPath Communicator::path_of(const CollectiveCall& call) const {
   if (size_ == 1) return {"copy", "the communicator has one rank"};
   if (!network_) {
     CallPath path = node_path(call, size_);
     if (!uses_host_memory(call, rank_, size_)) return path;
     return {"host staging, then " + path.name, "peers cannot map host memory, and " + path.reason};
   }
-  const planner::Request request{call.collective, node::chunk_bytes(call, size_), rank_,
+  const planner::Request request{call.collective, chunk_bytes(call, size_), rank_,
                                  std::max(call.root, 0), false};
   const planner::Plan plan = network_->planner().plan(request);
   return {text("schedule ", plan.name(), " over ", network_->transports(), ", ",
@@ -38,7 +38,7 @@ CallPath Communicator::path_of(const node::CollectiveCall& call) const {
           network_->planner().reason(request)};
 }
 
-CallPath Communicator::path_of(const node::PointToPoint& call) const {
+CallPath Communicator::path_of(const PointToPoint& call) const {
   if (call.peer == rank_) return {"copy", "a rank sends to itself"};
   if (network_) {
     return {text("stream over ", network_->transport_to(call.peer)),
@@ -54,21 +54,18 @@ CallPath Communicator::path_of(const node::PointToPoint& call) const {
                node::Message::kPayloadBytes, " B")};
 }
 
-void Communicator::tell_queued(const device::Stream& stream, const node::CollectiveCall& call) {
-  const std::uint64_t bytes =
-      std::max(node::send_bytes(call, size_), node::recv_bytes(call, size_));
+void Communicator::tell_queued(const device::Stream& stream, const CollectiveCall& call) {
+  const std::uint64_t bytes = std::max(send_bytes(call, size_), recv_bytes(call, size_));
   operation_log_->note_path(call.collective, bytes, uses_host_memory(call, rank_, size_),
                             [&] { return path_of(call); });
-  operation_log_->note_queued(node::describe(call), bytes, {stream.id(), stream.pushed() + 1});
+  operation_log_->note_queued(describe(call), bytes, {stream.id(), stream.pushed() + 1});
 }
 
-void Communicator::tell_queued(const device::Stream& stream,
-                               std::span<const node::PointToPoint> calls) {
-  for (const node::PointToPoint& call : calls) {
+void Communicator::tell_queued(const device::Stream& stream, std::span<const PointToPoint> calls) {
+  for (const PointToPoint& call : calls) {
     operation_log_->note_path(Collective::point_to_point, call.bytes(), uses_host_memory(call),
                               [&] { return path_of(call); });
-    operation_log_->note_queued(node::describe(call), call.bytes(),
-                                {stream.id(), stream.pushed() + 1});
+    operation_log_->note_queued(describe(call), call.bytes(), {stream.id(), stream.pushed() + 1});
   }
 }
 

@@ -42,7 +42,7 @@ void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;
     device::Stream* stream;
-    node::PointToPoint* call;
+    PointToPoint* call;
   };
   std::pmr::vector<Numbered> all(&memory_);
   for (StreamCalls& calls : streams_) {
@@ -58,7 +58,7 @@ void CollectedCalls::number_messages(std::exception_ptr& first_error) {
       return !paired;
     });
     for (MessagePart& part : calls.messages) {
-      for (node::PointToPoint& call : part.calls.all())
+      for (PointToPoint& call : part.calls.all())
         all.push_back({part.communicator.get(), calls.stream.get(), &call});
     }
   }

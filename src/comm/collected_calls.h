@@ -22,7 +22,7 @@ namespace hccl::comm {
 struct CollectivePart {
   std::shared_ptr<Communicator> communicator;
   std::shared_ptr<device::Stream> stream;
-  node::CollectiveCall call;
+  CollectiveCall call;
 };
 
 struct MessagePart {
@@ -61,11 +61,11 @@ class CollectedCalls {
     return found != streams_.end() ? *found : streams_.emplace_back(stream, &memory_);
   }
   void keep(const std::shared_ptr<Communicator>& communicator, StreamCalls& on,
-            const node::CollectiveCall& call) {
+            const CollectiveCall& call) {
     count(on);
     collectives_.push_back({communicator, on.stream, call});
   }
-  void keep(StreamCalls& on, MessagePart& part, const node::PointToPoint& call) {
+  void keep(StreamCalls& on, MessagePart& part, const PointToPoint& call) {
     count(on);
     part.calls.push_back(call);
     part.calls.all().back().order = messages_++;

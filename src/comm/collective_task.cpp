@@ -3,6 +3,7 @@
 #include "comm/collective_task.h"
 
 #include "comm/host_staging.h"
+#include "node/lookahead.h"
 
 namespace hccl::comm {
 namespace {
@@ -13,7 +14,7 @@ class NextOfLane final : public node::CallLookahead {
   NextOfLane(device::Lookahead& lookahead, const node::Lane* lane)
       : lookahead_(lookahead), lane_(lane) {}
 
-  const node::CollectiveCall* next() override {
+  const CollectiveCall* next() override {
     const auto* task = lookahead_.may_begin() ? lookahead_.next<CollectiveTask>() : nullptr;
     return task != nullptr && task->can_follow_on(lane_) ? &task->call() : nullptr;
   }
@@ -31,14 +32,14 @@ device::Outcome CollectiveTask::operator()(device::Lookahead& lookahead) noexcep
   OperationLog& log = communicator_.operation_log();
   if (!log.traces()) [[likely]]
     return run(lookahead);
-  return log.trace(node::describe(call_), communicator_.path_of(call_).name,
+  return log.trace(describe(call_), communicator_.path_of(call_).name,
                    {lookahead.stream_id(), lookahead.ticket()}, [&] { return run(lookahead); });
 }
 
 device::Outcome CollectiveTask::run(device::Lookahead& lookahead) noexcept {
   return communicator_.run_reporting_faults([&] {
     if (lookahead.behind_failure()) [[unlikely]]
-      Communicator::throw_behind_failure(lookahead, node::describe(call_));
+      Communicator::throw_behind_failure(lookahead, describe(call_));
     if (communicator_.size() == 1) {
       run_alone();
       return true;
@@ -62,7 +63,7 @@ device::Outcome CollectiveTask::run(device::Lookahead& lookahead) noexcept {
 // A communicator of one rank: a copy where send and receive differ.
 void CollectiveTask::run_alone() {
   copy_anywhere(communicator_.device().arena(), stage_, call_.recv, call_.send,
-                node::recv_bytes(call_, 1));
+                recv_bytes(call_, 1));
 }
 
 }  // namespace hccl::comm

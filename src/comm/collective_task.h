@@ -12,7 +12,7 @@ namespace hccl::comm {
 class CollectiveTask {
  public:
   // `stage`: null if the call is on device memory.
-  CollectiveTask(Communicator& communicator, node::Lane* lane, const node::CollectiveCall& call,
+  CollectiveTask(Communicator& communicator, node::Lane* lane, const CollectiveCall& call,
                  const StagingBuffer* stage) noexcept
       : communicator_(communicator), lane_(lane), call_(call), stage_(stage) {}
 
@@ -23,7 +23,7 @@ class CollectiveTask {
   [[nodiscard]] bool can_follow_on(const node::Lane* lane) const {
     return lane_ == lane && stage_ == nullptr;
   }
-  [[nodiscard]] const node::CollectiveCall& call() const { return call_; }
+  [[nodiscard]] const CollectiveCall& call() const { return call_; }
 
  private:
   [[nodiscard]] device::Outcome run(device::Lookahead& lookahead) noexcept;
@@ -31,7 +31,7 @@ class CollectiveTask {
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
   node::Lane* lane_;
-  node::CollectiveCall call_;
+  CollectiveCall call_;
   const StagingBuffer* stage_;
 };
 

@@ -120,7 +120,7 @@ void Communicator::check_usable(const device::Stream& stream) const {
   }
 }
 
-void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& call) {
+void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   check_usable(stream);
   if (operation_log_->enabled()) [[unlikely]]
     tell_queued(stream, call);
@@ -137,9 +137,9 @@ void Communicator::enqueue(device::Stream& stream, const node::CollectiveCall& c
   if (has_left_) outlive_calls_of(stream);
 }
 
-void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoint> calls) {
+void Communicator::number_on(const StreamLane& lane, std::span<PointToPoint> calls) {
   const std::uint32_t ordinal = lane.lane ? lane.lane->ordinal() + 1 : 0;
-  for (node::PointToPoint& call : calls) {
+  for (PointToPoint& call : calls) {
     if (network_) {
       network_->messages().number(call, lane.stream_id);
     } else {
@@ -148,7 +148,7 @@ void Communicator::number_on(const StreamLane& lane, std::span<node::PointToPoin
   }
 }
 
-void Communicator::number(device::Stream& stream, std::span<node::PointToPoint> calls) {
+void Communicator::number(device::Stream& stream, std::span<PointToPoint> calls) {
   const std::lock_guard lock(lanes_lock_);
   number_on(lane_of(stream), calls);
 }
@@ -211,11 +211,11 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
       text(call, " did not run, since work before it on its stream failed: ", failure.text));
 }
 
-void Communicator::run_on_network(std::uint32_t lane, const node::CollectiveCall& call,
+void Communicator::run_on_network(std::uint32_t lane, const CollectiveCall& call,
                                   const device::Lookahead& stream, bool more_behind) {
-  const Buffer sent{call.send, node::sends(call, rank_) ? node::send_bytes(call, size_) : 0};
-  const bool receives = node::receives(call, rank_) && !node::keeps_own_data(call, rank_);
-  const Buffer received{call.recv, receives ? node::recv_bytes(call, size_) : 0};
+  const Buffer sent{call.send, sends(call, rank_) ? send_bytes(call, size_) : 0};
+  const bool receives = hccl::receives(call, rank_) && !keeps_own_data(call, rank_);
+  const Buffer received{call.recv, receives ? recv_bytes(call, size_) : 0};
   require_writable(received);
   if (!sent.is_within(received)) require_readable(sent);
   network_->learn(sent.address, sent.bytes);
@@ -226,11 +226,11 @@ void Communicator::run_on_network(std::uint32_t lane, const node::CollectiveCall
 }
 
 void Communicator::exchange_on_network(const NetworkStream& stream,
-                                       std::span<const node::PointToPoint> calls,
-                                       std::span<const node::PointToPoint> behind) {
-  for (const node::PointToPoint& call : calls) {
+                                       std::span<const PointToPoint> calls,
+                                       std::span<const PointToPoint> behind) {
+  for (const PointToPoint& call : calls) {
     const Buffer buffer{call.address, call.bytes()};
-    call.direction == node::Direction::send ? require_readable(buffer) : require_writable(buffer);
+    call.direction == Direction::send ? require_readable(buffer) : require_writable(buffer);
   }
   network_->messages().exchange(stream, calls, behind, device_->arena());
 }

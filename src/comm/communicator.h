@@ -53,14 +53,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Queue a validated call, or sends and receives that progress together. Throw the communicator's
   // fault if it has one. Do not block: the caller has waited for room in the stream's queue. Queued
   // work does not keep the communicator alive: see leave().
-  void enqueue(device::Stream& stream, const node::CollectiveCall& call);
+  void enqueue(device::Stream& stream, const CollectiveCall& call);
   void enqueue(device::Stream& stream, MessageList&& calls, std::vector<SelfCopy>&& copies);
   // Before that, for a call on host memory: makes the stage of the stream, for which there may be
   // no device memory.
   void prepare_staging(device::Stream& stream, bool for_own_messages = false);
   // And for each call with another rank in the order of the program's calls: gives it its
   // place among the messages of the two ranks.
-  void number(device::Stream& stream, std::span<node::PointToPoint> calls);
+  void number(device::Stream& stream, std::span<PointToPoint> calls);
   // Both, for the messages of a group on one stream; what it sends itself is not paired yet.
   void queue(device::Stream& stream, MessageList&& calls);
 
@@ -108,17 +108,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] std::string plan_of(Collective collective, std::uint64_t bytes, int root,
                                     bool in_place, bool json) const;
   // How a call runs, for people.
-  [[nodiscard]] CallPath path_of(const node::CollectiveCall& call) const;
-  [[nodiscard]] CallPath path_of(const node::PointToPoint& call) const;
+  [[nodiscard]] CallPath path_of(const CollectiveCall& call) const;
+  [[nodiscard]] CallPath path_of(const PointToPoint& call) const;
   [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
   // Run calls on the turn of `stream`. `more_behind`: another call of the lane is queued behind it.
   // `behind`: the messages that are queued next. Block until this rank's part is complete. Throw
   // Error.
-  void run_on_network(std::uint32_t lane, const node::CollectiveCall& call,
+  void run_on_network(std::uint32_t lane, const CollectiveCall& call,
                       const device::Lookahead& stream, bool more_behind);
-  void exchange_on_network(const NetworkStream& stream, std::span<const node::PointToPoint> calls,
-                           std::span<const node::PointToPoint> behind);
+  void exchange_on_network(const NetworkStream& stream, std::span<const PointToPoint> calls,
+                           std::span<const PointToPoint> behind);
 
   // On a stream's turn, for a call that is described so: throws Error with the cause, because work
   // before it on its stream has failed.
@@ -166,12 +166,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void note_fault(hcclResult_t code, const char* what);
   // Before calls are queued, if the operation log is on. Another thread that queues at the same
   // time may make the numbers of the work differ from those with which it starts.
-  void tell_queued(const device::Stream& stream, const node::CollectiveCall& call);
-  void tell_queued(const device::Stream& stream, std::span<const node::PointToPoint> calls);
+  void tell_queued(const device::Stream& stream, const CollectiveCall& call);
+  void tell_queued(const device::Stream& stream, std::span<const PointToPoint> calls);
   void log_summary(const bootstrap::RankTable& table) const;
   // With the lock held.
   StreamLane& lane_of(device::Stream& stream);
-  void number_on(const StreamLane& lane, std::span<node::PointToPoint> calls);
+  void number_on(const StreamLane& lane, std::span<PointToPoint> calls);
   void enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
                   std::vector<SelfCopy>&& copies);
   [[nodiscard]] const StagingBuffer* staging_of(StreamLane& lane, bool needed) const;

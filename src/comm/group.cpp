@@ -24,12 +24,12 @@ constinit thread_local GroupStorage storage{};
 
 }  // namespace
 
-void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call) {
+void prepare(Communicator& communicator, device::Stream& stream, const CollectiveCall& call) {
   if (uses_host_memory(call, communicator.rank(), communicator.size()))
     communicator.prepare_staging(stream);
 }
 
-void prepare(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call) {
+void prepare(Communicator& communicator, device::Stream& stream, const PointToPoint& call) {
   if (uses_host_memory(call))
     communicator.prepare_staging(stream, call.peer == communicator.rank());
 }
@@ -62,27 +62,26 @@ CollectedCalls& Group::collected() {
   std::unique_ptr<std::optional<CollectedCalls>, decltype(undo)> unless_all_kept(&more_);
   on_ = &more_->of(stream_.shared());
   part_ = &on_->part_of(communicator_.shared());
-  for (const node::PointToPoint& call : messages_.all()) more_->keep(*on_, *part_, call);
+  for (const PointToPoint& call : messages_.all()) more_->keep(*on_, *part_, call);
   return **unless_all_kept.release();
 }
 
-void Group::add(const node::CollectiveCall& call) {
+void Group::add(const CollectiveCall& call) {
   collected().keep(communicator_.shared(), *on_, call);
 }
 
-void Group::add(const node::PointToPoint& call) {
+void Group::add(const PointToPoint& call) {
   if (more_) return more_->keep(*on_, *part_, call);
   check_room(messages_.all().size());
   messages_.push_back(call);
 }
 
-void Group::add(CommunicatorHold communicator, StreamHold stream,
-                const node::CollectiveCall& call) {
+void Group::add(CommunicatorHold communicator, StreamHold stream, const CollectiveCall& call) {
   CollectedCalls& all = collected();
   all.keep(communicator.shared(), all.of(stream.shared()), call);
 }
 
-void Group::add(CommunicatorHold communicator, StreamHold stream, const node::PointToPoint& call) {
+void Group::add(CommunicatorHold communicator, StreamHold stream, const PointToPoint& call) {
   if (communicator_ || more_) {
     CollectedCalls& all = collected();
     StreamCalls& on = all.of(stream.shared());
@@ -96,21 +95,21 @@ void Group::add(CommunicatorHold communicator, StreamHold stream, const node::Po
 
 void Group::add_parts(const std::shared_ptr<Communicator>& communicator,
                       const std::shared_ptr<device::Stream>& stream,
-                      const std::vector<node::CollectiveCall>& parts) {
+                      const std::vector<CollectiveCall>& parts) {
   CollectedCalls& all = collected();
   StreamCalls& on = all.of(stream);
   check_room(on.calls + parts.size() - 1);
-  for (const node::CollectiveCall& part : parts) all.keep(communicator, on, part);
+  for (const CollectiveCall& part : parts) all.keep(communicator, on, part);
 }
 
 void Group::add_parts(const std::shared_ptr<Communicator>& communicator,
                       const std::shared_ptr<device::Stream>& stream,
-                      const std::vector<node::PointToPoint>& parts) {
+                      const std::vector<PointToPoint>& parts) {
   CollectedCalls& all = collected();
   StreamCalls& on = all.of(stream);
   check_room(on.calls + parts.size() - 1);
   MessagePart& messages = on.part_of(communicator);
-  for (const node::PointToPoint& part : parts) all.keep(on, messages, part);
+  for (const PointToPoint& part : parts) all.keep(on, messages, part);
 }
 
 void Group::queue() {
@@ -122,27 +121,25 @@ void Group::queue() {
     wait_for_streams({&stream_.shared(), 1}, {&communicator_.shared(), 1});
 }
 
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const node::CollectiveCall& call) {
+void queue_alone(Communicator& communicator, device::Stream& stream, const CollectiveCall& call) {
   communicator.enqueue(stream, call);
 }
 
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const node::PointToPoint& call) {
+void queue_alone(Communicator& communicator, device::Stream& stream, const PointToPoint& call) {
   prepare(communicator, stream, call);
   communicator.queue(stream, MessageList(call));
 }
 
 void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<node::CollectiveCall>& parts) {
-  for (const node::CollectiveCall& part : parts) prepare(communicator, stream, part);
-  for (const node::CollectiveCall& part : parts) communicator.enqueue(stream, part);
+                 const std::vector<CollectiveCall>& parts) {
+  for (const CollectiveCall& part : parts) prepare(communicator, stream, part);
+  for (const CollectiveCall& part : parts) communicator.enqueue(stream, part);
 }
 
 void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<node::PointToPoint>& parts) {
+                 const std::vector<PointToPoint>& parts) {
   MessageList calls;
-  for (const node::PointToPoint& part : parts) {
+  for (const PointToPoint& part : parts) {
     prepare(communicator, stream, part);
     calls.push_back(part);
   }

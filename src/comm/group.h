@@ -22,8 +22,8 @@ using CommunicatorHold = HandleTable<Communicator>::Hold;
 using StreamHold = HandleTable<device::Stream>::Hold;
 
 // Before a call on host memory is queued or kept: makes the stage of the stream.
-void prepare(Communicator& communicator, device::Stream& stream, const node::CollectiveCall& call);
-void prepare(Communicator& communicator, device::Stream& stream, const node::PointToPoint& call);
+void prepare(Communicator& communicator, device::Stream& stream, const CollectiveCall& call);
+void prepare(Communicator& communicator, device::Stream& stream, const PointToPoint& call);
 
 // The open group of a thread. Most are messages of one communicator on one stream: those are kept
 // here.
@@ -79,16 +79,16 @@ class Group {
     prepare(communicator, stream, call);
     communicator.check_usable(stream);
   }
-  void add(const node::CollectiveCall& call);
-  void add(const node::PointToPoint& call);
-  void add(CommunicatorHold communicator, StreamHold stream, const node::CollectiveCall& call);
-  void add(CommunicatorHold communicator, StreamHold stream, const node::PointToPoint& call);
+  void add(const CollectiveCall& call);
+  void add(const PointToPoint& call);
+  void add(CommunicatorHold communicator, StreamHold stream, const CollectiveCall& call);
+  void add(CommunicatorHold communicator, StreamHold stream, const PointToPoint& call);
   void add_parts(const std::shared_ptr<Communicator>& communicator,
                  const std::shared_ptr<device::Stream>& stream,
-                 const std::vector<node::CollectiveCall>& parts);
+                 const std::vector<CollectiveCall>& parts);
   void add_parts(const std::shared_ptr<Communicator>& communicator,
                  const std::shared_ptr<device::Stream>& stream,
-                 const std::vector<node::PointToPoint>& parts);
+                 const std::vector<PointToPoint>& parts);
   [[nodiscard]] CollectedCalls& collected();
   void queue();
 
@@ -105,14 +105,12 @@ class Group {
 };
 
 // Queues a call outside of a group; a send or receive is a group of its own.
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const node::CollectiveCall& call);
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const node::PointToPoint& call);
+void queue_alone(Communicator& communicator, device::Stream& stream, const CollectiveCall& call);
+void queue_alone(Communicator& communicator, device::Stream& stream, const PointToPoint& call);
 // The parts of one call: collectives one after the other, sends and receives side by side.
 void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<node::CollectiveCall>& parts);
+                 const std::vector<CollectiveCall>& parts);
 void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<node::PointToPoint>& parts);
+                 const std::vector<PointToPoint>& parts);
 
 }  // namespace hccl::comm

@@ -5,28 +5,27 @@
 namespace hccl::comm {
 namespace {
 
-bool sends_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
-  return !device::is_device_address(call.send) && node::sends(call, rank) &&
-         node::send_bytes(call, ranks) != 0;
+bool sends_host_memory(const CollectiveCall& call, int rank, int ranks) {
+  return !device::is_device_address(call.send) && sends(call, rank) && send_bytes(call, ranks) != 0;
 }
 
-bool receives_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
-  return !device::is_device_address(call.recv) && node::receives(call, rank) &&
-         !node::keeps_own_data(call, rank) && node::recv_bytes(call, ranks) != 0;
+bool receives_host_memory(const CollectiveCall& call, int rank, int ranks) {
+  return !device::is_device_address(call.recv) && receives(call, rank) &&
+         !keeps_own_data(call, rank) && recv_bytes(call, ranks) != 0;
 }
 
 }  // namespace
 
-bool uses_host_memory(const node::CollectiveCall& call, int rank, int ranks) {
+bool uses_host_memory(const CollectiveCall& call, int rank, int ranks) {
   return sends_host_memory(call, rank, ranks) || receives_host_memory(call, rank, ranks);
 }
 
-bool uses_host_memory(const node::PointToPoint& call) {
+bool uses_host_memory(const PointToPoint& call) {
   return !device::is_device_address(call.address) && call.bytes() != 0;
 }
 
 HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
-                         const node::CollectiveCall& call, int rank, int ranks)
+                         const CollectiveCall& call, int rank, int ranks)
     : arena_(arena),
       call_(call),
       slicing_(call, ranks, true),
@@ -36,12 +35,12 @@ HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
       staged_(call) {
   if (stages_send_) {
     staged_.send = stage.for_send();
-    send_check_ = device::recheck_host_buffer(call.send, node::send_bytes(call, ranks),
-                                              device::HostAccess::read);
+    send_check_ =
+        device::recheck_host_buffer(call.send, send_bytes(call, ranks), device::HostAccess::read);
   }
   if (stages_recv_) {
-    recv_check_ = device::recheck_host_buffer(call.recv, node::recv_bytes(call, ranks),
-                                              device::HostAccess::write);
+    recv_check_ =
+        device::recheck_host_buffer(call.recv, recv_bytes(call, ranks), device::HostAccess::write);
   }
   // In place stays in place.
   const bool in_place = stages_send_ && call.send == call.recv;
@@ -50,7 +49,7 @@ HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
 
 void HostStaging::fill(const node::Slice& slice) {
   if (!stages_send_) return;
-  for (int chunk = 0; chunk < node::send_chunks(call_, ranks_); ++chunk) {
+  for (int chunk = 0; chunk < send_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t from = call_.send + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress to = staged_.send + slicing_.buffer_bytes(true, chunk);
     device::populate_for_copies(arena_, to, slice.bytes);
@@ -61,7 +60,7 @@ void HostStaging::fill(const node::Slice& slice) {
 
 void HostStaging::drain(const node::Slice& slice) {
   if (!stages_recv_) return;
-  for (int chunk = 0; chunk < node::recv_chunks(call_, ranks_); ++chunk) {
+  for (int chunk = 0; chunk < recv_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress from = staged_.recv + slicing_.buffer_bytes(true, chunk);
     device::populate_for_copies(arena_, from, slice.bytes);

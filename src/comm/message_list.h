@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/inplace_vector.h"
-#include "node/point_to_point.h"
+#include "call/point_to_point.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace hccl::comm {
 
 class MessageList {
  public:
-  using Call = node::PointToPoint;
+  using Call = PointToPoint;
 
   MessageList() = default;
   explicit MessageList(const Call& only) { push_back(only); }

@@ -12,8 +12,6 @@ namespace hccl::comm {
 namespace {
 
 using executor::CallHeader;
-using node::Direction;
-using node::PointToPoint;
 
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 constexpr std::byte kAnswer{0x2A};
@@ -119,10 +117,9 @@ void NetworkMessage::check(const CallHeader& theirs, int own_rank) const {
   sent.peer = own_rank;
   sent.count = theirs.count;
   sent.type = theirs.type;
-  throw Error(
-      hcclInvalidUsage,
-      text("message ", call_.number, ": rank ", call_.peer, ' ', node::describe(sent), " but rank ",
-           own_rank, ' ', node::describe(call_), "; both must pass the same count and type"));
+  throw Error(hcclInvalidUsage, text("message ", call_.number, ": rank ", call_.peer, ' ',
+                                     describe(sent), " but rank ", own_rank, ' ', describe(call_),
+                                     "; both must pass the same count and type"));
 }
 
 }  // namespace hccl::comm

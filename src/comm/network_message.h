@@ -3,10 +3,10 @@
 // sender asks for it, a one-byte answer by which the receiver confirms the header.
 #pragma once
 
+#include "call/point_to_point.h"
 #include "comm/call_memory.h"
 #include "comm/network_messages.h"
 #include "executor/call_header.h"
-#include "node/point_to_point.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace hccl::comm {
 class NetworkMessage {
  public:
   // All must outlive it. `wants_answer`: a send is complete only once the receiver has answered.
-  NetworkMessage(const node::PointToPoint& call, bool wants_answer, NetworkMessages& messages,
+  NetworkMessage(const PointToPoint& call, bool wants_answer, NetworkMessages& messages,
                  device::Arena& arena);
   // Cuts the endpoint if the message is not complete, so that nothing accesses its memory.
   ~NetworkMessage();
@@ -28,7 +28,7 @@ class NetworkMessage {
   [[nodiscard]] bool has_turn() const {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
-  [[nodiscard]] const node::PointToPoint& call() const { return call_; }
+  [[nodiscard]] const PointToPoint& call() const { return call_; }
   // Returns what the message waits for, on its turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
   // Moves what can be moved now and returns whether anything moved. Does not block. Throws
@@ -38,7 +38,7 @@ class NetworkMessage {
  private:
   // Returns the link's endpoint; opens it at the first use, on the message's turn.
   [[nodiscard]] transport::Endpoint& endpoint() const;
-  [[nodiscard]] bool sends() const { return call_.direction == node::Direction::send; }
+  [[nodiscard]] bool sends() const { return call_.direction == Direction::send; }
   [[nodiscard]] bool has_moved() const {
     return header_moved_ == sizeof(executor::CallHeader) && moved_ == call_.bytes();
   }
@@ -50,7 +50,7 @@ class NetworkMessage {
   [[nodiscard]] bool exchange_answer(transport::Endpoint& endpoint) const;
   void check(const executor::CallHeader& theirs, int own_rank) const;
 
-  const node::PointToPoint& call_;
+  const PointToPoint& call_;
   NetworkMessages& messages_;
   NetworkMessages::DirectedLink& link_;
   CallMemory memory_;

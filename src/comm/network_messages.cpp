@@ -16,9 +16,6 @@
 namespace hccl::comm {
 namespace {
 
-using node::Direction;
-using node::PointToPoint;
-
 constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream's
 // In a group of more than kFewMessages, every send asks for an answer of its own.
 constexpr std::size_t kFewMessages = 64;
@@ -154,7 +151,7 @@ void NetworkMessages::exchange(const NetworkStream& stream, std::span<const Poin
   }
   const auto doing = [&] {
     const NetworkMessage* const open = first_open(items);
-    return node::describe(open != nullptr ? open->call() : calls.front());
+    return describe(open != nullptr ? open->call() : calls.front());
   };
   const auto awaited = [&] {
     std::vector<int> ranks;

@@ -5,10 +5,10 @@
 // another send to the same rank is queued right behind it, one answer confirms both.
 #pragma once
 
+#include "call/point_to_point.h"
 #include "device/arena.h"
 #include "device/command_queue.h"
 #include "node/engine.h"
-#include "node/point_to_point.h"
 #include "transport/wait_set.h"
 
 #include <atomic>
@@ -42,15 +42,15 @@ class NetworkMessages {
 
   // Assigns the call its sequence number on its link. `stream`: the id of the stream that it is
   // queued on. Call in program order. Thread safety: one thread at a time.
-  void number(node::PointToPoint& call, std::uint64_t stream);
+  void number(PointToPoint& call, std::uint64_t stream);
   // Returns whether incomplete messages are queued on other streams than this one. Thread safety:
   // any thread.
   [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
   // Runs numbered sends and receives concurrently, on the turn of the stream; `behind` are those
   // that are queued next. Blocks until all are complete. Throws Error: the communicator's fault, a
   // lost peer, a mismatched message, or the passed deadline.
-  void exchange(const NetworkStream& stream, std::span<const node::PointToPoint> calls,
-                std::span<const node::PointToPoint> behind, device::Arena& arena);
+  void exchange(const NetworkStream& stream, std::span<const PointToPoint> calls,
+                std::span<const PointToPoint> behind, device::Arena& arena);
   // Returns a message that another rank has begun to send and that no receive is queued for. Blocks
   // until there is one; returns nothing if the deadline passes first or it `only_looks` and there
   // is none. Looks at the ranks round robin, from `first` on. Throws the communicator's fault.
@@ -74,14 +74,14 @@ class NetworkMessages {
     // A probe has borrowed the endpoint, and returns it soon after a receive was queued.
     std::atomic<bool> probed{false};
   };
-  [[nodiscard]] DirectedLink& link_of(const node::PointToPoint& call) {
+  [[nodiscard]] DirectedLink& link_of(const PointToPoint& call) {
     const auto peer = static_cast<std::size_t>(call.peer);
-    return call.direction == node::Direction::send ? sends_[peer] : receives_[peer];
+    return call.direction == Direction::send ? sends_[peer] : receives_[peer];
   }
   // Opens the link's endpoint, on the turn of `call`. Throws what Transport::open() throws.
-  void open(DirectedLink& link, const node::PointToPoint& call);
+  void open(DirectedLink& link, const PointToPoint& call);
   // Passes the turn on: `call` is complete.
-  void finish(DirectedLink& link, const node::PointToPoint& call);
+  void finish(DirectedLink& link, const PointToPoint& call);
 
  private:
   class Probe;
@@ -90,7 +90,7 @@ class NetworkMessages {
   void ring_probe();
   // Call before the receives among `calls` use their endpoints. Blocks until probes have returned
   // them.
-  void take_from_probes(std::span<const node::PointToPoint> calls);
+  void take_from_probes(std::span<const PointToPoint> calls);
 
   NetworkBackend& network_;
   std::deque<DirectedLink> sends_, receives_;  // by peer

@@ -16,8 +16,6 @@ namespace hccl::comm {
 namespace {
 
 using executor::CallHeader;
-using node::Direction;
-using node::PointToPoint;
 
 constexpr std::uint64_t kProbe = ~std::uint64_t{0};  // in place of a stream's id
 constexpr std::chrono::milliseconds kTick{1};        // a deadline of no time would be none

@@ -3,8 +3,8 @@
 // HCCL_DEBUG=DEBUG), and when each call was queued, started and ended (HCCL_DEBUG=TRACE).
 #pragma once
 
-#include "base/collective.h"
 #include "base/config.h"
+#include "call/collective.h"
 #include "device/progress.h"
 
 #include <chrono>

@@ -5,10 +5,9 @@
 #include "base/text.h"
 #include "comm/host_staging.h"
 #include "comm/network_messages.h"
+#include "node/lookahead.h"
 
 namespace hccl::comm {
-
-using node::PointToPoint;
 
 // The stream's next groups, as long as they are of the same communicator and hold no copies
 // and no host memory.
@@ -40,7 +39,7 @@ void PointToPointTask::copy() const {
 }
 
 std::string PointToPointTask::first_call() const {
-  return calls_.all().empty() ? "hcclSend" : node::describe(calls_.all().front());
+  return calls_.all().empty() ? "hcclSend" : describe(calls_.all().front());
 }
 
 device::Outcome PointToPointTask::operator()(device::Lookahead& lookahead) noexcept {

@@ -9,9 +9,6 @@
 
 namespace hccl::comm {
 
-using node::Direction;
-using node::PointToPoint;
-
 std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank) {
   const auto to_itself = [rank](const PointToPoint& call) { return call.peer == rank; };
   if (std::ranges::none_of(calls.all(), to_itself)) return {};

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kForVerdict{600};
 
 std::string CallPosition::text() const { return hccl::text("op ", number, " of stream ", stream); }
 
-void StallReports::note_done(const CallPosition& position, const node::CollectiveCall& call) {
+void StallReports::note_done(const CallPosition& position, const CollectiveCall& call) {
   const std::lock_guard lock(mutex_);
   done_[done_count_++ % kRemembered] = {position, call};
 }
@@ -32,11 +32,8 @@ void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
                   done_.begin() + static_cast<std::ptrdiff_t>(std::min(done_count_, kRemembered)));
     }
     for (const Done& one : done) {
-      control_.answer({one.position.text(),
-                       node::describe(one.call),
-                       std::string(one.position.algorithm),
-                       {},
-                       true});
+      control_.answer(
+          {one.position.text(), describe(one.call), std::string(one.position.algorithm), {}, true});
     }
     control_.answer(waiting);  // last: then the server knows that it has all
   } catch (const std::bad_alloc&) {

@@ -6,7 +6,7 @@
 
 #include "base/deadline.h"
 #include "bootstrap/bootstrap.h"
-#include "node/collective_call.h"
+#include "call/collective_call.h"
 
 #include <array>
 #include <atomic>
@@ -48,7 +48,7 @@ class StallReports {
   void enter() { ++calls_; }
   void leave() { --calls_; }
   // Records a completed collective.
-  void note_done(const CallPosition& position, const node::CollectiveCall& call);
+  void note_done(const CallPosition& position, const CollectiveCall& call);
   // Returns a counter that rises with every query that waiting calls should answer.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
   // Reports the calls completed last, and then the one that waits, to the server.
@@ -75,7 +75,7 @@ class StallReports {
   std::atomic<bool> anybody_departed_{false};
   struct Done {
     CallPosition position;
-    node::CollectiveCall call;
+    CollectiveCall call;
   };
   static constexpr std::size_t kRemembered = 8;
 

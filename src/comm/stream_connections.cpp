@@ -20,14 +20,14 @@ namespace {
 constexpr std::size_t kCacheLine = 64;
 
 // As the API has it: the one lies where the other has this rank's part.
-bool in_place(const node::CollectiveCall& call, int rank, int ranks) {
-  const std::uint64_t own = node::chunk_bytes(call, ranks) * static_cast<std::uint64_t>(rank);
+bool in_place(const CollectiveCall& call, int rank, int ranks) {
+  const std::uint64_t own = chunk_bytes(call, ranks) * static_cast<std::uint64_t>(rank);
   const bool in_output = call.collective == Collective::all_gather;
   const bool in_input = call.collective == Collective::reduce_scatter;
   return call.send + (in_input ? own : 0) == call.recv + (in_output ? own : 0);
 }
 
-executor::CallHeader header_of(const node::CollectiveCall& call, const planner::Plan& plan,
+executor::CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan,
                                std::uint64_t number) {
   constexpr std::uint8_t kHierarchical = 0x80;
   const auto algorithm = plan.algorithm - algorithms::catalogue().data();
@@ -48,12 +48,11 @@ executor::CallHeader header_of(const node::CollectiveCall& call, const planner::
 // enough that a copy of the output takes less time than a round of messages among all ranks. A
 // reduce moves data to one rank only, and a call without elements moves none. The same on all
 // ranks.
-bool stages_output(const node::CollectiveCall& call, int ranks) {
+bool stages_output(const CollectiveCall& call, int ranks) {
   if (call.collective == Collective::reduce || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
   constexpr std::uint64_t kMostStagedBytes = 1 << 20;
-  const std::uint64_t bytes =
-      std::max(node::send_bytes(call, ranks), node::recv_bytes(call, ranks));
+  const std::uint64_t bytes = std::max(send_bytes(call, ranks), recv_bytes(call, ranks));
   return bytes <=
          std::min(kStagedBytesPerRank * static_cast<std::uint64_t>(ranks), kMostStagedBytes);
 }
@@ -69,8 +68,8 @@ void copy(executor::Memory& from, executor::Memory& to, std::uint64_t bytes) {
 }
 
 // Returns the elements of the message, or of one block.
-std::uint64_t block_elements(const node::CollectiveCall& call, int ranks) {
-  return reduce::elements_in(call.data_type(), node::chunk_bytes(call, ranks));
+std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
+  return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
 }
 
 }  // namespace
@@ -100,7 +99,7 @@ class StreamConnections::ChannelStreams final : public executor::Streams {
 // All of one channel, in the order that they need each other.
 struct StreamConnections::Part {
   Part(StreamConnections& lane, const planner::Plan& plan, const schedule::Shape& shape,
-       const node::CollectiveCall& call, const executor::CallHeader& header, executor::Memory& send,
+       const CollectiveCall& call, const executor::CallHeader& header, executor::Memory& send,
        executor::Memory& recv, std::pmr::memory_resource& memory)
       : schedule(lane.schedules_.get(plan, shape)),
         chunking(
@@ -142,7 +141,7 @@ class StreamConnections::CutUnlessDone {
   bool done_ = false;
 };
 
-void StreamConnections::run(const node::CollectiveCall& call, executor::Memory& send,
+void StreamConnections::run(const CollectiveCall& call, executor::Memory& send,
                             executor::Memory& recv, const device::Lookahead& stream,
                             bool more_behind) {
   const int rank = network_.options().rank;
@@ -151,33 +150,33 @@ void StreamConnections::run(const node::CollectiveCall& call, executor::Memory& 
   const bool staged = stages_output(call, ranks);
   const bool is_barrier = call.collective == Collective::barrier;
   const planner::Plan plan =
-      network_.planner().plan({call.collective, node::chunk_bytes(call, ranks), rank, call.root,
+      network_.planner().plan({call.collective, chunk_bytes(call, ranks), rank, call.root,
                                !staged && !prescales(call) && in_place(call, rank, ranks)});
   executor::CallHeader header = header_of(call, plan, calls_);
   const bool is_root = call.collective == Collective::broadcast && call.root == rank;
   header.confirm = staged && is_root && !more_behind ? 1 : 0;
-  const std::uint64_t output = node::receives(call, rank) ? node::recv_bytes(call, ranks) : 0;
+  const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
   executor::PlainMemory aside = staged_output_.at_least(staged ? output : 0);
   executor::Memory& target = staged ? static_cast<executor::Memory&>(aside) : recv;
-  const std::uint64_t prescaled = prescales(call) ? node::send_bytes(call, ranks) : 0;
+  const std::uint64_t prescaled = prescales(call) ? send_bytes(call, ranks) : 0;
   executor::PlainMemory scaled = prescaled_input_.at_least(prescaled);
   prescale(call, send, scaled, prescaled, ranks);
   executor::Memory& input = prescaled != 0 ? static_cast<executor::Memory&>(scaled) : send;
   CutUnlessDone guard(*this);
   run_guarded(call, plan, header, input, target, stream, !staged && !is_barrier);
   if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
-  if (staged && !node::keeps_own_data(call, rank)) copy(aside, recv, output);
+  if (staged && !keeps_own_data(call, rank)) copy(aside, recv, output);
   guard.done();
   count_traffic(plan);
   network_.stall_reports().note_done({ordinal_, calls_, plan.name()}, call);
   ++calls_;
 }
 
-void StreamConnections::run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
+void StreamConnections::run_guarded(const CollectiveCall& call, const planner::Plan& plan,
                                     const executor::CallHeader& header, executor::Memory& send,
                                     executor::Memory& recv, const device::Lookahead& stream,
                                     bool agrees_first) {
-  const auto name = [&] { return node::describe(call); };
+  const auto name = [&] { return describe(call); };
   const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };
   naming_the_lost(network_, wait_set, name, [&] {
     CallWatchdog watch(
@@ -204,7 +203,7 @@ void StreamConnections::count_traffic(const planner::Plan& plan) {
   for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted, plan.name());
 }
 
-bool StreamConnections::run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
+bool StreamConnections::run_channels(const CollectiveCall& call, const planner::Plan& plan,
                                      const executor::CallHeader& header, executor::Memory& send,
                                      executor::Memory& recv, CallWatchdog& watch) {
   // Short calls need no memory of the heap.
@@ -225,7 +224,7 @@ bool StreamConnections::run_channels(const node::CollectiveCall& call, const pla
 
 // By the messages of a barrier, each with the identity of the call.
 void StreamConnections::agree(const executor::CallHeader& header, CallWatchdog& watch) {
-  node::CollectiveCall nothing;
+  CollectiveCall nothing;
   nothing.collective = Collective::barrier;
   const planner::Plan plan =
       network_.planner().plan({nothing.collective, 0, network_.options().rank, 0, false});

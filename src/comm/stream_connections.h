@@ -3,10 +3,10 @@
 // output is written before all ranks are known to make the same call: see run().
 #pragma once
 
+#include "call/collective_call.h"
 #include "comm/network_backend.h"
 #include "device/command_queue.h"
 #include "executor/run_to_completion.h"
-#include "node/collective_call.h"
 #include "planner/planner.h"
 #include "planner/schedule_cache.h"
 
@@ -35,7 +35,7 @@ class StreamConnections {
   // Before a longer one, a reduce, and a call without elements, the ranks first agree on the call.
   // The data of a short broadcast come from the root alone; its ranks agree afterwards, unless the
   // root has another call queued behind it.
-  void run(const node::CollectiveCall& call, executor::Memory& send, executor::Memory& recv,
+  void run(const CollectiveCall& call, executor::Memory& send, executor::Memory& recv,
            const device::Lookahead& stream, bool more_behind);
   // Call before it is destroyed: see NetworkBackend::part_from().
   void part(Deadline deadline);
@@ -59,11 +59,11 @@ class StreamConnections {
   // The executions in progress, for CallWatchdog.
   using Executions = std::pmr::vector<executor::Execution*>;
 
-  void run_guarded(const node::CollectiveCall& call, const planner::Plan& plan,
+  void run_guarded(const CollectiveCall& call, const planner::Plan& plan,
                    const executor::CallHeader& header, executor::Memory& send,
                    executor::Memory& recv, const device::Lookahead& stream, bool agrees_first);
   // Moves the data. Returns whether some rank asked that the ranks agree on the call now.
-  [[nodiscard]] bool run_channels(const node::CollectiveCall& call, const planner::Plan& plan,
+  [[nodiscard]] bool run_channels(const CollectiveCall& call, const planner::Plan& plan,
                                   const executor::CallHeader& header, executor::Memory& send,
                                   executor::Memory& recv, CallWatchdog& watch);
   // Blocks until every rank has come to the call. Throws CallMismatch if ranks make different

@@ -3,8 +3,8 @@
 // the receiver compares it with that of its own call before it takes any data.
 #pragma once
 
-#include "base/collective.h"
 #include "base/error.h"
+#include "call/collective.h"
 
 #include <hccl_types.h>
 

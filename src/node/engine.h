@@ -5,10 +5,12 @@
 #pragma once
 
 #include "base/wait_limit.h"
+#include "call/collective_call.h"
+#include "call/point_to_point.h"
 #include "device/arena.h"
-#include "node/collective_call.h"
+#include "node/lookahead.h"
 #include "node/node_segment.h"
-#include "node/point_to_point.h"
+#include "node/staging.h"
 #include "node/tile_plan.h"
 #include "reduce/reduce.h"
 

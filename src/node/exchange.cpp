@@ -21,13 +21,6 @@ constexpr std::uint64_t kLongCopy = 16 << 10;  // nobody's news waits for a copy
 
 }  // namespace
 
-std::string describe(const PointToPoint& call) {
-  const bool sends = call.direction == Direction::send;
-  return text(sends ? "send(" : "recv(", call.count, ", ",
-              reduce::type_name(static_cast<hcclDataType_t>(call.type)),
-              sends ? ") to rank " : ") from rank ", call.peer);
-}
-
 void Engine::number(PointToPoint& call, std::uint32_t lane) {
   const auto peer = static_cast<std::size_t>(call.peer);
   const bool sends = call.direction == Direction::send;

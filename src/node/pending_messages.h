@@ -3,10 +3,10 @@
 // it is, and of the groups behind it that were posted ahead. Private to the engine's files.
 #pragma once
 
+#include "call/point_to_point.h"
 #include "device/arena.h"
 #include "node/address_range.h"
 #include "node/mailbox.h"
-#include "node/point_to_point.h"
 
 #include <algorithm>
 #include <cstddef>

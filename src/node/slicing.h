@@ -3,7 +3,8 @@
 // there, one after the other. Pure; the same on all ranks.
 #pragma once
 
-#include "node/collective_call.h"
+#include "call/collective_call.h"
+#include "node/staging.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,7 @@ inline constexpr std::uint64_t kExchangeStageBytes = kShortMessages + 4096;
 class Slicing {
  public:
   Slicing(const CollectiveCall& call, int ranks, bool staged)
-      : chunk_bytes_(node::chunk_bytes(call, ranks)), slice_bytes_(chunk_bytes_) {
+      : chunk_bytes_(chunk_bytes(call, ranks)), slice_bytes_(chunk_bytes_) {
     if (!staged) return;
     const auto chunks =
         static_cast<std::uint64_t>(std::max(send_chunks(call, ranks), recv_chunks(call, ranks)));

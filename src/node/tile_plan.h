@@ -3,7 +3,7 @@
 // the arithmetic from a tile's number to the elements it covers. Pure.
 #pragma once
 
-#include "node/collective_call.h"
+#include "call/collective_call.h"
 
 #include <cstddef>
 #include <cstdint>

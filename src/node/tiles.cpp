@@ -71,10 +71,10 @@ bool Engine::map_peers(Operation& op) {
 // caches to the latter sooner; where it is the other way round, later.
 reduce::StorePolicy Engine::store_policy(const Operation& op) const {
   if (op.slicing.slices() > 1) return reduce::StorePolicy::cached;  // stages are read at once
-  const auto senders = static_cast<std::uint64_t>(node::senders(op.call, size_));
-  const auto receivers = static_cast<std::uint64_t>(node::receivers(op.call, size_));
+  const auto senders = static_cast<std::uint64_t>(hccl::senders(op.call, size_));
+  const auto receivers = static_cast<std::uint64_t>(hccl::receivers(op.call, size_));
   const std::uint64_t read = op.part_bytes * senders;
-  const std::uint64_t written = node::recv_bytes(op.call, size_) * receivers;
+  const std::uint64_t written = recv_bytes(op.call, size_) * receivers;
   std::uint64_t most = cache_bytes_ / 2 * 3;
   if (2 * written <= read) most = cache_bytes_;
   if (2 * read <= written) most = cache_bytes_ / 2 * 5;

@@ -2,7 +2,7 @@
 // All that an algorithm may look at when it makes a schedule: the key under which one is kept.
 #pragma once
 
-#include "base/collective.h"
+#include "call/collective.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // compared bit by bit with the scalar reference.
 #pragma once
 
-#include "base/collective.h"
+#include "call/collective.h"
 #include "elements.h"
 #include "session.h"
 

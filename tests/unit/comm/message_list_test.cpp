@@ -14,7 +14,7 @@ namespace {
 MessageList numbers(int count) {
   MessageList list;
   for (int i = 0; i < count; ++i) {
-    node::PointToPoint call;
+    PointToPoint call;
     call.peer = i;
     list.push_back(call);
   }
@@ -23,7 +23,7 @@ MessageList numbers(int count) {
 
 std::vector<int> peers(const MessageList& list) {
   std::vector<int> found;
-  for (const node::PointToPoint& call : list.all()) found.push_back(call.peer);
+  for (const PointToPoint& call : list.all()) found.push_back(call.peer);
   return found;
 }
 
@@ -41,10 +41,10 @@ TEST(MessageList, LosesWhatIsTakenOutAndCanGrowAgain) {
   for (int count = 0; count <= 9; ++count) {
     for (int left = 0; left <= count; ++left) {
       MessageList list = numbers(count);
-      list.erase_if([&](const node::PointToPoint& call) { return call.peer >= left; });
+      list.erase_if([&](const PointToPoint& call) { return call.peer >= left; });
       EXPECT_EQ(peers(list), up_to(left)) << count;
       for (int i = left; i < 12; ++i) {
-        node::PointToPoint call;
+        PointToPoint call;
         call.peer = i;
         list.push_back(call);
       }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes and names of collectives.
-#include "node/collective_call.h"
+#include "call/collective_call.h"
 
 #include "base/text.h"
 #include "reduce/reduce.h"
 
-namespace hccl::node {
+namespace hccl {
 
 std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks) {
   const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
@@ -33,4 +33,4 @@ std::string describe(const CollectiveCall& call) {
   return described + ")";
 }
 
-}  // namespace hccl::node
+}  // namespace hccl

@@ -2,15 +2,14 @@
 // A validated request for one collective, as it waits on a stream.
 #pragma once
 
-#include "base/collective.h"
-#include "base/waiter.h"
+#include "call/collective.h"
 
 #include <hccl_types.h>
 
 #include <cstdint>
 #include <string>
 
-namespace hccl::node {
+namespace hccl {
 
 struct CollectiveCall {
   Collective collective = Collective::barrier;
@@ -18,53 +17,11 @@ struct CollectiveCall {
   std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
   std::int32_t root = -1;
   std::uint64_t count = 0;  // elements, as the API counts them: of the whole, or of one rank's part
-  std::uint64_t send = 0;   // addresses, of the device once the engine has the call
+  std::uint64_t send = 0;   // addresses, of the device once the node back end has the call
   std::uint64_t recv = 0;
 
   [[nodiscard]] hcclDataType_t data_type() const { return static_cast<hcclDataType_t>(type); }
   [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
-};
-
-// Part of every chunk of a call's buffers.
-struct Slice {
-  std::uint64_t first_byte = 0;
-  std::uint64_t bytes = 0;
-};
-
-// Host memory of a rank, which peers cannot map, on its way through a stage that they can. The call
-// itself names the stage.
-class Staging {
- public:
-  Staging() = default;
-  virtual ~Staging() = default;
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-
-  [[nodiscard]] virtual bool stages_send() const = 0;
-  [[nodiscard]] virtual bool stages_recv() const = 0;
-  // fill() copies the data that this rank sends of a slice into the stage; drain() copies the data
-  // it has received there to the program. In the stage, the slice's parts of all chunks lie one
-  // after the other, at Slicing::offset_in(). Throw Error.
-  virtual void fill(const Slice& slice) = 0;
-  virtual void drain(const Slice& slice) = 0;
-};
-
-// Gives a running call a view of its stream.
-class CallLookahead {
- public:
-  CallLookahead() = default;
-  virtual ~CallLookahead() = default;
-  CallLookahead(const CallLookahead&) = delete;
-  CallLookahead& operator=(const CallLookahead&) = delete;
-
-  // Returns the calls behind it, in order, one at each call; null if no other follows for now or
-  // another kind of work comes first.
-  [[nodiscard]] virtual const CollectiveCall* next() = 0;
-  // Returns whether a host thread blocks on the stream, and so queues nothing else.
-  [[nodiscard]] virtual bool host_is_waiting() const { return false; }
-  // Returns how long the call may wait for its peers. Unless it is unlimited, the call may return
-  // without being complete.
-  [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 // Chunks are what lies in one piece on every rank: the part of a rank, or of a pair of ranks, or
@@ -103,4 +60,4 @@ class CallLookahead {
 // "all_reduce(1025, float, sum)"
 [[nodiscard]] std::string describe(const CollectiveCall& call);
 
-}  // namespace hccl::node
+}  // namespace hccl

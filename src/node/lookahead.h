@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validated request to send to or receive from one rank, as it waits on a stream.
+// A view of the calls that are queued behind a running one, on its stream.
 #pragma once
 
 #include "base/waiter.h"
-#include "reduce/reduce.h"
+#include "call/collective_call.h"
+#include "call/point_to_point.h"
 
-#include <hccl_types.h>
-
-#include <cstdint>
+#include <cstddef>
 #include <span>
-#include <string>
 
 namespace hccl::node {
 
-enum class Direction : std::uint8_t { send = 1, receive };
+// Gives a running call a view of its stream.
+class CallLookahead {
+ public:
+  CallLookahead() = default;
+  virtual ~CallLookahead() = default;
+  CallLookahead(const CallLookahead&) = delete;
+  CallLookahead& operator=(const CallLookahead&) = delete;
 
-struct PointToPoint {
-  Direction direction = Direction::send;
-  std::uint8_t type = 0;  // hcclDataType_t
-  std::int32_t peer = -1;
-  std::uint64_t count = 0;    // elements
-  std::uint64_t address = 0;  // device address
-  std::uint64_t order = 0;    // of the call within its group
-  std::uint64_t number = 0;   // among those of the same direction with this peer, from 0
-
-  [[nodiscard]] std::uint64_t bytes() const {
-    return count * reduce::element_size(static_cast<hcclDataType_t>(type));
-  }
+  // Returns the calls behind it, in order, one at each call; null if no other follows for now or
+  // another kind of work comes first.
+  [[nodiscard]] virtual const CollectiveCall* next() = 0;
+  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  [[nodiscard]] virtual bool host_is_waiting() const { return false; }
+  // Returns how long the call may wait for its peers. Unless it is unlimited, the call may return
+  // without being complete.
+  [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 // Gives a running group a view of its stream.
@@ -51,8 +51,5 @@ class GroupLookahead {
   // without being complete.
   [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
-
-// "send(1025, float) to rank 5", "recv(...) from rank 5"
-[[nodiscard]] std::string describe(const PointToPoint& call);
 
 }  // namespace hccl::node

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/collective.h"
+#include "call/collective.h"
 
 namespace hccl {
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The copies between a rank's host memory, which peers cannot map, and a staging buffer that they
+// can.
+#pragma once
+
+#include <cstdint>
+
+namespace hccl::node {
+
+// Part of every chunk of a call's buffers.
+struct Slice {
+  std::uint64_t first_byte = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Host memory of a rank, which peers cannot map, on its way through a stage that they can. The call
+// itself names the stage.
+class Staging {
+ public:
+  Staging() = default;
+  virtual ~Staging() = default;
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  [[nodiscard]] virtual bool stages_send() const = 0;
+  [[nodiscard]] virtual bool stages_recv() const = 0;
+  // fill() copies the data that this rank sends of a slice into the stage; drain() copies the data
+  // it has received there to the program. In the stage, the slice's parts of all chunks lie one
+  // after the other, at Slicing::offset_in(). Throw Error.
+  virtual void fill(const Slice& slice) = 0;
+  virtual void drain(const Slice& slice) = 0;
+};
+
+}  // namespace hccl::node
