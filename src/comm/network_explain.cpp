@@ -32,16 +32,15 @@ void NetworkBackend::explain() const {
     say(text("reaches ", bootstrap::rank_list(ranks), " by ", route));
 }
 
-// A user who expects the speed of RoCE and gets that of TCP should not have to guess.
+// A user who expects the speed of RoCE and gets that of TCP should not have to guess why.
 void NetworkBackend::tell_fallback() const {
-  if (!log_enabled(LogLevel::info)) return;
+  if (!log_enabled(LogLevel::info) || !options_.transport.empty()) return;
   for (int peer = 0; peer < options_.size; ++peer) {
     const Route& route = routes_[static_cast<std::size_t>(peer)];
-    if (route.transport == nullptr || std::string(route.transport->name()) != "tcp" ||
-        options_.transport == "tcp")
-      continue;
+    if (route.transport == nullptr || route.transport->fallback_for().empty()) continue;
     log_line(LogLevel::info, "network",
-             text(rank_text(options_.rank), " reaches ", rank_text(peer), " by tcp, not RoCE (",
+             text(rank_text(options_.rank), " reaches ", rank_text(peer), " by ",
+                  route.transport->name(), ", not ", route.transport->fallback_for(), " (",
                   route.rejected, "); HCCL_EXPLAIN=1 tells all of it"));
     return;
   }

@@ -109,6 +109,9 @@ class Transport {
   [[nodiscard]] virtual Trouble trouble() { return {}; }
   // Returns a line for each device or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
+  // Returns the faster kind of connection that users expect where this transport is the last
+  // resort; empty if it is none.
+  [[nodiscard]] virtual std::string fallback_for() const { return {}; }
 
  private:
   const char* name_;

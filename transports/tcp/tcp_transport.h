@@ -22,6 +22,7 @@ class TcpTransport final : public transport::Transport {
       int peer, transport::ConnectionId connection,
       std::span<const std::byte> peer_address) override;
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
+  [[nodiscard]] std::string fallback_for() const override { return "RoCE"; }
 
  private:
   [[nodiscard]] std::vector<FileDescriptor> listen(const std::vector<Interface>& interfaces);
