@@ -23,7 +23,7 @@ test -R algorithms`). [Schedules](../explanation/schedules.md) says what is prov
 - **peers** are the ranks that it exchanges data with.
 """
 COLUMNS = ("steps", "hops", "sent", "received", "peers")
-ROW = re.compile(r'Algorithm\{\s*"(\w+)",\s*Collective::(\w+),\s*(\w+),\s*(\w+)\}')
+ROW = re.compile(r'Algorithm\{\s*"(\w+)",\s*Collective::(\w+),\s*(\w+),\s*(\w+)(?:,\s*\w+)?\}')
 BOUND = re.compile(r"^Bound (\w+)\(const Scale&(?: s)?\) \{\s*return \{(.*?)\};\s*\}", re.S | re.M)
 HIERARCHICAL = """
 ## hierarchical

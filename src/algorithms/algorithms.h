@@ -39,9 +39,8 @@ using schedule::Shape;
 [[nodiscard]] Schedule direct_broadcast(const Shape& shape);
 [[nodiscard]] Schedule direct_reduce(const Shape& shape);
 
-// pairwise.cpp, dissemination.cpp, point_to_point.cpp
+// pairwise.cpp, dissemination.cpp
 [[nodiscard]] Schedule pairwise_all_to_all(const Shape& shape);
 [[nodiscard]] Schedule dissemination_barrier(const Shape& shape);
-[[nodiscard]] Schedule point_to_point(const Shape& shape);
 
 }  // namespace hccl::algorithms

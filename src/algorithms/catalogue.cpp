@@ -3,6 +3,7 @@
 // the tests prove that the schedules keep to it.
 #include "algorithms/catalogue.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -73,17 +74,19 @@ Bound in_rounds(const Scale& s) {
 Bound dissemination(const Scale& s) {
   return {.steps = s.log_n, .hops = s.log_n, .sent = 0, .received = 0, .peers = 2 * s.log_n};
 }
-Bound one_message(const Scale&) {
-  return {.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1};
-}
 
-constexpr std::array kCatalogue = {
+// One tree for each half of the data.
+constexpr Knobs kTwoTrees{.channels = 2, .pipelined = true};
+// The channels of a hierarchical call follow each other through its phases.
+constexpr Knobs kPhases{.channels = 4};
+
+constexpr std::array kFlat = {
     Algorithm{"ring", Collective::all_reduce, ring_all_reduce, ring_twice},
     Algorithm{"ring", Collective::reduce_scatter, ring_reduce_scatter, ring_once},
     Algorithm{"ring", Collective::all_gather, ring_all_gather, ring_once},
-    Algorithm{"tree", Collective::all_reduce, tree_all_reduce, tree_up_and_down},
-    Algorithm{"tree", Collective::broadcast, tree_broadcast, tree_down},
-    Algorithm{"tree", Collective::reduce, tree_reduce, tree_up},
+    Algorithm{"tree", Collective::all_reduce, tree_all_reduce, tree_up_and_down, kTwoTrees},
+    Algorithm{"tree", Collective::broadcast, tree_broadcast, tree_down, kTwoTrees},
+    Algorithm{"tree", Collective::reduce, tree_reduce, tree_up, kTwoTrees},
     Algorithm{"chain", Collective::broadcast, chain_broadcast, along_chain},
     Algorithm{"chain", Collective::reduce, chain_reduce, along_chain},
     Algorithm{"halving_doubling", Collective::all_reduce, halving_doubling_all_reduce,
@@ -98,8 +101,27 @@ constexpr std::array kCatalogue = {
     Algorithm{"direct", Collective::reduce, direct_reduce, to_root},
     Algorithm{"one_shot", Collective::all_reduce, one_shot_all_reduce, one_shot},
     Algorithm{"pairwise", Collective::all_to_all, pairwise_all_to_all, in_rounds},
-    Algorithm{"dissemination", Collective::barrier, dissemination_barrier, dissemination},
-    Algorithm{"point_to_point", Collective::point_to_point, point_to_point, one_message}};
+    Algorithm{"dissemination", Collective::barrier, dissemination_barrier, dissemination}};
+
+constexpr bool is_all_reduce(const Algorithm& algorithm) {
+  return algorithm.collective == Collective::all_reduce;
+}
+constexpr auto kRails = static_cast<std::size_t>(std::ranges::count_if(kFlat, is_all_reduce));
+
+// A hierarchical all-reduce over each flat one.
+constexpr auto kCatalogue = [] {
+  std::array<Algorithm, kFlat.size() + kRails> all{};
+  auto* next = std::ranges::copy(kFlat, all.begin()).out;
+  for (const Algorithm& rails : kFlat) {
+    if (!is_all_reduce(rails)) continue;
+    *next = rails;
+    next->name = "hierarchical";
+    next->knobs = kPhases;
+    next->across_nodes = rails.name;
+    ++next;
+  }
+  return all;
+}();
 
 }  // namespace
 
@@ -112,11 +134,17 @@ Bound Algorithm::bound(const Shape& shape) const {
 
 std::span<const Algorithm> catalogue() { return kCatalogue; }
 
+std::span<const Algorithm> flat() { return catalogue().first(kFlat.size()); }
+
 const Algorithm* find(std::string_view name, Collective collective) {
   for (const Algorithm& algorithm : kCatalogue) {
     if (algorithm.name == name && algorithm.collective == collective) return &algorithm;
   }
   return nullptr;
+}
+
+const Algorithm& hierarchical_over(const Algorithm& rails) {
+  return *std::ranges::find(kCatalogue, rails.name, &Algorithm::across_nodes);
 }
 
 }  // namespace hccl::algorithms

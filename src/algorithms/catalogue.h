@@ -17,18 +17,35 @@ struct Scale {
   double m = 1;      // Shape::pipeline
 };
 
+// How the planner may cut a large message for an algorithm.
+struct Knobs {
+  std::uint32_t channels = 1;  // at most
+  bool pipelined = false;      // cuts its message into Shape::pipeline chunks
+};
+
 struct Algorithm {
   std::string_view name;
   Collective collective;
+  // A hierarchical algorithm's builder and bound are those of the algorithm that it uses across
+  // nodes (hierarchical.h).
   Schedule (*build)(const Shape&);
   schedule::Bound (*bound_at)(const Scale&);
+  Knobs knobs{};
+  std::string_view across_nodes{};  // the algorithm across nodes; empty: not hierarchical
 
+  [[nodiscard]] bool hierarchical() const { return !across_nodes.empty(); }
   [[nodiscard]] schedule::Bound bound(const Shape& shape) const;
 };
 
+// All of them; the index of one identifies it between ranks. The flat ones come first.
 [[nodiscard]] std::span<const Algorithm> catalogue();
+// Those that are not hierarchical: their schedules follow from the shape alone.
+[[nodiscard]] std::span<const Algorithm> flat();
 
-// Null where there is none of that name for the collective.
+// Returns the first algorithm of that name for the collective, or null.
 [[nodiscard]] const Algorithm* find(std::string_view name, Collective collective);
+
+// Returns the hierarchical all-reduce that uses `rails`, a flat one, across nodes.
+[[nodiscard]] const Algorithm& hierarchical_over(const Algorithm& rails);
 
 }  // namespace hccl::algorithms

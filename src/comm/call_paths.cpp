@@ -33,7 +33,7 @@ CallPath Communicator::path_of(const CollectiveCall& call) const {
   const planner::Request request{call.collective, chunk_bytes(call, size_), rank_,
                                  std::max(call.root, 0), false};
   const planner::Plan plan = network_->planner().plan(request);
-  return {text("schedule ", plan.name(), " over ", network_->transports(), ", ",
+  return {text("schedule ", plan.algorithm->name, " over ", network_->transports(), ", ",
                plan.shape.channels, plan.shape.channels == 1 ? " channel" : " channels"),
           network_->planner().reason(request)};
 }

@@ -61,10 +61,10 @@ void inspect(const bootstrap::RankTable& table, int own_rank) {
                  text_of(table.members[static_cast<std::size_t>(leader)]));
 }
 
-topology::Topology topology_of(const bootstrap::RankTable& table) {
+planner::Topology topology_of(const bootstrap::RankTable& table) {
   std::vector<std::string> boxes;
   for (const bootstrap::RankInfo& member : table.members) boxes.push_back(member.box);
-  return topology::Topology(boxes);
+  return planner::Topology(boxes);
 }
 
 NetworkOptions network_options(const Config& settings, int rank, int size) {
@@ -123,7 +123,7 @@ bool Communicator::connect() {
   bootstrap::RankTable table = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
                                                Deadline::after(settings->init_timeout));
   const std::vector<node::CpuAllowance> cpus = join_node(table);
-  topology::Topology topology = topology_of(table);
+  planner::Topology topology = topology_of(table);
   if (!topology.is_one_node() || always) {
     std::vector<std::vector<std::byte>> announced;
     std::vector<std::string> texts;
@@ -218,7 +218,7 @@ void Communicator::watch_mates(const bootstrap::RankTable& table) {
 void Communicator::log_summary(const bootstrap::RankTable& table) const {
   if (!log_enabled(LogLevel::info)) return;
   const auto& cores = segment_->cores();
-  const topology::Topology topology = topology_of(table);
+  const planner::Topology topology = topology_of(table);
   const auto strangers = std::ranges::count_if(table.members, [](const auto& member) {
     return member.process.valid() && !member.shares_pids;
   });

@@ -81,7 +81,7 @@ std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
 }
 
 void NetworkBackend::connect(const std::vector<std::vector<std::byte>>& announced,
-                             topology::Topology topology, std::vector<std::string> rank_texts) {
+                             planner::Topology topology, std::vector<std::string> rank_texts) {
   planner_.emplace(std::move(topology), options_.algorithm);
   rank_texts_ = std::move(rank_texts);
   traffic_.resize(options_.size);

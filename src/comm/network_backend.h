@@ -57,7 +57,7 @@ class NetworkBackend {
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
   // Chooses a transport for each peer. `announced`: by rank, what announce() returned there. Throws
   // Error(hcclSystemError) that names a rank that no transport reaches, and why.
-  void connect(const std::vector<std::vector<std::byte>>& announced, topology::Topology topology,
+  void connect(const std::vector<std::vector<std::byte>>& announced, planner::Topology topology,
                std::vector<std::string> rank_texts);
   // Call before anything runs. `fault`: checked while calls wait. `cores`: decides how to wait.
   // `arena`: the device's memory, which must outlive the back end.

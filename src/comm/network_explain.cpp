@@ -12,7 +12,7 @@ namespace hccl::comm {
 
 // Ranks of one node see the same: the first of them tells it for all.
 void NetworkBackend::explain() const {
-  const topology::Topology& topology = planner_->topology();
+  const planner::Topology& topology = planner_->topology();
   if (topology.local_rank(options_.rank) != 0) return;
   const auto say = [&](const std::string& what) {
     log_line(LogLevel::info, "explain", text(rank_text(options_.rank), ": ", what));

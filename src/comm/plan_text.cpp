@@ -27,7 +27,8 @@ std::string head(const Request& request, int ranks, std::string_view algorithm,
 std::string plan_text(const planner::Planner& planner, const Request& request,
                       const std::string& transport, bool json) {
   const planner::Plan plan = planner.plan(request);
-  std::string written = head(request, planner.topology().ranks(), plan.name(), transport, json);
+  std::string written =
+      head(request, planner.topology().ranks(), plan.algorithm->name, transport, json);
   schedule::Shape shape = plan.shape;
   for (; shape.channel < shape.channels; ++shape.channel) {
     const schedule::Schedule steps = planner.in_program_numbers(plan, planner.build(plan, shape));

@@ -29,13 +29,12 @@ bool in_place(const CollectiveCall& call, int rank, int ranks) {
 
 executor::CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan,
                                std::uint64_t number) {
-  constexpr std::uint8_t kHierarchical = 0x80;
   const auto algorithm = plan.algorithm - algorithms::catalogue().data();
   executor::CallHeader header;
   header.collective = static_cast<std::uint8_t>(call.collective);
   header.type = call.type;
   header.operation = call.operation;
-  header.algorithm = static_cast<std::uint8_t>(algorithm | (plan.hierarchical ? kHierarchical : 0));
+  header.algorithm = static_cast<std::uint8_t>(algorithm);
   header.number = number;
   header.count = call.count;
   header.root = call.root;
@@ -168,7 +167,7 @@ void StreamConnections::run(const CollectiveCall& call, executor::Memory& send,
   if (staged && !keeps_own_data(call, rank)) copy(aside, recv, output);
   guard.done();
   count_traffic(plan);
-  network_.stall_reports().note_done({ordinal_, calls_, plan.name()}, call);
+  network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
   ++calls_;
 }
 
@@ -179,9 +178,11 @@ void StreamConnections::run_guarded(const CollectiveCall& call, const planner::P
   const auto name = [&] { return describe(call); };
   const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };
   naming_the_lost(network_, wait_set, name, [&] {
-    CallWatchdog watch(
-        network_,
-        {{ordinal_, calls_, plan.name()}, true, name, [this] { return awaited(); }, &stream});
+    CallWatchdog watch(network_, {{ordinal_, calls_, plan.algorithm->name},
+                                  true,
+                                  name,
+                                  [this] { return awaited(); },
+                                  &stream});
     try {
       if (agrees_first) agree(header, watch);
       const bool has_data = call.count != 0 || call.collective == Collective::barrier;
@@ -200,7 +201,8 @@ void StreamConnections::part(Deadline deadline) {
 
 void StreamConnections::count_traffic(const planner::Plan& plan) {
   Traffic& traffic = network_.traffic();
-  for (auto& [key, stream] : endpoints_) traffic.add(*stream.endpoint, stream.counted, plan.name());
+  for (auto& [key, stream] : endpoints_)
+    traffic.add(*stream.endpoint, stream.counted, plan.algorithm->name);
 }
 
 bool StreamConnections::run_channels(const CollectiveCall& call, const planner::Plan& plan,
@@ -215,7 +217,7 @@ bool StreamConnections::run_channels(const CollectiveCall& call, const planner::
   for (; shape.channel < shape.channels; ++shape.channel) {
     executor::Execution& execution =
         parts.emplace_back(*this, plan, shape, call, header, send, recv, memory).execution;
-    if (plan.hierarchical && !executions.empty()) execution.follow(*executions.back());
+    if (plan.algorithm->hierarchical() && !executions.empty()) execution.follow(*executions.back());
     executions.push_back(&execution);
   }
   run_to_completion(executions, watch);

@@ -24,7 +24,7 @@ class CallMismatch : public Error {
 
 // Sent as it lies in memory; `format` shows whether the peer has the same byte order.
 struct CallHeader {
-  static constexpr std::uint32_t kFormat = 0x48434c32;
+  static constexpr std::uint32_t kFormat = 0x48434c33;
 
   // The part of a call that a header introduces.
   enum class Phase : std::uint8_t { data, agreement };

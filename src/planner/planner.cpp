@@ -17,9 +17,7 @@ using algorithms::Algorithm;
 constexpr std::uint64_t kPipelinePiece = 128 << 10;
 constexpr std::uint64_t kMostPipeline = 64;
 
-// Channels of a call by nodes follow each other through its phases.
-constexpr std::uint64_t kPhasedPiece = 1 << 20;
-constexpr std::uint64_t kMostPhasedChannels = 4;
+constexpr std::uint64_t kPhasedPiece = 1 << 20;  // of a channel of a hierarchical call
 
 bool keeps_numbers(Collective collective) {
   return has_blocks_in_input(collective) || has_blocks_in_output(collective);
@@ -32,18 +30,15 @@ std::uint32_t pieces(std::uint64_t bytes, std::uint64_t piece, std::uint64_t mos
 std::vector<std::string_view> names() {
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : algorithms::catalogue()) {
-    const bool general = algorithm.collective != Collective::point_to_point &&
-                         algorithm.collective != Collective::barrier;
-    if (general && std::ranges::find(names, algorithm.name) == names.end())
-      names.push_back(algorithm.name);
+    if (algorithm.collective == Collective::barrier) continue;  // it has only one
+    if (std::ranges::find(names, algorithm.name) == names.end()) names.push_back(algorithm.name);
   }
-  names.push_back(Plan::kHierarchical);
   return names;
 }
 
 }  // namespace
 
-Planner::Planner(topology::Topology topology, std::string forced)
+Planner::Planner(Topology topology, std::string forced)
     : topology_(std::move(topology)), forced_(std::move(forced)) {
   check(forced_);
   for (const auto& ranks : topology_.nodes())
@@ -56,56 +51,65 @@ void Planner::check(const std::string& forced) {
   std::string list;
   for (const std::string_view one : known) list += text(list.empty() ? "" : ", ", one);
   throw Error(hcclInvalidArgument,
-              text("HCCL_ALGO='", forced, "' is no algorithm; set it to one of ", list));
+              text("HCCL_ALGO='", forced, "' is not an algorithm; set it to one of ", list));
 }
 
 bool Planner::is_hierarchical(const Request& request) const {
   if (request.collective != Collective::all_reduce || topology_.is_one_node()) return false;
-  if (forced_ == Plan::kHierarchical) return true;
+  const Algorithm* forced = algorithms::find(forced_, request.collective);
+  if (forced != nullptr && forced->hierarchical()) return true;
   const bool even = std::ranges::all_of(
       node_sizes_, [&](std::int32_t size) { return size == node_sizes_.front(); });
   return forced_.empty() && even && node_sizes_.front() > 1 &&
          planner::is_hierarchical(request.bytes, topology_.ranks());
 }
 
+const Algorithm& Planner::choose(const Request& request) const {
+  if (is_hierarchical(request)) {
+    const auto rails = static_cast<std::uint64_t>(std::ranges::min(node_sizes_));
+    return algorithms::hierarchical_over(algorithm_for(request.collective, request.bytes / rails,
+                                                       static_cast<int>(node_sizes_.size())));
+  }
+  const Algorithm* forced = algorithms::find(forced_, request.collective);
+  if (forced != nullptr && !forced->hierarchical()) return *forced;
+  return algorithm_for(request.collective, request.bytes, topology_.ranks());
+}
+
 Plan Planner::plan(const Request& request) const {
+  const Algorithm& algorithm = choose(request);
   Plan plan;
+  plan.algorithm = &algorithm;
   plan.shape.collective = request.collective;
   plan.shape.in_place = request.in_place;
   plan.shape.rank = place_of(request.collective, request.rank);
   plan.shape.rank_count = topology_.ranks();
   plan.shape.root = has_root(request.collective) ? place_of(request.collective, request.root) : 0;
-  if (is_hierarchical(request)) {
-    const auto rails = static_cast<std::uint64_t>(std::ranges::min(node_sizes_));
-    plan.hierarchical = true;
-    plan.algorithm = &algorithm_for(request.collective, request.bytes / rails,
-                                    static_cast<int>(node_sizes_.size()));
-    plan.shape.channels = pieces(request.bytes, kPhasedPiece, kMostPhasedChannels);
-    return plan;
+  const std::uint32_t channels = algorithm.knobs.channels;
+  if (algorithm.hierarchical()) {
+    plan.shape.channels = pieces(request.bytes, kPhasedPiece, channels);
+  } else if (topology_.ranks() > 2 && request.bytes > kPipelinePiece) {
+    plan.shape.channels = channels;
   }
-  plan.algorithm = algorithms::find(forced_, request.collective);
-  if (plan.algorithm == nullptr)
-    plan.algorithm = &algorithm_for(request.collective, request.bytes, topology_.ranks());
-  if (plan.algorithm->name != "tree") return plan;
-  // One tree for each half of the data.
-  plan.shape.channels = topology_.ranks() > 2 && request.bytes > kPipelinePiece ? 2 : 1;
-  plan.shape.pipeline = pieces(request.bytes / plan.shape.channels, kPipelinePiece, kMostPipeline);
+  if (algorithm.knobs.pipelined)
+    plan.shape.pipeline =
+        pieces(request.bytes / plan.shape.channels, kPipelinePiece, kMostPipeline);
   return plan;
 }
 
 std::string Planner::reason(const Request& request) const {
   const Plan chosen = plan(request);
-  if (!forced_.empty() && chosen.name() == forced_)
+  if (!forced_.empty() && chosen.algorithm->name == forced_)
     return text("HCCL_ALGO=", forced_, " forces it");
   const std::string unforced = forced_.empty() ? ""
                                                : text("HCCL_ALGO=", forced_, " has no ",
                                                       name_of(request.collective), ", and ");
-  if (chosen.hierarchical) return "nodes with equally many ranks fold on each node first";
+  if (chosen.algorithm->hierarchical())
+    return "nodes with equally many ranks fold on each node first";
   return text(unforced, row_text(request.collective, request.bytes, topology_.ranks()));
 }
 
 schedule::Schedule Planner::build(const Plan& plan, const schedule::Shape& shape) const {
-  if (!plan.hierarchical) return plan.algorithm->build(shape);
+  if (!plan.algorithm->hierarchical()) return plan.algorithm->build(shape);
   return algorithms::hierarchical_all_reduce(shape, node_sizes_, *plan.algorithm);
 }
 

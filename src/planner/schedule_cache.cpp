@@ -4,7 +4,7 @@
 namespace hccl::planner {
 
 const schedule::Schedule& ScheduleCache::get(const Plan& plan, const schedule::Shape& shape) {
-  auto& found = schedules_[{plan.algorithm, plan.hierarchical}][shape];
+  auto& found = schedules_[plan.algorithm][shape];
   if (!found) found = std::make_unique<schedule::Schedule>(planner_.build(plan, shape));
   return *found;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules that have been built, by algorithm and shape: a call of a shape seen before finds its
-// own.
+// The schedules that have been built, by algorithm and shape, so that a call of a known shape
+// builds none.
 #pragma once
 
 #include "planner/planner.h"
@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
-#include <utility>
 
 namespace hccl::planner {
 
@@ -24,7 +23,7 @@ class ScheduleCache {
   using ByShape = std::unordered_map<schedule::Shape, std::unique_ptr<schedule::Schedule>>;
 
   const Planner& planner_;
-  std::map<std::pair<const algorithms::Algorithm*, bool>, ByShape> schedules_;
+  std::map<const algorithms::Algorithm*, ByShape> schedules_;
 };
 
 }  // namespace hccl::planner

@@ -33,8 +33,8 @@ Row row(Collective collective, std::uint64_t most_bytes, std::string_view algori
   return {collective, most_bytes, most_ranks, algorithms::find(algorithm, collective)};
 }
 
-// Small messages go by few hops, large ones by as little data as can be. Where latency and data
-// weigh the same, docs/explanation/schedules.md tells. The first row that fits counts.
+// Small messages take few hops; large ones move as little data as possible.
+// docs/explanation/schedules.md tells where the two cost the same. The first row that fits counts.
 std::span<const Row> table() {
   static const std::array rows = {
       row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),
@@ -49,8 +49,7 @@ std::span<const Row> table() {
       row(Collective::reduce, 64 << 10, "tree"),
       row(Collective::reduce, kAny, "chain"),
       row(Collective::all_to_all, kAny, "pairwise"),
-      row(Collective::barrier, kAny, "dissemination"),
-      row(Collective::point_to_point, kAny, "point_to_point")};
+      row(Collective::barrier, kAny, "dissemination")};
   return rows;
 }
 

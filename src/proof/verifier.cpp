@@ -103,8 +103,6 @@ class Expectation {
     switch (shape_.collective) {
       case Collective::broadcast:
         return contribution(shape_.root, chunk, 0).sum;
-      case Collective::point_to_point:
-        return contribution(0, chunk, 0).sum;
       case Collective::all_gather:
         return contribution(block, in_block, 0).sum;
       case Collective::all_to_all:

@@ -6,13 +6,11 @@ namespace hccl::schedule {
 
 bool Shape::has_input() const {
   if (collective == Collective::barrier) return false;
-  if (collective == Collective::point_to_point) return rank == 0;
   return collective != Collective::broadcast || rank == root;
 }
 
 bool Shape::has_output() const {
   if (collective == Collective::barrier) return false;
-  if (collective == Collective::point_to_point) return rank == 1;
   return collective != Collective::reduce || rank == root;
 }
 

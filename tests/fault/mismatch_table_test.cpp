@@ -49,7 +49,6 @@ std::vector<Mistake> mistakes(Collective collective, std::size_t count, std::siz
 }
 
 bool has(const std::string& algorithm, Collective collective) {
-  if (algorithm == "hierarchical") return collective == Collective::all_reduce;
   return algorithms::find(algorithm, collective) != nullptr;
 }
 

@@ -3,7 +3,7 @@
 
 #include "interpreter.h"
 #include "planner/planner.h"
-#include "topology/topology.h"
+#include "planner/topology.h"
 
 namespace hccl::test {
 
@@ -11,7 +11,7 @@ std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
     const std::function<void(int, std::span<std::uint64_t>)>& input) {
   constexpr std::size_t kCacheLine = 64;
-  const planner::Planner planner(topology::Topology(operation.nodes), operation.algorithm);
+  const planner::Planner planner(planner::Topology(operation.nodes), operation.algorithm);
   const std::size_t element = size_of(operation.type);
   planner::Request request;
   request.collective = operation.collective;

@@ -26,8 +26,6 @@ constexpr bool kThorough = false;  // sanitizers see a sample of rank counts and
 constexpr bool kThorough = true;
 #endif
 
-bool is_tree(const Algorithm& algorithm) { return algorithm.name == "tree"; }
-
 bool sampled(std::int32_t rank_count) {
   return kThorough || rank_count <= 17 || rank_count == 32 || rank_count == 61 || rank_count == 128;
 }
@@ -59,9 +57,9 @@ class Catalogue : public testing::TestWithParam<Algorithm> {
     prove(shape, true);
   }
 
-  // Channels differ in trees alone.
+  // Only algorithms with several channels look at their numbers.
   static void prove_channels_and_roots(schedule::Shape shape) {
-    for (shape.channel = 0; shape.channel < (is_tree(GetParam()) ? 2U : 1U); ++shape.channel) {
+    for (shape.channel = 0; shape.channel < GetParam().knobs.channels; ++shape.channel) {
       for (const std::int32_t root : {0, shape.rank_count - 1}) {
         shape.root = has_root(shape.collective) ? root : 0;
         prove_places(shape);
@@ -73,8 +71,7 @@ class Catalogue : public testing::TestWithParam<Algorithm> {
 TEST_P(Catalogue, HoldsForEveryRankCountAndRoot) {
   schedule::Shape shape;
   shape.collective = GetParam().collective;
-  const bool pair = shape.collective == Collective::point_to_point;
-  for (shape.rank_count = pair ? 2 : 1; shape.rank_count <= (pair ? 2 : 128); ++shape.rank_count) {
+  for (shape.rank_count = 1; shape.rank_count <= 128; ++shape.rank_count) {
     if (!sampled(shape.rank_count)) continue;
     for (const std::int32_t root : roots_of(GetParam(), shape.rank_count)) {
       shape.root = root;
@@ -88,9 +85,7 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   schedule::Shape shape;
   shape.collective = GetParam().collective;
   shape.channels = 4;
-  const std::int32_t most = shape.collective == Collective::point_to_point ? 2
-                            : kThorough                                    ? 66
-                                                                           : 18;
+  const std::int32_t most = kThorough ? 66 : 18;
   for (shape.rank_count = 2; shape.rank_count <= most; ++shape.rank_count) {
     for (const std::uint32_t pipeline : {2U, 7U, 32U}) {
       shape.pipeline = pipeline;
@@ -105,7 +100,6 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape;
   shape.collective = GetParam().collective;
-  if (shape.collective == Collective::point_to_point) return;
   shape.pipeline = 4;
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};
   const bool linear = light.contains(GetParam().name) || has_root(shape.collective);
@@ -126,17 +120,28 @@ std::string name_of_case(const testing::TestParamInfo<Algorithm>& info) {
   return std::string(info.param.name) + "_" + name_of(info.param.collective);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Catalogue, testing::ValuesIn(catalogue().begin(), catalogue().end()),
+INSTANTIATE_TEST_SUITE_P(All, Catalogue, testing::ValuesIn(flat().begin(), flat().end()),
                          name_of_case);
 
 TEST(CatalogueNames, AreFoundAndUnique) {
   std::set<std::pair<std::string_view, Collective>> seen;
-  for (const Algorithm& algorithm : catalogue()) {
+  for (const Algorithm& algorithm : flat()) {
     EXPECT_TRUE(seen.emplace(algorithm.name, algorithm.collective).second) << algorithm.name;
     EXPECT_EQ(find(algorithm.name, algorithm.collective), &algorithm);
   }
   EXPECT_EQ(find("ring", Collective::all_to_all), nullptr);
   EXPECT_EQ(find("rings", Collective::all_reduce), nullptr);
+}
+
+TEST(CatalogueNames, HaveAHierarchicalAlgorithmOverEachAllReduce) {
+  for (const Algorithm& rails : flat()) {
+    EXPECT_FALSE(rails.hierarchical());
+    if (rails.collective != Collective::all_reduce) continue;
+    const Algorithm& over = hierarchical_over(rails);
+    EXPECT_EQ(over.name, "hierarchical");
+    EXPECT_EQ(over.across_nodes, rails.name);
+    EXPECT_EQ(over.build, rails.build);
+  }
 }
 
 }  // namespace

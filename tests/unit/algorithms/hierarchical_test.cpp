@@ -36,7 +36,7 @@ void prove(const Sizes& sizes, const Algorithm& rails) {
 }
 
 void prove_over_all_rails(const Sizes& sizes) {
-  for (const Algorithm& rails : catalogue()) {
+  for (const Algorithm& rails : flat()) {
     if (rails.collective == Collective::all_reduce) prove(sizes, rails);
   }
 }

@@ -41,8 +41,6 @@ std::uint64_t expected(const Case& of, std::int32_t rank, std::uint64_t index) {
   switch (of.shape.collective) {
     case Collective::broadcast:
       return input_word(of, of.shape.root, index);
-    case Collective::point_to_point:
-      return input_word(of, 0, index);
     case Collective::all_gather:
       return input_word(of, source, within);
     case Collective::all_to_all:
@@ -103,7 +101,7 @@ void compare_counts(const Algorithm& algorithm, std::int32_t rank_count) {
       Case of;
       of.shape.collective = algorithm.collective;
       of.shape.rank_count = rank_count;
-      of.shape.root = of.shape.collective == Collective::point_to_point ? 0 : rank_count / 2;
+      of.shape.root = rank_count / 2;
       of.shape.channels = channels;
       of.shape.pipeline = channels;
       of.count = count;
@@ -113,11 +111,10 @@ void compare_counts(const Algorithm& algorithm, std::int32_t rank_count) {
 }
 
 TEST(Interpreter, FindsTheDefinitionInEveryAlgorithm) {
-  for (const Algorithm& algorithm : catalogue()) {
-    const bool pair = algorithm.collective == Collective::point_to_point;
+  for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective == Collective::barrier) continue;
     for (const std::int32_t rank_count : {1, 2, 3, 4, 6, 9}) {
-      if (!pair || rank_count == 2) compare_counts(algorithm, rank_count);
+      compare_counts(algorithm, rank_count);
       if (HasFatalFailure()) FAIL() << algorithm.name;
     }
   }
@@ -170,7 +167,7 @@ void expect_finite_mean_of_largest(const Algorithm& algorithm, const test::AllRa
 
 // In any order of the folds the largest inputs are the worst, for rounding keeps the order.
 TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
-  for (const Algorithm& algorithm : catalogue()) {
+  for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::all_reduce) continue;
     for (std::int32_t ranks = 2; ranks <= 17; ++ranks) {
       schedule::Shape shape;
@@ -184,7 +181,7 @@ TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
 }
 
 TEST(Interpreter, AllRanksOfAnAllReduceHaveTheSameBits) {
-  for (const Algorithm& algorithm : catalogue()) {
+  for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::all_reduce) continue;
     for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16, hcclFloat16}) {
       Case of;

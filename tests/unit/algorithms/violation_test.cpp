@@ -26,8 +26,8 @@ constexpr std::size_t kFaulty = 2;  // rank
 schedule::Shape shape_of(const Algorithm& algorithm) {
   schedule::Shape shape;
   shape.collective = algorithm.collective;
-  shape.rank_count = algorithm.collective == Collective::point_to_point ? 2 : kRanks;
-  shape.root = algorithm.collective == Collective::point_to_point ? 0 : 1;
+  shape.rank_count = kRanks;
+  shape.root = 1;
   shape.pipeline = 3;
   return shape;
 }
@@ -41,7 +41,7 @@ std::optional<proof::Violation> violation_of(const Algorithm& algorithm,
 std::set<std::string> caught(const std::function<bool(Schedule&)>& break_it,
                              const std::set<Property>& reasons) {
   std::set<std::string> names;
-  for (const Algorithm& algorithm : catalogue()) {
+  for (const Algorithm& algorithm : flat()) {
     test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);
     EXPECT_FALSE(violation_of(algorithm, all)) << algorithm.name;
     if (all.schedules.size() <= kFaulty || !break_it(all.schedules[kFaulty])) continue;
@@ -169,7 +169,7 @@ TEST(Violation, OfASendThatDoesNotForward) {
 
 // Every rank has the same fault: the root is taken for another.
 TEST(Violation, OfAWrongRoot) {
-  for (const Algorithm& algorithm : catalogue()) {
+  for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
       continue;
     test::AllRanks all = test::build_all(shape_of(algorithm), algorithm.build);

@@ -106,7 +106,7 @@ TEST(Verifier, RefusesWhatNobodyHasWritten) {
 
 // Chunk 1 may be shorter than chunk 0.
 TEST(Verifier, RefusesAChunkInPlaceOfOneOfAnotherLength) {
-  expect_violation(verify_written(Collective::point_to_point, 2, 2,
+  expect_violation(verify_written(Collective::broadcast, 2, 2,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     if (rank == 0) builder.send(1, input(0));
                                     if (rank == 1) builder.receive(0, output(1));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/topology.h"
+#include "planner/topology.h"
 
 #include <algorithm>
 
-namespace hccl::topology {
+namespace hccl::planner {
 
 Topology::Topology(const std::vector<std::string>& boxes) : places_(boxes.size()) {
   std::vector<std::string> known;
@@ -24,4 +24,4 @@ Topology::Topology(const std::vector<std::string>& boxes) : places_(boxes.size()
     places_[static_cast<std::size_t>(order_[place])] = static_cast<int>(place);
 }
 
-}  // namespace hccl::topology
+}  // namespace hccl::planner

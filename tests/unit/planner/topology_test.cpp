@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of several nodes, in order and in disorder.
-#include "topology/topology.h"
+#include "planner/topology.h"
 
 #include <gtest/gtest.h>
 
-namespace hccl::topology {
+namespace hccl::planner {
 namespace {
 
 TEST(Topology, OfOneNodeIsThatOfItsRanks) {
   const Topology one(std::vector<std::string>(3, "a"));
   EXPECT_TRUE(one.is_one_node());
   EXPECT_EQ(one.node_order(), (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(one.mates_of(2), (std::vector<int>{0, 1, 2}));
 }
 
 TEST(Topology, NumbersNodesByTheirLowestRanks) {
@@ -31,4 +30,4 @@ TEST(Topology, OrdersRanksNodeByNode) {
 }
 
 }  // namespace
-}  // namespace hccl::topology
+}  // namespace hccl::planner

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks share a node. Pure; the same on all ranks.
+// Tells which ranks share a node. Pure; the same on all ranks.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace hccl::topology {
+namespace hccl::planner {
 
 class Topology {
  public:
-  // The box of each rank: ranks of one node have the same.
+  // `boxes`: the node identity of each rank. Ranks of one node have the same.
   explicit Topology(const std::vector<std::string>& boxes);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(node_of_.size()); }
@@ -17,15 +17,12 @@ class Topology {
   [[nodiscard]] const std::vector<std::vector<int>>& nodes() const { return nodes_; }
   [[nodiscard]] bool is_one_node() const { return nodes_.size() == 1; }
   [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] const std::vector<int>& mates_of(int rank) const {
-    return nodes_[static_cast<std::size_t>(node_of(rank))];
-  }
-  // The place of a rank among those of its node.
+  // Returns the index of a rank among those of its node.
   [[nodiscard]] int local_rank(int rank) const { return local_[static_cast<std::size_t>(rank)]; }
 
   // All ranks node by node, so that neighbours in this order are on one node wherever they can be.
   [[nodiscard]] const std::vector<int>& node_order() const { return order_; }
-  // Where a rank stands in that order.
+  // Returns the index of a rank in that order.
   [[nodiscard]] int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -33,4 +30,4 @@ class Topology {
   std::vector<int> node_of_, local_, order_, places_;  // by rank; order_ by place
 };
 
-}  // namespace hccl::topology
+}  // namespace hccl::planner
