@@ -27,7 +27,7 @@ NAMES = {
     "request.size": "n", "id.length": "n", "op.lane.number()": "number", "op.lane.ordinal()": "stream",
     "stream->progress()->completed()": "n", "stream->pushed()": "n", "elsewhere-1": "stream", "lane-1": "stream",
     "reduce::operation_name": "reduction", "reduce::type_name": "type", "collective_name": "collective",
-    "variable.name": "variable", "variable.accepted": "what it accepts", "*value": "value", "geteuid()": "user",
+    "variable.name": "variable", "variable.reader.accepted": "what it accepts", "*value": "value", "geteuid()": "user",
     "*user": "user", "base_+entry.first+entry.second.lead": "address", "entry.second.requested": "n",
     "call.peer": "peer", "hello.size": "n", "hello_.rank": "rank", "leader_": "rank", "rank_": "rank",
     "engine_.rank_": "rank", "ranks[first]": "rank", "ranks[last]": "rank", "size_": "ranks", "size()": "ranks",

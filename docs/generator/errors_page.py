@@ -47,7 +47,7 @@ WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/proof/", "src/algorithms/"
 
 # The meaning of the loose texts of a file.
 PARTS = {
-    "src/base/config.cpp": "`<what it accepts>`, of a variable that is not valid",
+    "src/base/variables.cpp": "`<what it accepts>`, of a variable that is not valid",
     "src/bootstrap/comm_id.cpp": "`<why>`, of a value of `HCCL_COMM_ID`",
     "src/bootstrap/unique_id.cpp": "`<why>`, of a unique id",
     "src/bootstrap/rendezvous.cpp": "`<who is missing>`, or what another rank has told",

@@ -4,27 +4,15 @@
 #include "base/device_list.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "base/variables.h"
 #include "fuzz.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 namespace {
 
 using namespace hccl;
-
-constexpr std::array kNames{"HCCL_COMM_ID",        "HCCL_SOCKET_IFNAME",
-                            "HCCL_IB_HCA",         "HCCL_IB_GID_INDEX",
-                            "HCCL_IB_DISABLE",     "HCCL_NODE_ID",
-                            "HCCL_SECRET",         "HCCL_SECRET_FILE",
-                            "HCCL_REQUIRE_SECRET", "HCCL_INIT_TIMEOUT",
-                            "HCCL_TIMEOUT",        "HCCL_HANG_REPORT",
-                            "LOG_LEVEL_ALL",       "LOG_LEVEL_HCL",
-                            "HCCL_DEBUG",          "HCCL_DEBUG_FILE",
-                            "HCCL_DEVICE_TYPE",    "HCCL_DEVICE_MEMORY",
-                            "HCCL_DEVICE_COUNT",   "HCCL_STRICT",
-                            "HCCL_BLOCKING",       "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE"};
 
 void expect_sane(const Config& config) {
   constexpr std::chrono::hours kMost{24 * 366 * 40};
@@ -57,12 +45,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t equals = std::min(assignment.find('='), assignment.size());
   std::string name = assignment.substr(0, equals);
   std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
-  if (std::ranges::find(kNames, name) == kNames.end()) {
-    // A changed name is no use: some variable gets a part of the text.
-    name = kNames.at(assignment.size() % kNames.size());
+  const std::span<const Variable> all = variables();
+  if (std::ranges::find(all, name, &Variable::name) == all.end()) {
+    // A name that is not a variable's tests nothing: some variable gets a part of the text.
+    name = all[assignment.size() % all.size()].name;
     if (value.empty()) value = assignment;
   }
-  for (const char* other : kNames) unsetenv(other);
+  for (const Variable& other : all) unsetenv(other.name);
   setenv(name.c_str(), value.c_str(), 1);
   try {
     expect_sane(parse_environment());

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
 import generate
 
 ENVIRONMENT = "docs/reference/environment.md"
-CONFIG = "src/base/config.cpp"
+VARIABLES = "src/base/variables.cpp"
 PAGE_TESTS = ("test_documents.py", "test_pages.py")
 
 
@@ -111,21 +111,21 @@ def check_glossary(root):
 
 
 def check_variables(root):
-    """Each row of the document's tables against the entry of the table in config.cpp: same names, same defaults."""
+    """Each row of the document's tables against the entry of the table of variables: same names, same defaults."""
     document = (root / ENVIRONMENT).read_text()
     rows = {match.group(1): (line, match.group(2)) for line, match in
             tree.numbered_matches(r"^\| `(\w+)` \| (?:`([^`]*)`)?", document)}
-    code = tree.without_comments((root / CONFIG).read_text())
+    code = tree.without_comments((root / VARIABLES).read_text())
     read = set()
     for line, match in tree.numbered_matches(r'\b(?:Variable|ForeignKey)\{\s*"(\w+)",\s*"([^"]*)"', code):
         name, default = match.groups()
         read.add(name)
         if name not in rows:
-            yield root / CONFIG, line, f"{name} has no row in {ENVIRONMENT}"
+            yield root / VARIABLES, line, f"{name} has no row in {ENVIRONMENT}"
         elif (rows[name][1] or "") != default:
-            yield root / ENVIRONMENT, rows[name][0], f"{name}: the default in {CONFIG} is '{default}'"
+            yield root / ENVIRONMENT, rows[name][0], f"{name}: the default in {VARIABLES} is '{default}'"
     for name in rows.keys() - read:
-        yield root / ENVIRONMENT, rows[name][0], f"{name} is not among the variables of {CONFIG}"
+        yield root / ENVIRONMENT, rows[name][0], f"{name} is not among the variables of {VARIABLES}"
 
 
 if __name__ == "__main__":

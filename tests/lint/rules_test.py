@@ -28,7 +28,7 @@ class Rules(unittest.TestCase):
         self.root = Path(folder.name)
         self.write("docs/architecture.md", TABLE)
         self.write("docs/reference/environment.md", "| `HCCL_TIMEOUT` | `1800` | seconds |\n")
-        self.write("src/base/config.cpp", LICENCE + 'Variable{"HCCL_TIMEOUT", "1800", "seconds"};\n')
+        self.write("src/base/variables.cpp", LICENCE + 'Variable{"HCCL_TIMEOUT", "1800", "seconds"};\n')
         for linked in ("docs/explanation/compatibility.md", "docs/how-to/debug-a-hang.md"):
             self.write(linked, "\n")
         self.write("tests/torch/test_documents.py", '# SPDX-License-Identifier: Apache-2.0\n"debug-a-hang.md"\n')
@@ -164,7 +164,7 @@ class Rules(unittest.TestCase):
         self.assert_one(check_docs, "'1800'")
 
     def test_undocumented_key_of_others(self):
-        self.write("src/base/config.cpp", 'Variable{"HCCL_TIMEOUT", "1800", "s"};\nForeignKey{"HCCL_TRIALS", "120"};\n')
+        self.write("src/base/variables.cpp", 'Variable{"HCCL_TIMEOUT", "1800", "s"};\nForeignKey{"HCCL_TRIALS", "120"};\n')
         self.assert_one(check_docs, "HCCL_TRIALS has no row")
 
     def test_message_and_function_without_regeneration(self):

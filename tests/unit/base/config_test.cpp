@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/variables.h"
 #include "scoped_environment.h"
 
 #include <cstdlib>
@@ -44,20 +45,8 @@ Config with(const std::string& name, const std::string& value) {
 class Environment : public testing::Test {
  protected:
   Environment() {
-    for (const char* name : {"HCCL_COMM_ID",        "HCCL_SOCKET_IFNAME",
-                             "HCCL_IB_HCA",         "HCCL_IB_GID_INDEX",
-                             "HCCL_IB_DISABLE",     "HCCL_NODE_ID",
-                             "HCCL_SECRET",         "HCCL_SECRET_FILE",
-                             "HCCL_REQUIRE_SECRET", "HCCL_INIT_TIMEOUT",
-                             "HCCL_TIMEOUT",        "HCCL_STRICT",
-                             "HCCL_BLOCKING",       "HCCL_HANG_REPORT",
-                             "LOG_LEVEL_ALL",       "LOG_LEVEL_HCL",
-                             "HCCL_DEBUG",          "HCCL_DEBUG_FILE",
-                             "HCCL_DEVICE_TYPE",    "HCCL_DEVICE_MEMORY",
-                             "HCCL_DEVICE_COUNT",   "HABANA_DISABLE_DOUBLE_SYN_INITIALIZE",
-                             "HCCL_GAUDI_DIRECT",   "HCCL_PEER_DIRECT"}) {
-      clean_.remove(name);
-    }
+    for (const Variable& variable : variables()) clean_.remove(variable.name);
+    for (const char* foreign : {"HCCL_GAUDI_DIRECT", "HCCL_PEER_DIRECT"}) clean_.remove(foreign);
   }
   ScopedEnvironment clean_;
 };
@@ -76,6 +65,11 @@ TEST_F(Environment, UnsetMeansTheDefaults) {
   EXPECT_EQ(config.device_memory, 0U);
   EXPECT_EQ(config.device_count, 8);
   EXPECT_FALSE(config.refuse_double_initialize);
+}
+
+TEST_F(Environment, EachVariableAcceptsItsDefault) {
+  for (const Variable& variable : variables())
+    EXPECT_EQ(refusal(variable.name, variable.unset), "");
 }
 
 TEST_F(Environment, EmptyCountsAsUnset) {
