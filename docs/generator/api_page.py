@@ -47,7 +47,7 @@ def read_header(path):
             else:
                 comment.append(line)
             continue
-        elif re.match(r"(hcclResult_t|const char\*|int|synStatus) .*\(", line):
+        elif re.match(r"(hcclResult_t|const char\*|int|synStatus) .*(\(|SYN_API_CALL$)", line):
             declaration = line
         else:
             if comment and opening is None:
@@ -77,35 +77,25 @@ def tidy(declaration):
     return "\n".join([*lines, line.rstrip()])
 
 
-def unsupported(root):
-    """Names of the functions that only say that they are not available."""
-    names = set()
-    for path in sorted((root / "src/api").glob("unsupported_*.cpp")):
-        names.update(re.findall(r"^(?:synStatus|hcclResult_t)\b[^{;]*?\b((?:hccl|syn)\w+)\(", path.read_text(), re.M))
-    return names
-
-
-def marks(names, comment, missing):
-    if missing.issuperset(names):
-        return "not available"
+def marks(comment):
     if NO_EFFECT.search(comment.replace("\n", " ")):
         return "accepted, no effect"
     return "differs" if VENDOR.search(comment.replace("\n", " ")) else "available"
 
 
-def function_list(headers, missing):
+def function_list(headers):
     """At a glance: each section's functions, by what a program may expect of them."""
-    yield "| | available | differs from Gaudi's library | accepted, no effect | not available |\n|---|---|---|---|---|"
+    yield "| | available | differs from Gaudi's library | accepted, no effect |\n|---|---|---|---|"
     for entries in headers:
         for section in dict.fromkeys(entry.section for entry in entries):
-            cells = {"available": [], "differs": [], "accepted, no effect": [], "not available": []}
+            cells = {"available": [], "differs": [], "accepted, no effect": []}
             for entry in (e for e in entries if e.section == section):
                 for name in entry.names():
-                    cells[marks([name], entry.comment, missing)].append(f"`{name}`")
+                    cells[marks(entry.comment)].append(f"`{name}`")
             yield f"| {section} | " + " | ".join(", ".join(cell) or " " for cell in cells.values()) + " |"
 
 
-def section_text(entries, missing):
+def section_text(entries):
     section = None
     for entry in entries:
         if entry.section != section:
@@ -115,8 +105,6 @@ def section_text(entries, missing):
         yield "\n#### " + (names if len(names) < 100 else entry.names()[0] + " and others")
         yield "\n```c\n" + "\n".join(entry.declarations) + "\n```"
         yield escaped(with_list(entry.comment))
-        if missing.issuperset(entry.names()):
-            yield "\nNot available in this version: exported, and fails with a last error that says so."
 
 
 def with_list(comment):
@@ -156,19 +144,19 @@ def filled(bullet, text):
 
 
 def page(root):
-    missing = unsupported(root)
     read = [(title, *read_header(root / "include/hccl" / name)) for name, title in HEADERS]
     graph_opening, graphs = read_header(root / "include/hccl" / GRAPHS)
-    count = sum(len(entry.names()) for _, _, entries in [*read, ("", "", graphs)] for entry in entries)
-    lines = [BEGIN + f"The public headers declare {count} functions; {len(missing)} of them are exported and not available in "
+    missing = sum(len(entry.names()) for entry in graphs)
+    count = missing + sum(len(entry.names()) for _, _, entries in read for entry in entries)
+    lines = [BEGIN + f"The public headers declare {count} functions; {missing} of them are exported and not available in "
              "this version. Codes\nand texts of failures are in [errors.md](errors.md), variables in "
              "[environment.md](environment.md).",
-             "\n## At a glance\n", *function_list([entries for _, _, entries in read], missing),
+             "\n## At a glance\n", *function_list([entries for _, _, entries in read]),
              "\nThe functions of compute [graphs](#graphs) are not available.",
              "\n## Where docstrings name Gaudi's library\n", *deviations(read),
              "\nMore of this is in [what differs from Gaudi's library](../explanation/compatibility.md)."]
     for title, opening, entries in read:
-        lines += [f"\n## {title}\n", escaped(opening), *section_text(entries, missing)]
+        lines += [f"\n## {title}\n", escaped(opening), *section_text(entries)]
     lines += ["\n## Types", *enum_tables(root), "\nResult codes are in [errors.md](errors.md).",
               "\n## Graphs\n", escaped(graph_opening), ""]
     for section in dict.fromkeys(entry.section for entry in graphs):

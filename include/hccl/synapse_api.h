@@ -254,13 +254,6 @@ const char* SYN_API_CALL synGetErrorString(synStatus status);
 synStatus SYN_API_CALL synGetLastError(void);
 const char* SYN_API_CALL synGetLastErrorMessage(void);
 
-// Error objects of synGraphCompileV2(): their status and text, whose length includes the
-// terminating zero.
-synStatus SYN_API_CALL synErrorDestroy(synErrorHandle errorHandle);
-synStatus SYN_API_CALL synErrorGetStatus(synErrorHandle errorHandle, synStatus* status);
-synStatus SYN_API_CALL synErrorGetMessageLength(synErrorHandle errorHandle, size_t* length);
-synStatus SYN_API_CALL synErrorGetMessage(synErrorHandle errorHandle, char* message, size_t size);
-
 // Writes `msg` (may be null), the state of every stream and that of every communicator to the log,
 // and aborts the process. `flags` are ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);

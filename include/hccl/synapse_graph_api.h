@@ -226,6 +226,13 @@ synStatus SYN_API_CALL synGraphCompileV2(synRecipeHandle* pRecipeHandle,
                                          const synGraphHandle graphHandle, const char* pRecipeName,
                                          synErrorHandle* pErrorHandle);
 
+// ---- Errors: what synGraphCompileV2() reports -------------------------------------------------
+
+synStatus SYN_API_CALL synErrorDestroy(synErrorHandle errorHandle);
+synStatus SYN_API_CALL synErrorGetStatus(synErrorHandle errorHandle, synStatus* status);
+synStatus SYN_API_CALL synErrorGetMessageLength(synErrorHandle errorHandle, size_t* length);
+synStatus SYN_API_CALL synErrorGetMessage(synErrorHandle errorHandle, char* message, size_t size);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

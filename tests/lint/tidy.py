@@ -96,6 +96,7 @@ def main():
     build = options.build.resolve()
     units = json.loads((build / "compile_commands.json").read_text())
     units = list({unit["file"]: unit for unit in units if Path(unit["file"]).is_relative_to(ROOT)}.values())
+    units = [unit for unit in units if not Path(unit["file"]).is_relative_to(ROOT / "build")]  # generated
     units = [unit for unit in units if Path(unit["file"]).suffix == ".cpp"]
     if not options.all:
         units = units_showing(changed_files(), units)
