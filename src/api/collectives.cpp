@@ -6,6 +6,7 @@
 
 #include <hccl.h>
 
+#include <algorithm>
 #include <limits>
 
 using namespace hccl;
@@ -29,19 +30,6 @@ void check_count(const CollectiveCall& call, int size) {
     throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
 }
 
-// In place the smaller buffer lies at `offset` in the larger one; any other overlap would be
-// overwritten while it is read.
-void check_overlap(std::uint64_t larger, std::uint64_t larger_bytes, std::uint64_t smaller,
-                   std::uint64_t smaller_bytes, std::uint64_t offset) {
-  if (smaller == larger + offset || smaller >= larger + larger_bytes ||
-      larger >= smaller + smaller_bytes)
-    return;
-  throw Error(hcclInvalidArgument, text("sendbuff and recvbuff overlap by 0x", std::hex,
-                                        std::min(larger + larger_bytes, smaller + smaller_bytes) -
-                                            std::max(larger, smaller),
-                                        " bytes; use separate buffers or the in-place form"));
-}
-
 void check_buffers(const comm::Communicator& communicator, const CollectiveCall& call) {
   const std::uint64_t send_bytes = hccl::send_bytes(call, communicator.size());
   const std::uint64_t recv_bytes = hccl::recv_bytes(call, communicator.size());
@@ -49,14 +37,14 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   check_memory(communicator, call.send, send_bytes, "sendbuff");
   if (!receives(call, communicator.rank())) return;
   check_memory(communicator, call.recv, recv_bytes, "recvbuff");
-  const auto rank = static_cast<std::uint64_t>(communicator.rank());
-  if (call.collective == Collective::all_gather) {
-    check_overlap(call.recv, recv_bytes, call.send, send_bytes, rank * send_bytes);
-  } else if (call.collective == Collective::reduce_scatter) {
-    check_overlap(call.send, send_bytes, call.recv, recv_bytes, rank * recv_bytes);
-  } else {
-    check_overlap(call.send, send_bytes, call.recv, recv_bytes, 0);
-  }
+  if (is_in_place(call, communicator.rank(), communicator.size())) return;
+  // Any other overlap would be overwritten while it is read.
+  const std::uint64_t begin = std::max(call.send, call.recv);
+  const std::uint64_t end = std::min(call.send + send_bytes, call.recv + recv_bytes);
+  if (begin >= end) return;
+  throw Error(hcclInvalidArgument,
+              text("sendbuff and recvbuff overlap by 0x", std::hex, end - begin,
+                   " bytes; use separate buffers or the in-place form"));
 }
 
 // `check` looks at the arguments that only this collective has, and gets the call with its buffers

@@ -72,7 +72,7 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
     if (buffer == nullptr && size > 0)
       throw Error(hcclInvalidArgument, "buffer is null; pass one, or a size of 0");
     const Collective collective = collective_named(request->collective);
-    const bool rooted = has_root(collective);
+    const bool rooted = traits(collective).has_root();
     if (rooted && (request->root < 0 || request->root >= communicator->size())) {
       throw Error(hcclInvalidArgument, text("root is ", request->root, " of ", communicator->size(),
                                             "; pass 0 to ", communicator->size() - 1));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives, by one numbering in shared memory, on the wire and in schedules.
+// The collectives, by one numbering in shared memory, on the wire and in schedules, and a table of
+// what each of them does.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace hccl {
@@ -18,22 +21,53 @@ enum class Collective : std::uint8_t {
   point_to_point  // rank 0 sends its message to rank 1
 };
 
-// "all_reduce"; of any other number "unknown collective".
-[[nodiscard]] const char* name_of(Collective collective);
+// Those ranks of a call that do something.
+enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
 
-[[nodiscard]] constexpr bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce;
+[[nodiscard]] constexpr bool contains(RankSet set, int rank, int root) {
+  return set == RankSet::everybody || (set == RankSet::root && rank == root) ||
+         (set == RankSet::rank_0 && rank == 0) || (set == RankSet::rank_1 && rank == 1);
 }
-[[nodiscard]] constexpr bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter;
+[[nodiscard]] constexpr int size_of(RankSet set, int ranks) {
+  return set == RankSet::nobody ? 0 : set == RankSet::everybody ? ranks : 1;
 }
-// Return whether the rank's input, or output, is a block for each rank.
-[[nodiscard]] constexpr bool has_blocks_in_input(Collective collective) {
-  return collective == Collective::reduce_scatter || collective == Collective::all_to_all;
+
+// A buffer has one block for each rank, or is one message. The in-place form follows: if one buffer
+// alone has blocks, the other is this rank's block of it; else the two are the same.
+struct CollectiveTraits {
+  const char* name;   // "all_reduce"
+  RankSet senders;    // have an input
+  RankSet receivers;  // have an output
+  bool has_blocks_in_input;
+  bool has_blocks_in_output;
+  bool reduces;
+
+  [[nodiscard]] constexpr bool has_root() const {
+    return senders == RankSet::root || receivers == RankSet::root;
+  }
+};
+
+// A row for each collective, in the order of their numbers.
+inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
+    {"unknown collective", RankSet::nobody, RankSet::nobody, false, false, false},
+    {"barrier", RankSet::nobody, RankSet::nobody, false, false, false},
+    {"all_reduce", RankSet::everybody, RankSet::everybody, false, false, true},
+    {"broadcast", RankSet::root, RankSet::everybody, false, false, false},
+    {"all_gather", RankSet::everybody, RankSet::everybody, false, true, false},
+    {"reduce_scatter", RankSet::everybody, RankSet::everybody, true, false, true},
+    {"reduce", RankSet::everybody, RankSet::root, false, false, true},
+    {"all_to_all", RankSet::everybody, RankSet::everybody, true, true, false},
+    {"point_to_point", RankSet::rank_0, RankSet::rank_1, false, false, false},
+}};
+
+// Returns the row of a collective, and the first row for a number that is none, as another process
+// may send it.
+[[nodiscard]] constexpr const CollectiveTraits& traits(Collective collective) {
+  const auto number = static_cast<std::size_t>(collective);
+  return kCollectives[number < kCollectives.size() ? number : 0];
 }
-[[nodiscard]] constexpr bool has_blocks_in_output(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::all_to_all;
+[[nodiscard]] constexpr const char* name_of(Collective collective) {
+  return traits(collective).name;
 }
 
 }  // namespace hccl

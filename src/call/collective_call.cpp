@@ -22,14 +22,20 @@ std::uint64_t recv_bytes(const CollectiveCall& call, int ranks) {
   return chunk_bytes(call, ranks) * static_cast<std::uint64_t>(recv_chunks(call, ranks));
 }
 
+bool is_in_place(const CollectiveCall& call, int rank, int ranks) {
+  const CollectiveTraits& traits = call.traits();
+  const std::uint64_t own = chunk_bytes(call, ranks) * static_cast<std::uint64_t>(rank);
+  const bool in_input = traits.has_blocks_in_input && !traits.has_blocks_in_output;
+  const bool in_output = traits.has_blocks_in_output && !traits.has_blocks_in_input;
+  return call.send + (in_input ? own : 0) == call.recv + (in_output ? own : 0);
+}
+
 std::string describe(const CollectiveCall& call) {
   if (call.collective == Collective::barrier) return "barrier()";
   std::string described =
       text(name_of(call.collective), "(", call.count, ", ", reduce::type_name(call.data_type()));
-  if (call.reduction() != hcclOpNone) {
-    described += text(", ", reduce::operation_name(call.reduction()));
-  }
-  if (call.root >= 0) described += text(", root ", call.root);
+  if (call.traits().reduces) described += text(", ", reduce::operation_name(call.reduction()));
+  if (call.traits().has_root()) described += text(", root ", call.root);
   return described + ")";
 }
 

@@ -17,44 +17,47 @@ struct CollectiveCall {
   std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
   std::int32_t root = -1;
   std::uint64_t count = 0;  // elements, as the API counts them: of the whole, or of one rank's part
-  std::uint64_t send = 0;   // addresses, of the device once the node back end has the call
+  std::uint64_t send = 0;   // addresses of device memory, or of host memory
   std::uint64_t recv = 0;
 
   [[nodiscard]] hcclDataType_t data_type() const { return static_cast<hcclDataType_t>(type); }
   [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
+  [[nodiscard]] const CollectiveTraits& traits() const { return hccl::traits(collective); }
 };
 
-// Chunks are what lies in one piece on every rank: the part of a rank, or of a pair of ranks, or
-// the whole where there are no parts.
+// A chunk is what lies in one piece on every rank: a block, or the message.
 [[nodiscard]] std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] inline int send_chunks(const CollectiveCall& call, int ranks) {
-  return has_blocks_in_input(call.collective) ? ranks : 1;
+  return call.traits().has_blocks_in_input ? ranks : 1;
 }
 [[nodiscard]] inline int recv_chunks(const CollectiveCall& call, int ranks) {
-  return has_blocks_in_output(call.collective) ? ranks : 1;
+  return call.traits().has_blocks_in_output ? ranks : 1;
 }
 
-// Bytes of the buffers of a rank that sends, and of one that receives, in a call among `ranks`.
+// Return the bytes of the buffers of a rank that sends, and of one that receives, in a call among
+// `ranks`.
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);
 
-// Return whether `rank` does: all but the root only receive a broadcast, and only send to a reduce.
 [[nodiscard]] inline bool sends(const CollectiveCall& call, int rank) {
-  return call.collective != Collective::broadcast || call.root == rank;
+  return contains(call.traits().senders, rank, call.root);
 }
 [[nodiscard]] inline bool receives(const CollectiveCall& call, int rank) {
-  return call.collective != Collective::reduce || call.root == rank;
-}
-// Returns true if the call leaves the receive buffer of `rank` as it is, because the root of an
-// in-place broadcast has its data already. The buffer may be read-only then.
-[[nodiscard]] inline bool keeps_own_data(const CollectiveCall& call, int rank) {
-  return call.collective == Collective::broadcast && call.root == rank && call.send == call.recv;
+  return contains(call.traits().receivers, rank, call.root);
 }
 [[nodiscard]] inline int senders(const CollectiveCall& call, int ranks) {
-  return call.collective == Collective::broadcast ? 1 : ranks;
+  return size_of(call.traits().senders, ranks);
 }
 [[nodiscard]] inline int receivers(const CollectiveCall& call, int ranks) {
-  return call.collective == Collective::reduce ? 1 : ranks;
+  return size_of(call.traits().receivers, ranks);
+}
+
+// Returns whether the buffers of `rank` share memory as the collective's in-place form has it.
+[[nodiscard]] bool is_in_place(const CollectiveCall& call, int rank, int ranks);
+// Returns whether the call leaves the receive buffer of `rank` as it is, because the only sender
+// of an in-place call has its data already. The buffer may be read-only then.
+[[nodiscard]] inline bool keeps_own_data(const CollectiveCall& call, int rank) {
+  return call.traits().senders == RankSet::root && call.root == rank && call.send == call.recv;
 }
 
 // "all_reduce(1025, float, sum)"

@@ -17,7 +17,8 @@ std::string head(const Request& request, int ranks, std::string_view algorithm,
                 ",\"algorithm\":\"", algorithm, "\",\"transport\":\"", transport,
                 "\",\"channels\":[");
   }
-  const std::string root = has_root(request.collective) ? text(", root ", request.root) : "";
+  const std::string root =
+      traits(request.collective).has_root() ? text(", root ", request.root) : "";
   return text(name_of(request.collective), " of ", request.bytes, " bytes", root, ", rank ",
               request.rank, " of ", ranks, ": ", algorithm, " over ", transport, '\n');
 }
@@ -34,7 +35,7 @@ std::string plan_text(const planner::Planner& planner, const Request& request,
     const schedule::Schedule steps = planner.in_program_numbers(plan, planner.build(plan, shape));
     schedule::Shape shown = shape;
     shown.rank = request.rank;
-    shown.root = has_root(request.collective) ? request.root : 0;
+    shown.root = traits(request.collective).has_root() ? request.root : 0;
     if (json && shape.channel > 0) written += ',';
     written += json ? schedule::json_of(shown, steps) : schedule::text_of(shown, steps);
   }

@@ -19,14 +19,6 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-// As the API has it: the one lies where the other has this rank's part.
-bool in_place(const CollectiveCall& call, int rank, int ranks) {
-  const std::uint64_t own = chunk_bytes(call, ranks) * static_cast<std::uint64_t>(rank);
-  const bool in_output = call.collective == Collective::all_gather;
-  const bool in_input = call.collective == Collective::reduce_scatter;
-  return call.send + (in_input ? own : 0) == call.recv + (in_output ? own : 0);
-}
-
 executor::CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan,
                                std::uint64_t number) {
   const auto algorithm = plan.algorithm - algorithms::catalogue().data();
@@ -48,7 +40,7 @@ executor::CallHeader header_of(const CollectiveCall& call, const planner::Plan& 
 // reduce moves data to one rank only, and a call without elements moves none. The same on all
 // ranks.
 bool stages_output(const CollectiveCall& call, int ranks) {
-  if (call.collective == Collective::reduce || call.count == 0) return false;
+  if (call.traits().receivers == RankSet::root || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
   constexpr std::uint64_t kMostStagedBytes = 1 << 20;
   const std::uint64_t bytes = std::max(send_bytes(call, ranks), recv_bytes(call, ranks));
@@ -150,9 +142,9 @@ void StreamConnections::run(const CollectiveCall& call, executor::Memory& send,
   const bool is_barrier = call.collective == Collective::barrier;
   const planner::Plan plan =
       network_.planner().plan({call.collective, chunk_bytes(call, ranks), rank, call.root,
-                               !staged && !prescales(call) && in_place(call, rank, ranks)});
+                               !staged && !prescales(call) && is_in_place(call, rank, ranks)});
   executor::CallHeader header = header_of(call, plan, calls_);
-  const bool is_root = call.collective == Collective::broadcast && call.root == rank;
+  const bool is_root = call.traits().senders == RankSet::root && call.root == rank;
   header.confirm = staged && is_root && !more_behind ? 1 : 0;
   const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
   executor::PlainMemory aside = staged_output_.at_least(staged ? output : 0);

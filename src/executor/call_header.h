@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "call/collective.h"
+#include "call/collective_call.h"
 
 #include <hccl_types.h>
 
@@ -48,6 +48,8 @@ struct CallHeader {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
+  // Returns the call without its buffers.
+  [[nodiscard]] CollectiveCall call() const;
   // Returns true if the two introduce the same part of the same call.
   [[nodiscard]] bool is_same_call(CallHeader other) const {
     other.confirm = confirm;
@@ -58,9 +60,6 @@ struct CallHeader {
 };
 static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
 static_assert(std::has_unique_object_representations_v<CallHeader>);
-
-// "all_reduce(1025, float, sum)"
-[[nodiscard]] std::string describe(const CallHeader& call);
 
 // Returns the text of a mismatch: names both ranks, both calls and what to do.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostPipeline = 64;
 constexpr std::uint64_t kPhasedPiece = 1 << 20;  // of a channel of a hierarchical call
 
 bool keeps_numbers(Collective collective) {
-  return has_blocks_in_input(collective) || has_blocks_in_output(collective);
+  return traits(collective).has_blocks_in_input || traits(collective).has_blocks_in_output;
 }
 
 std::uint32_t pieces(std::uint64_t bytes, std::uint64_t piece, std::uint64_t most) {
@@ -83,7 +83,8 @@ Plan Planner::plan(const Request& request) const {
   plan.shape.in_place = request.in_place;
   plan.shape.rank = place_of(request.collective, request.rank);
   plan.shape.rank_count = topology_.ranks();
-  plan.shape.root = has_root(request.collective) ? place_of(request.collective, request.root) : 0;
+  plan.shape.root =
+      traits(request.collective).has_root() ? place_of(request.collective, request.root) : 0;
   const std::uint32_t channels = algorithm.knobs.channels;
   if (algorithm.hierarchical()) {
     plan.shape.channels = pieces(request.bytes, kPhasedPiece, channels);

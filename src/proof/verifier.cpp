@@ -85,10 +85,7 @@ class Expectation {
  public:
   Expectation(const Shape& shape, const Schedule& schedule)
       : shape_(shape), block_chunks_(schedule.block_chunks) {
-    const bool reduces = shape.collective == Collective::all_reduce ||
-                         shape.collective == Collective::reduce ||
-                         shape.collective == Collective::reduce_scatter;
-    if (!reduces) return;
+    if (!traits(shape.collective).reduces) return;
     sums_.resize(schedule.input_chunks);
     for (std::uint32_t chunk = 0; chunk < schedule.input_chunks; ++chunk) {
       for (std::int32_t rank = 0; rank < shape.rank_count; ++rank)
@@ -121,8 +118,8 @@ class Expectation {
 };
 
 bool all_hold_the_same(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::broadcast ||
-         collective == Collective::all_gather;
+  const CollectiveTraits& does = traits(collective);
+  return does.receivers == RankSet::everybody && !does.has_blocks_in_input;
 }
 
 std::optional<Violation> barrier_results(const SymbolicExecution& run,

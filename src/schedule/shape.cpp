@@ -1,20 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties of a shape, and its hash.
 #include "schedule/shape.h"
-
-namespace hccl::schedule {
-
-bool Shape::has_input() const {
-  if (collective == Collective::barrier) return false;
-  return collective != Collective::broadcast || rank == root;
-}
-
-bool Shape::has_output() const {
-  if (collective == Collective::barrier) return false;
-  return collective != Collective::reduce || rank == root;
-}
-
-}  // namespace hccl::schedule
 
 std::size_t std::hash<hccl::schedule::Shape>::operator()(
     const hccl::schedule::Shape& shape) const noexcept {

@@ -25,15 +25,17 @@ struct Shape {
 
   // The API's buffers in blocks: one for the whole message, or one for each rank.
   [[nodiscard]] std::uint32_t blocks_in_input() const {
-    return has_blocks_in_input(collective) ? ranks() : 1;
+    return traits(collective).has_blocks_in_input ? ranks() : 1;
   }
   [[nodiscard]] std::uint32_t blocks_in_output() const {
-    return has_blocks_in_output(collective) ? ranks() : 1;
+    return traits(collective).has_blocks_in_output ? ranks() : 1;
   }
   // Return whether the rank's buffers mean anything: only a broadcast's root has input, only a
   // reduce's root has output.
-  [[nodiscard]] bool has_input() const;
-  [[nodiscard]] bool has_output() const;
+  [[nodiscard]] bool has_input() const { return contains(traits(collective).senders, rank, root); }
+  [[nodiscard]] bool has_output() const {
+    return contains(traits(collective).receivers, rank, root);
+  }
   // Returns whether the rank's input and output really are the same memory.
   [[nodiscard]] bool aliased() const { return in_place && has_input() && has_output(); }
 

@@ -36,9 +36,9 @@ std::vector<Mistake> mistakes(Collective collective, std::size_t count, std::siz
   add("count 0", make_operation(collective, 0));
   add("small against large", make_operation(collective, count > 1000 ? ranks : 400'000 * ranks));
   add("type", make_operation(collective, count * ranks, hcclInt32));
-  if (reduces(collective))
+  if (traits(collective).reduces)
     add("reduction", make_operation(collective, count * ranks, hcclFloat32, hcclMax));
-  if (has_root(collective))
+  if (traits(collective).has_root())
     add("root", make_operation(collective, count * ranks, hcclFloat32, hcclSum, 1));
   for (const Collective other : kCollectives) {
     if (other == collective) continue;

@@ -32,8 +32,8 @@ class MatrixBuilder {
   std::vector<Operation> build() {
     for (const hcclDataType_t type : kAllTypes) {
       for (const hcclRedOp_t reduction : reductions_of(type)) {
-        if (!reduces(collective_) && reduction != hcclSum) continue;
-        if (samples() && reduces(collective_) && !meets(type, reduction)) continue;
+        if (!traits(collective_).reduces && reduction != hcclSum) continue;
+        if (samples() && traits(collective_).reduces && !meets(type, reduction)) continue;
         for (const bool in_place : {false, true}) add_counts(type, reduction, in_place);
       }
     }

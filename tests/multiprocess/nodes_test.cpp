@@ -62,7 +62,7 @@ std::vector<LayoutCase> forced() {
   for (const char* algorithm :
        {"ring", "tree", "halving_doubling", "direct", "one_shot", "chain", "hierarchical"}) {
     for (const Collective collective : kCollectives) {
-      if (!reduces(collective)) continue;
+      if (!traits(collective).reduces) continue;
       cases.push_back({collective, "aabb", algorithm});
     }
   }

@@ -29,7 +29,7 @@ std::vector<Operation> sample_of(const MatrixCase& of, const Nodes& nodes) {
   for (const Collective collective :
        {Collective::all_reduce, Collective::broadcast, Collective::all_gather,
         Collective::reduce_scatter, Collective::reduce, Collective::all_to_all}) {
-    if (!of.algorithm.empty() && !reduces(collective)) continue;
+    if (!of.algorithm.empty() && !traits(collective).reduces) continue;
     const auto all = matrix_of(collective, static_cast<int>(of.layout.size()), nodes);
     for (; next < all.size(); next += stride) sample.push_back(all[next]);
     next -= all.size();

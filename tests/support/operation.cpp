@@ -68,8 +68,8 @@ Placement placement_of(Placement placement, std::uint64_t mix) {
 
 std::string describe(const Operation& operation) {
   return join(name_of(operation.collective), " of ", operation.count, " ", name_of(operation.type),
-              reduces(operation.collective) ? join(" ", name_of(operation.reduction)) : "",
-              has_root(operation.collective) ? join(" root ", operation.root) : "",
+              traits(operation.collective).reduces ? join(" ", name_of(operation.reduction)) : "",
+              traits(operation.collective).has_root() ? join(" root ", operation.root) : "",
               operation.in_place ? " in place" : "",
               operation.placement == Placement::device ? ""
               : operation.placement == Placement::host ? " in host memory"
@@ -111,7 +111,7 @@ Placement OperationRun::place(std::size_t buffer) const {
 }
 
 Data OperationRun::data() const {
-  if (!reduces(operation_.collective)) return Data::bits;
+  if (!traits(operation_.collective).reduces) return Data::bits;
   const bool exact = operation_.reduction == hcclMin || operation_.reduction == hcclMax;
   return exact && group_.size() > 1 ? Data::specials : Data::numbers;
 }
@@ -258,7 +258,7 @@ void OperationRun::verify() const {
     std::copy_n(send_.after.begin() + static_cast<std::ptrdiff_t>(send_.start), send_.length,
                 target.begin() + static_cast<std::ptrdiff_t>(send_.start));
   }
-  const bool planned = !operation_.nodes.empty() && reduces(operation_.collective);
+  const bool planned = !operation_.nodes.empty() && traits(operation_.collective).reduces;
   const std::vector<std::uint64_t> outputs =
       planned ? planned_outputs() : std::vector<std::uint64_t>();
   const auto wanted = [&](std::size_t first, std::span<std::uint64_t> words) {

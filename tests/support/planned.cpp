@@ -16,7 +16,7 @@ std::vector<std::uint64_t> planned_reduction(
   planner::Request request;
   request.collective = operation.collective;
   request.bytes = operation.count * element;
-  request.root = has_root(operation.collective) ? operation.root : 0;
+  request.root = traits(operation.collective).has_root() ? operation.root : 0;
   // The prescaled input lies in memory of its own.
   request.in_place =
       operation.in_place && !(operation.reduction == hcclAvg && is_prescaled(operation.type));

@@ -35,7 +35,7 @@ std::vector<std::int32_t> roots_of(const Algorithm& algorithm, std::int32_t rank
   std::vector<std::int32_t> roots;
   for (std::int32_t root = 0; root < rank_count; ++root) {
     const bool chosen = kThorough || rank_count <= 17 || root == rank_count / 3;
-    if (root == 0 || (has_root(algorithm.collective) && chosen)) roots.push_back(root);
+    if (root == 0 || (traits(algorithm.collective).has_root() && chosen)) roots.push_back(root);
   }
   return roots;
 }
@@ -61,7 +61,7 @@ class Catalogue : public testing::TestWithParam<Algorithm> {
   static void prove_channels_and_roots(schedule::Shape shape) {
     for (shape.channel = 0; shape.channel < GetParam().knobs.channels; ++shape.channel) {
       for (const std::int32_t root : {0, shape.rank_count - 1}) {
-        shape.root = has_root(shape.collective) ? root : 0;
+        shape.root = traits(shape.collective).has_root() ? root : 0;
         prove_places(shape);
       }
     }
@@ -102,11 +102,11 @@ TEST_P(Catalogue, HoldsForManyRanks) {
   shape.collective = GetParam().collective;
   shape.pipeline = 4;
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};
-  const bool linear = light.contains(GetParam().name) || has_root(shape.collective);
+  const bool linear = light.contains(GetParam().name) || traits(shape.collective).has_root();
   for (const std::int32_t rank_count : {200, 257, 512, 1000, 2049, 4096}) {
     if (rank_count > (linear ? 4096 : 512) || (!kThorough && rank_count > 200)) continue;
     shape.rank_count = rank_count;
-    shape.root = has_root(shape.collective) ? rank_count / 3 : 0;
+    shape.root = traits(shape.collective).has_root() ? rank_count / 3 : 0;
     for (shape.channel = 0; shape.channel < 2; ++shape.channel) {
       shape.channels = 2;
       shape.in_place = shape.channel == 1;
