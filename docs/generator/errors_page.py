@@ -15,9 +15,10 @@ MAKERS = {"Error", "hccl::Error", "CallMismatch", "SynError", "hccl::SynError", 
 # Where a text belongs: the longest path wins.
 SUBJECTS = {
     "Arguments and usage": ("src/api", "src/comm", "src/node/lane.cpp"),
-    "Joining a communicator": ("src/bootstrap", "src/base/process.cpp", "src/base/secret.cpp", "src/base/rejection_log.h"),
+    "Joining a communicator": ("src/bootstrap", "src/network/network_backend.cpp", "src/base/process.cpp",
+                               "src/base/secret.cpp", "src/base/rejection_log.h"),
     "Connections between ranks": ("src/transport", "transports"),
-    "While operations run": ("src/node", "src/comm/self_messages.cpp"),
+    "While operations run": ("src/node", "src/network", "src/comm/self_messages.cpp"),
     "Memory and devices": ("src/device", "src/base/shared_memory.cpp", "src/api/syn_memory.cpp", "src/api/dma_buffer.cpp"),
     "Environment": ("src/base", "src/bootstrap/comm_id.cpp"),
 }

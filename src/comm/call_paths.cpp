@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/host_staging.h"
-#include "comm/network_backend.h"
 #include "device/stream.h"
+#include "network/network_backend.h"
 
 #include <algorithm>
 

@@ -6,13 +6,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "comm/call_memory.h"
 #include "comm/collective_task.h"
 #include "comm/host_staging.h"
-#include "comm/network_messages.h"
 #include "comm/plan_text.h"
 #include "comm/point_to_point_task.h"
-#include "comm/stream_connections.h"
+#include "network/call_memory.h"
+#include "network/network_messages.h"
+#include "network/stream_connections.h"
 
 #include <algorithm>
 #include <cstring>
@@ -213,24 +213,25 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
 
 void Communicator::run_on_network(std::uint32_t lane, const CollectiveCall& call,
                                   const device::Lookahead& stream, bool more_behind) {
-  const Buffer sent{call.send, sends(call, rank_) ? send_bytes(call, size_) : 0};
+  const network::Buffer sent{call.send, sends(call, rank_) ? send_bytes(call, size_) : 0};
   const bool receives = hccl::receives(call, rank_) && !keeps_own_data(call, rank_);
-  const Buffer received{call.recv, receives ? recv_bytes(call, size_) : 0};
-  require_writable(received);
-  if (!sent.is_within(received)) require_readable(sent);
+  const network::Buffer received{call.recv, receives ? recv_bytes(call, size_) : 0};
+  network::require_writable(received);
+  if (!sent.is_within(received)) network::require_readable(sent);
   network_->learn(sent.address, sent.bytes);
   network_->learn(received.address, received.bytes);
-  const CallMemory send(device_->arena(), call.send);
-  const CallMemory recv(device_->arena(), call.recv);
+  const network::CallMemory send(device_->arena(), call.send);
+  const network::CallMemory recv(device_->arena(), call.recv);
   network_->lane(lane).run(call, send.get(), recv.get(), stream, more_behind);
 }
 
-void Communicator::exchange_on_network(const NetworkStream& stream,
+void Communicator::exchange_on_network(const network::NetworkStream& stream,
                                        std::span<const PointToPoint> calls,
                                        std::span<const PointToPoint> behind) {
   for (const PointToPoint& call : calls) {
-    const Buffer buffer{call.address, call.bytes()};
-    call.direction == Direction::send ? require_readable(buffer) : require_writable(buffer);
+    const network::Buffer buffer{call.address, call.bytes()};
+    call.direction == Direction::send ? network::require_readable(buffer)
+                                      : network::require_writable(buffer);
   }
   network_->messages().exchange(stream, calls, behind, device_->arena());
 }
@@ -241,7 +242,7 @@ TrafficReport Communicator::traffic(std::optional<int> peer) const {
                                           "; pass another rank of the communicator, or -1"));
   }
   if (!network_) return {size_ > 1 ? "node" : "copy", "memory"};
-  const Traffic& traffic = network_->traffic();
+  const network::Traffic& traffic = network_->traffic();
   const transport::Counters moved = peer ? traffic.with(*peer) : traffic.with_all();
   return {traffic.algorithm(), peer ? network_->transport_to(*peer) : network_->transports(),
           moved.bytes_sent,    moved.bytes_received,

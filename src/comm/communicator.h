@@ -29,12 +29,14 @@
 #include <string>
 #include <vector>
 
+namespace hccl::network {
+class NetworkBackend;
+struct NetworkStream;
+}  // namespace hccl::network
+
 namespace hccl::comm {
 
 inline constexpr int kMostRanks = 4096;
-
-class NetworkBackend;
-struct NetworkStream;
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
@@ -117,7 +119,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Error.
   void run_on_network(std::uint32_t lane, const CollectiveCall& call,
                       const device::Lookahead& stream, bool more_behind);
-  void exchange_on_network(const NetworkStream& stream, std::span<const PointToPoint> calls,
+  void exchange_on_network(const network::NetworkStream& stream,
+                           std::span<const PointToPoint> calls,
                            std::span<const PointToPoint> behind);
 
   // On a stream's turn, for a call that is described so: throws Error with the cause, because work
@@ -185,7 +188,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::shared_ptr<device::Device> device_;
   std::unique_ptr<node::NodeSegment> segment_;  // null in a communicator of one rank
   std::unique_ptr<node::Engine> engine_;        // null there, and if there is a network back end
-  std::unique_ptr<NetworkBackend> network_;     // null where all ranks are on one node
+  std::unique_ptr<network::NetworkBackend> network_;  // null where all ranks are on one node
   std::unique_ptr<OperationLog> operation_log_;
   SpinLock lanes_lock_;
   std::vector<std::unique_ptr<StreamLane>> lanes_;

@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "base/shared_memory.h"
 #include "comm/communicator.h"
-#include "comm/network_backend.h"
+#include "network/network_backend.h"
 #include "node/cache_size.h"
 
 #include <algorithm>
@@ -67,8 +67,8 @@ planner::Topology topology_of(const bootstrap::RankTable& table) {
   return planner::Topology(boxes);
 }
 
-NetworkOptions network_options(const Config& settings, int rank, int size) {
-  NetworkOptions options;
+network::NetworkOptions network_options(const Config& settings, int rank, int size) {
+  network::NetworkOptions options;
   options.rank = rank;
   options.size = size;
   options.box = box_identity();
@@ -109,7 +109,8 @@ bool Communicator::connect() {
   blob.module = device_->module();
   blob.memory_bytes = device_->arena().view()->bytes();
   blob.cpus = node::CpuAllowance::of_this_thread();
-  auto network = std::make_unique<NetworkBackend>(network_options(*settings, rank_, size_));
+  auto network =
+      std::make_unique<network::NetworkBackend>(network_options(*settings, rank_, size_));
   bootstrap::Contribution mine{encode(blob), device_->arena().view()->file().duplicate(),
                                [&](const Secret& secret) { return network->announce(secret); },
                                !settings->algorithm.empty() || !settings->transport.empty(),
@@ -148,7 +149,7 @@ bool Communicator::connect() {
 }
 
 void Communicator::attach_link(bootstrap::LinkSocket socket) {
-  StallReports& stall_reports = network_->stall_reports();
+  network::StallReports& stall_reports = network_->stall_reports();
   stall_reports.attach({[this](const bootstrap::Waiting& waiting) {
                           if (const auto others = link()) others->answer(waiting);
                         },

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "comm/host_staging.h"
-#include "comm/network_messages.h"
+#include "network/network_messages.h"
 #include "node/lookahead.h"
 
 namespace hccl::comm {

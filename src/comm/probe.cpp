@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for a message of whichever rank offers one first.
 #include "comm/communicator.h"
-#include "comm/network_backend.h"
-#include "comm/network_messages.h"
+#include "network/network_backend.h"
+#include "network/network_messages.h"
 
 namespace hccl::comm {
 namespace {

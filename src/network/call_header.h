@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The identity of a call. It precedes the call's data on every connection that the call uses, and
+// the receiver compares it with that of its own call before it takes any data.
+#pragma once
+
+#include "base/error.h"
+#include "call/collective_call.h"
+
+#include <hccl_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace hccl::network {
+
+// A peer makes a different call than this rank. The text names both.
+class CallMismatch : public Error {
+ public:
+  using Error::Error;
+};
+
+// Sent as it lies in memory; `format` shows whether the peer has the same byte order.
+struct CallHeader {
+  static constexpr std::uint32_t kFormat = 0x48434c33;
+
+  // The part of a call that a header introduces.
+  enum class Phase : std::uint8_t { data, agreement };
+
+  std::uint32_t format = kFormat;
+  std::uint8_t collective = 0;
+  std::uint8_t type = 0;       // hcclDataType_t
+  std::uint8_t operation = 0;  // hcclRedOp_t
+  std::uint8_t algorithm = 0;  // its index in the catalogue
+  std::uint64_t number = 0;    // of the call in its lane
+  std::uint64_t count = 0;
+  std::int32_t root = 0;
+  std::uint8_t channels = 1;
+  std::uint8_t pipeline = 1;
+  Phase phase = Phase::data;
+  // Asks all ranks to confirm the call: a rank that receives this flag sets it in the headers that
+  // it sends afterwards. Not part of the call's identity.
+  std::uint8_t confirm = 0;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(this, 1));
+  }
+  [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
+  // Returns the call without its buffers.
+  [[nodiscard]] CollectiveCall call() const;
+  // Returns true if the two introduce the same part of the same call.
+  [[nodiscard]] bool is_same_call(CallHeader other) const {
+    other.confirm = confirm;
+    return *this == other;
+  }
+
+  friend bool operator==(const CallHeader&, const CallHeader&) = default;
+};
+static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
+static_assert(std::has_unique_object_representations_v<CallHeader>);
+
+// Returns the text of a mismatch: names both ranks, both calls and what to do.
+[[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
+                                     const CallHeader& theirs);
+
+}  // namespace hccl::network

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/call_memory.h"
+
+#include "device/host_memory.h"
+
+#include <algorithm>
+
+namespace hccl::network {
+namespace {
+
+constexpr std::size_t kZerosSize = std::size_t{64} << 10;
+
+alignas(4096) const std::byte kZeros[kZerosSize]{};
+
+}  // namespace
+
+std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_t most) {
+  const std::uint64_t at = begin_ + offset;
+  if (!view_.populated(at, most)) {
+    most = std::min(most, kZerosSize);
+    // Where data and holes meet, what is a hole becomes a page of zeros.
+    if (view_.is_hole(at, most)) return {kZeros, most};
+    view_.populate(at, most, false);
+  }
+  return {view_.at(at), most};
+}
+
+std::span<std::byte> DeviceMemory::destination(std::uint64_t offset, std::size_t most) {
+  const std::uint64_t at = begin_ + offset;
+  if (!view_.populated(at, most)) view_.populate(at, most, true);
+  return {view_.at(at), most};
+}
+
+void require_readable(const Buffer& send) {
+  if (!device::is_device_address(send.address))
+    device::require_host_access(send.address, send.bytes, device::HostAccess::read, "send buffer");
+}
+
+void require_writable(const Buffer& recv) {
+  if (!device::is_device_address(recv.address)) {
+    device::require_host_access(recv.address, recv.bytes, device::HostAccess::write,
+                                "receive buffer");
+  }
+}
+
+CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {
+  if (device::is_device_address(address)) {
+    memory_ = &device_.emplace(arena, address);
+  } else {
+    // An address that the program passed as a number.
+    memory_ = &program_.emplace(reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)));
+  }
+}
+
+}  // namespace hccl::network

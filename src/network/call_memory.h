@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call's buffers as the executor moves them: on the device, or the program's own.
+#pragma once
+
+#include "device/arena.h"
+#include "network/flow.h"
+
+#include <optional>
+
+namespace hccl::network {
+
+// Memory of this rank's device. Holes are read without allocating them; pages are there before
+// anything is stored, so that a lack of memory is an error and no signal.
+class DeviceMemory final : public Memory {
+ public:
+  DeviceMemory(device::Arena& arena, device::DeviceAddress address)
+      : view_(*arena.view()), begin_(arena.file_offset(address)) {}
+
+  std::span<const std::byte> source(std::uint64_t offset, std::size_t most) override;
+  std::span<std::byte> destination(std::uint64_t offset, std::size_t most) override;
+  std::uint64_t address(std::uint64_t offset) const override { return begin_ + offset; }
+
+ private:
+  device::ArenaView& view_;
+  const std::uint64_t begin_;
+};
+
+// A buffer as a program passes it, of the device or the program's own.
+struct Buffer {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+
+  [[nodiscard]] bool is_within(const Buffer& other) const {
+    return address >= other.address && address + bytes <= other.address + other.bytes;
+  }
+};
+
+// The executor loads from and stores to the program's memory with its own instructions, to which a
+// bad address is a signal: so these ask the kernel first. Throw Error(hcclInvalidArgument) naming
+// the buffer and the address.
+void require_readable(const Buffer& send);
+void require_writable(const Buffer& recv);
+
+// The memory at an address as a program passes it.
+class CallMemory {
+ public:
+  CallMemory(device::Arena& arena, std::uint64_t address);
+
+  CallMemory(const CallMemory&) = delete;
+  CallMemory& operator=(const CallMemory&) = delete;
+
+  [[nodiscard]] Memory& get() const { return *memory_; }
+
+ private:
+  std::optional<DeviceMemory> device_;
+  std::optional<PlainMemory> program_;
+  Memory* memory_;
+};
+
+}  // namespace hccl::network

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/call_watchdog.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "network/network_messages.h"
+
+#include <algorithm>
+
+namespace hccl::network {
+namespace {
+
+constexpr std::chrono::milliseconds kVerdictPatience{500};
+constexpr std::chrono::milliseconds kMatesPause{20};
+// The rank that judges asks all others first.
+constexpr std::chrono::seconds kJudgement{1};
+constexpr std::chrono::milliseconds kSecondJudgement{2500};
+// Data that a rank sent before it left may still be on its way.
+constexpr std::chrono::seconds kLastData{1};
+
+[[noreturn]] void throw_departed(const NetworkBackend& network, const std::string& doing,
+                                 int gone) {
+  throw Error(hcclSystemError,
+              text(doing, ": ", network.rank_text(gone),
+                   " has destroyed the communicator; every rank must make the same calls first"));
+}
+
+}  // namespace
+
+CallWatchdog::CallWatchdog(NetworkBackend& network, WatchedCall call)
+    : network_(network), call_(std::move(call)), answered_(network.stall_reports().asked()) {
+  network_.stall_reports().enter();
+}
+
+CallWatchdog::~CallWatchdog() {
+  StallReports& stall_reports = network_.stall_reports();
+  stall_reports.leave();
+  if (stall_reports.asked() != answered_) stall_reports.answer({});
+}
+
+void CallWatchdog::on_attempt() {
+  if (network_.fault().raised()) network_.fault().throw_error();
+  if (network_.stall_reports().asked() != answered_) answer_inquiry();
+}
+
+void CallWatchdog::on_idle(bool moved) {
+  if (moved) begin_timeout();
+  if (network_.stall_reports().anybody_departed()) check_departed();
+  check_timeout();
+}
+
+void CallWatchdog::TimeLimit::begin(Deadline::Duration limit) {
+  ask = Deadline::after(limit - std::min<Deadline::Duration>(kJudgement, limit / 2));
+  end = Deadline::after(limit);
+}
+
+void CallWatchdog::begin_timeout() {
+  begin_ = std::chrono::steady_clock::now();
+  limit_ = network_.wait_limit().get();
+  timeout_.begin(limit_.time);
+  report_.begin(network_.options().hang_report);
+  early_ask_ = Deadline::after(kJudgement);
+  second_ask_ = Deadline::after(kSecondJudgement);
+  departed_ = Deadline::never();
+}
+
+void CallWatchdog::check_timeout() {
+  for (Deadline* const ask : {&early_ask_, &second_ask_, &timeout_.ask, &report_.ask}) {
+    if (!ask->expired()) continue;
+    *ask = Deadline::never();
+    network_.stall_reports().ask(waiting());
+  }
+  if (timeout_.end.expired()) time_out();
+  if (report_.end.expired()) report_hang();
+}
+
+bootstrap::Waiting CallWatchdog::waiting() const {
+  bootstrap::Waiting waiting{"", call_.text(), std::string(call_.position.algorithm),
+                             call_.awaited()};
+  if (call_.is_collective) waiting.position = call_.position.text();
+  // Messages that are queued on other streams may still end what others wait for.
+  if (call_.stream != nullptr && call_.stream->host_is_waiting() &&
+      !network_.messages().are_queued_elsewhere(call_.stream->stream_id()))
+    waiting.blocks = call_.position.text();
+  std::ranges::sort(waiting.awaited);
+  const auto end = std::unique(waiting.awaited.begin(), waiting.awaited.end());
+  waiting.awaited.erase(end, waiting.awaited.end());
+  return waiting;
+}
+
+void CallWatchdog::answer_inquiry() {
+  answered_ = network_.stall_reports().asked();
+  network_.stall_reports().answer(waiting());
+}
+
+void CallWatchdog::check_departed() {
+  const int gone = network_.stall_reports().departed_of(waiting().awaited);
+  if (gone < 0) {
+    departed_ = Deadline::never();
+  } else if (departed_.is_never()) {
+    departed_ = Deadline::after(kLastData);
+  } else if (departed_.expired()) {
+    throw_departed(network_, waiting().doing(), gone);
+  }
+}
+
+void CallWatchdog::throw_mismatch(const CallMismatch& found, transport::WaitSet& wait_set) {
+  const Deadline verdict = Deadline::after(kJudgement);
+  const bool asked = network_.stall_reports().ask(waiting());
+  while (asked && !verdict.expired()) {
+    on_attempt();
+    static_cast<void>(wait_set.wait({}, Deadline::after(verdict.remaining(kMatesPause))));
+  }
+  throw CallMismatch(found);
+}
+
+void CallWatchdog::time_out() const {
+  throw Error(hcclSystemError, text(waiting().doing(), ": waited ", seconds(limit_.time), " s for ",
+                                    network_.stall_reports().root_cause(awaited_text(), begin_),
+                                    "; ", limit_.remedy(), " if such a wait is expected"));
+}
+
+void CallWatchdog::report_hang() {
+  report_.end = Deadline::never();
+  if (!network_.claim_hang_report()) return;
+  log_line(LogLevel::error, "hang",
+           text("rank ", network_.options().rank, " has waited ",
+                seconds(network_.options().hang_report), " s in ", waiting().doing(), " for ",
+                network_.stall_reports().root_cause(awaited_text(), begin_)));
+}
+
+std::string CallWatchdog::awaited_text() const {
+  std::string list;
+  for (const int rank : waiting().awaited)
+    list += text(list.empty() ? "" : ", ", network_.rank_text(rank));
+  return list.empty() ? "nobody" : list;
+}
+
+void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
+                const transport::PeerLost& lost) {
+  const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
+  // A mate of this node may raise it without ringing.
+  const Deadline wait_budget = Deadline::after(kVerdictPatience);
+  while (!network.fault().raised() && !has_left() && !wait_budget.expired())
+    static_cast<void>(wait_set.wait({}, Deadline::after(wait_budget.remaining(kMatesPause))));
+  if (network.fault().raised()) network.fault().throw_error();
+  if (has_left()) throw_departed(network, doing, lost.peer());
+  throw Error(hcclSystemError,
+              text(doing, ": ", network.rank_text(lost.peer()), " is gone or out of reach (",
+                   lost.what(), "); look at its output, and at the network to it"));
+}
+
+}  // namespace hccl::network

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watchdog of a blocked network call: checks for a communicator fault, answers other ranks' stall
+// queries, enforces HCCL_TIMEOUT and writes the hang report. Also words the error of a lost peer.
+#pragma once
+
+#include "base/deadline.h"
+#include "base/wait_limit.h"
+#include "bootstrap/bootstrap.h"
+#include "device/command_queue.h"
+#include "network/network_backend.h"
+#include "network/run_to_completion.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hccl::network {
+
+// The watched call, for error texts and for the answers to other ranks.
+struct WatchedCall {
+  // The position of the call if it is a collective, else of the next collective of its stream.
+  CallPosition position;
+  bool is_collective = true;
+  std::function<std::string()> text;
+  std::function<std::vector<int>()> awaited;  // ranks that it waits for now
+  // The stream's queue, which knows whether the program waits for the stream.
+  const device::Lookahead* stream = nullptr;
+};
+
+class CallWatchdog final : public ProgressObserver {
+ public:
+  CallWatchdog(NetworkBackend& network, WatchedCall call);
+  ~CallWatchdog() override;
+
+  void on_attempt() override;
+  void on_idle(bool moved) override;
+  // Asks all ranks which of them made the call that does not match. Blocks for at most a second.
+  // Throws the fault that results from the answers, else `found`. NetworkBackend::wake() rings
+  // `wait_set`.
+  [[noreturn]] void throw_mismatch(const CallMismatch& found, transport::WaitSet& wait_set);
+
+ private:
+  [[nodiscard]] bootstrap::Waiting waiting() const;
+  void begin_timeout();
+  void answer_inquiry();
+  void check_departed();
+  void check_timeout();
+  [[noreturn]] void time_out() const;
+  void report_hang();
+  [[nodiscard]] std::string awaited_text() const;
+
+  NetworkBackend& network_;
+  const WatchedCall call_;
+  std::uint64_t answered_;
+  // Counts from the last progress. The other ranks are asked before the end, so that the error can
+  // name the root cause.
+  struct TimeLimit {
+    void begin(Deadline::Duration limit);
+
+    Deadline ask = Deadline::never();
+    Deadline end = Deadline::never();
+  };
+  StallReports::Time begin_;
+  WaitLimit::Value limit_;
+  TimeLimit timeout_;
+  TimeLimit report_;
+  // Calls that do not match may wait for each other. Asking reveals that, at the first or the
+  // second time.
+  Deadline early_ask_ = Deadline::never();
+  Deadline second_ask_ = Deadline::never();
+  Deadline departed_ = Deadline::never();
+};
+
+// Throws the communicator's fault if one arrives soon, for the peer may have gone because of it.
+// Else throws Error(hcclSystemError) that names the peer, and says so if it has left the
+// communicator. NetworkBackend::wake() rings `wait_set`.
+[[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
+                             const std::string& doing, const transport::PeerLost& lost);
+
+// Runs `body` and calls throw_lost() if it loses a peer. `doing()` returns the call's text,
+// `wait_set()` the wait set.
+template <class Body, class Doing, class WaitSet>
+void naming_the_lost(NetworkBackend& network, WaitSet wait_set, Doing doing, Body body) {
+  try {
+    body();
+  } catch (const transport::PeerLost& lost) {
+    throw_lost(network, wait_set(), doing(), lost);
+  }
+}
+
+}  // namespace hccl::network

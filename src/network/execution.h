@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the schedule of one rank in one channel over endpoints, without blocking.
+#pragma once
+
+#include "network/call_header.h"
+#include "network/flow.h"
+#include "transport/wait_set.h"
+
+#include <list>
+#include <memory_resource>
+#include <vector>
+
+namespace hccl::network {
+
+// The streams of one channel of one lane.
+class Streams {
+ public:
+  Streams() = default;
+  virtual ~Streams() = default;
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  // Returns the endpoint to a rank, as the schedule numbers them; opens it at the first use. Throws
+  // what Transport::open() throws.
+  [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
+  // Returns the rank as the program numbers them, for error texts.
+  [[nodiscard]] virtual int number_of(int rank) const = 0;
+};
+
+class Execution {
+ public:
+  // All must outlive it. `rank`: this rank, as the schedule numbers them. `memory`: allocates its
+  // state.
+  Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
+            const Operands& operands, const CallHeader& header, int rank, Streams& streams,
+            std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // Delays the start until `earlier`, another channel of the call, has left its first step, so that
+  // the two use different connections at a time. Call before the first advance().
+  void follow(const Execution& earlier) { earlier_ = &earlier; }
+
+  // Moves what can be moved now and returns whether anything moved. Does not block. Throws
+  // PeerLost; throws CallMismatch if a peer makes another call, before any of its data has been
+  // consumed.
+  bool advance();
+  // Returns whether this rank, or a rank whose data has arrived, asks to confirm the call.
+  [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
+  [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
+  // Adds the endpoints that it waits for.
+  void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
+  // Returns the peers that it waits for, as the program numbers them.
+  [[nodiscard]] std::vector<int> awaited() const;
+
+ private:
+  [[nodiscard]] bool held() const { return earlier_ != nullptr && earlier_->step_ == 0; }
+  void begin_step();
+  [[nodiscard]] bool step_over();
+  [[nodiscard]] PeerConnection& connection_to(int peer);
+  [[nodiscard]] bool move_flows();
+  [[nodiscard]] bool take_header(PeerConnection& connection);
+  void hold_receive_behind(Flow& flow, const Flow& earlier) const;
+  // Returns whether both spans have data and begin at the same address.
+  [[nodiscard]] bool touch(const schedule::Span& a, const schedule::Span& b) const;
+  [[nodiscard]] static bool wants_header(const Flow& flow) {
+    return flow.connection != nullptr && !flow.connection->header_received;
+  }
+
+  const schedule::Schedule& schedule_;
+  const Layout layout_;
+  CallHeader header_;
+  const int rank_;
+  Streams& streams_;
+  const Execution* earlier_ = nullptr;
+  std::size_t step_ = 0;
+  std::pmr::list<PeerConnection> connections_;  // addresses stay valid
+  std::pmr::vector<Flow> sends_, receives_;
+};
+
+}  // namespace hccl::network

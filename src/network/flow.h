@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flows: transfers in progress, and the memory that they read and write.
+#pragma once
+
+#include "schedule/chunking.h"
+#include "schedule/schedule.h"
+#include "transport/endpoint.h"
+
+#include <hccl_types.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hccl::network {
+
+// A buffer of a call. It need not be contiguous: a piece may be shorter than asked for, but holds
+// whole elements.
+class Memory {
+ public:
+  Memory() = default;
+  virtual ~Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // Return one to `most` bytes from byte `offset` on, to read or to write, valid until the next
+  // call. Throw Error(hcclInvalidArgument) if the memory cannot be accessed.
+  [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
+                                                          std::size_t most) = 0;
+  [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,
+                                                         std::size_t most) = 0;
+  // Returns the address of a byte, by which parts of different buffers are compared.
+  [[nodiscard]] virtual std::uint64_t address(std::uint64_t offset) const = 0;
+};
+
+// Contiguous memory of this process.
+class PlainMemory final : public Memory {
+ public:
+  explicit PlainMemory(std::byte* begin) : begin_(begin) {}
+
+  std::span<const std::byte> source(std::uint64_t offset, std::size_t most) override {
+    return {begin_ + offset, most};
+  }
+  std::span<std::byte> destination(std::uint64_t offset, std::size_t most) override {
+    return {begin_ + offset, most};
+  }
+  std::uint64_t address(std::uint64_t offset) const override {
+    return reinterpret_cast<std::uintptr_t>(begin_) + offset;
+  }
+
+ private:
+  std::byte* begin_;
+};
+
+// The buffers of a call on this rank. `scratch` has Chunking::scratch_elements() elements.
+struct Operands {
+  Memory* input = nullptr;
+  Memory* output = nullptr;
+  Memory* scratch = nullptr;
+  hcclDataType_t type = hcclFloat32;
+  hcclRedOp_t operation = hcclSum;  // never hcclAvg: that is a sum, scaled afterwards
+};
+
+// Maps spans of a schedule to bytes of the operands.
+class Layout {
+ public:
+  Layout(const schedule::Chunking& chunking, const Operands& operands);
+
+  // Returns how many bytes a transfer of the span moves; a signal moves one byte of no span.
+  [[nodiscard]] std::uint64_t bytes(const schedule::Span& span) const;
+  // Return at most `most` bytes from byte `position` of the span on, as far as they are contiguous.
+  [[nodiscard]] std::span<const std::byte> source(const schedule::Span& span,
+                                                  std::uint64_t position, std::uint64_t most) const;
+  [[nodiscard]] std::span<std::byte> destination(const schedule::Span& span, std::uint64_t position,
+                                                 std::uint64_t most) const;
+  // Returns the address of the span's first byte.
+  [[nodiscard]] std::uint64_t address(const schedule::Span& span) const;
+  [[nodiscard]] std::size_t element_bytes() const { return element_bytes_; }
+  [[nodiscard]] const Operands& operands() const { return operands_; }
+
+ private:
+  struct Place {
+    Memory* memory;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  [[nodiscard]] Place place(const schedule::Span& span, std::uint64_t position,
+                            std::uint64_t most) const;
+
+  const schedule::Chunking& chunking_;
+  const Operands operands_;
+  const std::size_t element_bytes_;
+};
+
+// A connection as one call uses it.
+struct PeerConnection {
+  int peer = -1;
+  transport::Endpoint* endpoint = nullptr;
+  std::uint32_t header_sent = 0;  // bytes
+  bool header_received = false;
+};
+
+struct Flow;
+
+// A flow that another must not overtake, byte by byte or, if `whole`, before it is complete.
+struct Dependency {
+  const Flow* flow = nullptr;
+  bool whole = false;
+};
+
+// A transfer in progress.
+struct Flow {
+  const schedule::Transfer* transfer = nullptr;
+  PeerConnection* connection = nullptr;  // null: local
+  std::uint64_t bytes = 0;
+  std::uint64_t moved = 0;
+  std::vector<Dependency> dependencies{};  // empty for most flows
+
+  [[nodiscard]] bool complete() const { return moved == bytes; }
+  [[nodiscard]] bool is_signal() const { return transfer->span.chunk_count == 0; }
+  // Returns the position up to which it may proceed now.
+  [[nodiscard]] std::uint64_t allowed() const {
+    std::uint64_t most = bytes;
+    for (const Dependency& dependency : dependencies) {
+      if (!dependency.flow->complete())
+        most = std::min(most, dependency.whole ? moved : dependency.flow->moved);
+    }
+    return most;
+  }
+};
+
+// Move what can be moved now, at most some hundred kilobytes, and return how many bytes moved. The
+// connection's headers must have been exchanged, except that of a send, which precedes its first
+// bytes.
+[[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
+                                      std::span<const std::byte> header);
+[[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);
+
+}  // namespace hccl::network

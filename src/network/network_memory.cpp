@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/network_memory.h"
+
+#include <algorithm>
+
+namespace hccl::network {
+namespace {
+
+constexpr std::uint64_t kWindow = device::ArenaView::kWindowBytes;
+// Less is copied anyway.
+constexpr std::uint64_t kWorthLearning = std::uint64_t{4} << 10;
+
+}  // namespace
+
+NetworkMemory::NetworkMemory(device::Arena& arena,
+                             const std::vector<std::unique_ptr<transport::Transport>>& transports)
+    : arena_(arena), learned_(arena.view()->bytes() / kWindow + 1) {
+  for (const auto& transport : transports) {
+    if (transport->learns()) learning_.push_back(transport.get());
+  }
+  if (!learning_.empty()) arena_.watch(*this);
+}
+
+NetworkMemory::~NetworkMemory() {
+  if (!learning_.empty()) arena_.unwatch(*this);
+}
+
+void NetworkMemory::learn(std::uint64_t address, std::uint64_t bytes) {
+  if (learning_.empty() || bytes < kWorthLearning || !device::is_device_address(address)) return;
+  const std::uint64_t begin = arena_.file_offset(address);
+  const std::lock_guard lock(mutex_);
+  device::ArenaView& view = *arena_.view();
+  for (std::uint64_t window = begin / kWindow; window <= (begin + bytes - 1) / kWindow; ++window) {
+    if (learned_[window]) continue;
+    const std::uint64_t offset = window * kWindow;
+    const auto length = static_cast<std::size_t>(std::min(kWindow, view.bytes() - offset));
+    for (transport::Transport* const transport : learning_)
+      transport->learn({view.at(offset), length, view.file().get(), offset});
+    learned_[window] = true;
+  }
+}
+
+void NetworkMemory::pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
+  for (transport::Transport* const transport : learning_) {
+    transport->invalidate(
+        {nullptr, static_cast<std::size_t>(bytes), arena_.view()->file().get(), file_offset});
+  }
+}
+
+}  // namespace hccl::network

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Announces a device's memory to the transports, so that they need not copy it.
+#pragma once
+
+#include "device/arena.h"
+#include "transport/transport.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hccl::network {
+
+// Thread safety: any thread.
+class NetworkMemory final : public device::PageWatcher {
+ public:
+  // Both must outlive it.
+  NetworkMemory(device::Arena& arena,
+                const std::vector<std::unique_ptr<transport::Transport>>& transports);
+  ~NetworkMemory() override;
+
+  // Announces the windows of device memory that a buffer lies in, unless it is small. Does nothing
+  // for memory of the program itself.
+  void learn(std::uint64_t address, std::uint64_t bytes);
+  void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
+
+ private:
+  device::Arena& arena_;
+  std::vector<transport::Transport*> learning_;
+  std::mutex mutex_;
+  std::vector<bool> learned_;  // by window
+};
+
+}  // namespace hccl::network

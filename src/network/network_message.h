@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// One send or receive over an endpoint: a header that describes the message, its bytes and, if the
+// sender asks for it, a one-byte answer by which the receiver confirms the header.
+#pragma once
+
+#include "call/point_to_point.h"
+#include "network/call_header.h"
+#include "network/call_memory.h"
+#include "network/network_messages.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::network {
+
+class NetworkMessage {
+ public:
+  // All must outlive it. `wants_answer`: a send is complete only once the receiver has answered.
+  NetworkMessage(const PointToPoint& call, bool wants_answer, NetworkMessages& messages,
+                 device::Arena& arena);
+  // Cuts the endpoint if the message is not complete, so that nothing accesses its memory.
+  ~NetworkMessage();
+  NetworkMessage(const NetworkMessage&) = delete;
+  NetworkMessage& operator=(const NetworkMessage&) = delete;
+
+  [[nodiscard]] bool complete() const { return complete_; }
+  // Returns whether all earlier messages on its link are complete.
+  [[nodiscard]] bool has_turn() const {
+    return link_.turn.load(std::memory_order_seq_cst) == call_.number;
+  }
+  [[nodiscard]] const PointToPoint& call() const { return call_; }
+  // Returns what the message waits for, on its turn.
+  [[nodiscard]] transport::WaitSet::Entry interest() const;
+  // Moves what can be moved now and returns whether anything moved. Does not block. Throws
+  // PeerLost, and Error(hcclInvalidUsage) if the peer sends another message than this rank expects.
+  bool advance(int own_rank);
+
+ private:
+  // Returns the link's endpoint; opens it at the first use, on the message's turn.
+  [[nodiscard]] transport::Endpoint& endpoint() const;
+  [[nodiscard]] bool sends() const { return call_.direction == Direction::send; }
+  [[nodiscard]] bool has_moved() const {
+    return header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
+  }
+  // Returns how many bytes are left to move, at most `most`.
+  [[nodiscard]] std::size_t left(std::size_t most) const;
+  bool send(transport::Endpoint& endpoint);
+  bool receive(transport::Endpoint& endpoint, int own_rank);
+  // Sends or receives the answer. Returns whether that is complete.
+  [[nodiscard]] bool exchange_answer(transport::Endpoint& endpoint) const;
+  void check(const CallHeader& theirs, int own_rank) const;
+
+  const PointToPoint& call_;
+  NetworkMessages& messages_;
+  NetworkMessages::DirectedLink& link_;
+  CallMemory memory_;
+  const CallHeader header_;
+  bool answer_is_due_;  // not received yet, or not sent yet
+  std::size_t header_moved_ = 0;
+  std::uint64_t moved_ = 0;
+  bool complete_ = false;
+};
+
+}  // namespace hccl::network

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which messages have their turn, and waiting for those of an exchange.
+#include "network/network_messages.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "network/call_watchdog.h"
+#include "network/network_message.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <memory_resource>
+#include <optional>
+
+namespace hccl::network {
+namespace {
+
+constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream's
+// In a group of more than kFewMessages, every send asks for an answer of its own.
+constexpr std::size_t kFewMessages = 64;
+
+// The messages of a call.
+using Items = std::pmr::deque<NetworkMessage>;
+constexpr std::size_t kAtHand = 2048;  // bytes: a few messages need no memory of the heap
+
+bool sends_to(int peer, std::span<const PointToPoint> calls) {
+  return std::ranges::any_of(calls, [&](const PointToPoint& call) {
+    return call.direction == Direction::send && call.peer == peer;
+  });
+}
+
+const NetworkMessage* first_open(const Items& items) {
+  const auto found = std::ranges::find(items, false, &NetworkMessage::complete);
+  return found == items.end() ? nullptr : &*found;
+}
+
+// Returns whether an item waits for a message of another stream. Those before it here pass their
+// turn to it.
+bool waits_for_another_stream(const Items& items) {
+  return std::ranges::any_of(items, [&](const NetworkMessage& item) {
+    const auto before = [&](const NetworkMessage& other) {
+      return !other.complete() && other.has_turn() &&
+             other.call().direction == item.call().direction &&
+             other.call().peer == item.call().peer;
+    };
+    return !item.complete() && !item.has_turn() && std::ranges::none_of(items, before);
+  });
+}
+
+// As long as it lives, passed turns ring.
+class TurnWait {
+ public:
+  explicit TurnWait(std::atomic<int>& waiting) : waiting_(waiting) { ++waiting_; }
+  ~TurnWait() { --waiting_; }
+  TurnWait(const TurnWait&) = delete;
+  TurnWait& operator=(const TurnWait&) = delete;
+
+ private:
+  std::atomic<int>& waiting_;
+};
+
+// Until one of the items whose turn it is can go on, or another stream has passed its turn.
+void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
+  std::optional<TurnWait> announced;
+  if (waits_for_another_stream(items)) {
+    announced.emplace(waiting_for_turns);
+    if (!waits_for_another_stream(items)) return;  // it was passed before it could ring
+  }
+  std::vector<transport::WaitSet::Entry> entries;
+  for (const NetworkMessage& item : items) {
+    if (!item.complete() && item.has_turn()) entries.push_back(item.interest());
+  }
+  static_cast<void>(wait_set.wait(entries, Deadline::after(kIdlePeriod)));
+}
+
+}  // namespace
+
+// Channel 0 leads from the smaller rank to the larger, 1 back.
+void NetworkMessages::open(DirectedLink& link, const PointToPoint& call) {
+  const bool upwards = (call.direction == Direction::send) == (network_.options().rank < call.peer);
+  link.endpoint = network_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
+}
+
+void NetworkMessages::number(PointToPoint& call, std::uint64_t stream) {
+  DirectedLink& on = link_of(call);
+  const std::lock_guard lock(queued_mutex_);
+  on.queued_on.push_back(stream);
+  call.number = on.numbered++;
+}
+
+bool NetworkMessages::are_queued_elsewhere(std::uint64_t stream) const {
+  const std::lock_guard lock(queued_mutex_);
+  const auto elsewhere = [&](const DirectedLink& link) {
+    return std::ranges::any_of(link.queued_on, [&](std::uint64_t on) { return on != stream; });
+  };
+  return std::ranges::any_of(sends_, elsewhere) || std::ranges::any_of(receives_, elsewhere);
+}
+
+// Passes the turn; like the announcements of those that wait for it, sequentially consistent: one
+// of the two sees the other.
+void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
+  network_.traffic().add(*link.endpoint, link.counted, "point_to_point");
+  {
+    const std::lock_guard lock(queued_mutex_);
+    link.queued_on.pop_front();
+  }
+  link.turn.store(call.number + 1, std::memory_order_seq_cst);
+  if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) wake();
+  if (call.direction == Direction::receive && probe_sleeps_.load(std::memory_order_seq_cst))
+    ring_probe();
+}
+
+void NetworkMessages::forget(std::uint64_t stream) {
+  const std::lock_guard lock(waits_mutex_);
+  waits_.erase(stream);
+}
+
+void NetworkMessages::part(Deadline deadline) {
+  for (const std::deque<DirectedLink>* const links : {&sends_, &receives_}) {
+    for (const DirectedLink& link : *links) {
+      if (link.endpoint) network_.part_from(*link.endpoint, deadline);
+    }
+  }
+}
+
+void NetworkMessages::wake() {
+  const std::lock_guard lock(waits_mutex_);
+  for (auto& [stream, wait_set] : waits_) wait_set.ring();
+}
+
+transport::WaitSet& NetworkMessages::wait_set_of(std::uint64_t stream) {
+  const std::lock_guard lock(waits_mutex_);
+  return waits_[stream];
+}
+
+void NetworkMessages::exchange(const NetworkStream& stream, std::span<const PointToPoint> calls,
+                               std::span<const PointToPoint> behind, device::Arena& arena) {
+  if (network_.fault().raised()) network_.fault().throw_error();
+  take_from_probes(calls);
+  std::array<std::byte, kAtHand> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  Items items(&memory);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const PointToPoint& call = calls[i];
+    network_.learn(call.address, call.bytes());
+    const bool is_last =
+        calls.size() > kFewMessages ||
+        (!sends_to(call.peer, calls.subspan(i + 1)) && !sends_to(call.peer, behind));
+    items.emplace_back(call, call.direction == Direction::send && is_last, *this, arena);
+  }
+  const auto doing = [&] {
+    const NetworkMessage* const open = first_open(items);
+    return describe(open != nullptr ? open->call() : calls.front());
+  };
+  const auto awaited = [&] {
+    std::vector<int> ranks;
+    for (const NetworkMessage& item : items) {
+      if (!item.complete()) ranks.push_back(item.call().peer);
+    }
+    return ranks;
+  };
+  const auto advance = [&] {
+    bool moved = false;
+    for (NetworkMessage& item : items) moved = item.advance(network_.options().rank) || moved;
+    return moved;
+  };
+  const auto wait_set = [&]() -> transport::WaitSet& { return wait_set_of(stream.id); };
+  naming_the_lost(network_, wait_set, doing, [&] {
+    bool moved = advance();
+    if (first_open(items) == nullptr) return;  // a short one need not be watched
+    const CallPosition next_collective{stream.ordinal, network_.calls_of(stream.ordinal)};
+    CallWatchdog watch(network_, {next_collective, false, doing, awaited, stream.lookahead});
+    Backoff backoff(network_.ladder(), watch);
+    for (; first_open(items) != nullptr; moved = advance()) {
+      if (!backoff.sleep_after(moved)) continue;
+      transport::WaitSet& made = wait_set();
+      watch.on_attempt();  // what rings does so only from when it is made
+      sleep(items, made, waiting_for_turns_);
+    }
+  });
+}
+
+}  // namespace hccl::network

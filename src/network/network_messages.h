@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives over endpoints. Each direction of a pair of ranks has one link, on which the
+// messages follow each other in the order of the calls; the message whose turn it is has the link
+// to itself. A send is complete once the receiver has confirmed that it expects this message. If
+// another send to the same rank is queued right behind it, one answer confirms both.
+#pragma once
+
+#include "call/point_to_point.h"
+#include "device/arena.h"
+#include "device/command_queue.h"
+#include "node/engine.h"
+#include "transport/wait_set.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+namespace hccl::network {
+
+class NetworkBackend;
+
+// The stream on whose turn messages are exchanged.
+struct NetworkStream {
+  std::uint64_t id = 0;
+  std::uint32_t ordinal = 0;  // of its lane, or of the one that it would get now
+  const device::Lookahead* lookahead = nullptr;
+};
+
+class NetworkMessages {
+ public:
+  NetworkMessages(NetworkBackend& network, int ranks)
+      : network_(network),
+        sends_(static_cast<std::size_t>(ranks)),
+        receives_(static_cast<std::size_t>(ranks)) {}
+  NetworkMessages(const NetworkMessages&) = delete;
+  NetworkMessages& operator=(const NetworkMessages&) = delete;
+
+  // Assigns the call its sequence number on its link. `stream`: the id of the stream that it is
+  // queued on. Call in program order. Thread safety: one thread at a time.
+  void number(PointToPoint& call, std::uint64_t stream);
+  // Returns whether incomplete messages are queued on other streams than this one. Thread safety:
+  // any thread.
+  [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
+  // Runs numbered sends and receives concurrently, on the turn of the stream; `behind` are those
+  // that are queued next. Blocks until all are complete. Throws Error: the communicator's fault, a
+  // lost peer, a mismatched message, or the passed deadline.
+  void exchange(const NetworkStream& stream, std::span<const PointToPoint> calls,
+                std::span<const PointToPoint> behind, device::Arena& arena);
+  // Returns a message that another rank has begun to send and that no receive is queued for. Blocks
+  // until there is one; returns nothing if the deadline passes first or it `only_looks` and there
+  // is none. Looks at the ranks round robin, from `first` on. Throws the communicator's fault.
+  // Thread safety: any thread; calls run one after another.
+  [[nodiscard]] std::optional<node::Offer> probe(int first, bool only_looks, Deadline deadline);
+  // Releases the state of a stream.
+  void forget(std::uint64_t stream);
+  // Call before it is destroyed: see NetworkBackend::part_from().
+  void part(Deadline deadline);
+  // Ends every wait. Thread safety: any thread.
+  void wake();
+
+  // One direction between this rank and a peer.
+  struct DirectedLink {
+    std::atomic<std::uint64_t> turn{0};  // the number of the message whose turn it is
+    std::uint64_t numbered = 0;
+    std::deque<std::uint64_t> queued_on;  // streams of the incomplete messages, in order
+    // Opened and used by the message whose turn it is.
+    std::unique_ptr<transport::Endpoint> endpoint;
+    transport::Counters counted{};
+    // A probe has borrowed the endpoint, and returns it soon after a receive was queued.
+    std::atomic<bool> probed{false};
+  };
+  [[nodiscard]] DirectedLink& link_of(const PointToPoint& call) {
+    const auto peer = static_cast<std::size_t>(call.peer);
+    return call.direction == Direction::send ? sends_[peer] : receives_[peer];
+  }
+  // Opens the link's endpoint, on the turn of `call`. Throws what Transport::open() throws.
+  void open(DirectedLink& link, const PointToPoint& call);
+  // Passes the turn on: `call` is complete.
+  void finish(DirectedLink& link, const PointToPoint& call);
+
+ private:
+  class Probe;
+  [[nodiscard]] transport::WaitSet& wait_set_of(std::uint64_t stream);
+  // Wakes the probe.
+  void ring_probe();
+  // Call before the receives among `calls` use their endpoints. Blocks until probes have returned
+  // them.
+  void take_from_probes(std::span<const PointToPoint> calls);
+
+  NetworkBackend& network_;
+  std::deque<DirectedLink> sends_, receives_;  // by peer
+  std::atomic<int> waiting_for_turns_{0};      // streams that sleep until another passes a turn
+  mutable std::mutex queued_mutex_;            // for DirectedLink::queued_on
+  std::atomic<bool> probe_sleeps_{false};      // and must be rung when a receive ends
+  std::timed_mutex probe_mutex_;               // held by the probe that runs
+  std::mutex waits_mutex_;
+  std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream
+};
+
+}  // namespace hccl::network

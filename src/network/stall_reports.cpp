@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/stall_reports.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <new>
+
+namespace hccl::network {
+namespace {
+
+// The server gives the others 400 ms.
+constexpr std::chrono::milliseconds kForVerdict{600};
+
+}  // namespace
+
+std::string CallPosition::text() const { return hccl::text("op ", number, " of stream ", stream); }
+
+void StallReports::note_done(const CallPosition& position, const CollectiveCall& call) {
+  const std::lock_guard lock(mutex_);
+  done_[done_count_++ % kRemembered] = {position, call};
+}
+
+// Sends without the lock: whoever lets the link go waits for the callbacks, which take it.
+void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
+  if (!control_.answer) return;
+  try {
+    std::vector<Done> done;
+    {
+      const std::lock_guard lock(mutex_);
+      done.assign(done_.begin(),
+                  done_.begin() + static_cast<std::ptrdiff_t>(std::min(done_count_, kRemembered)));
+    }
+    for (const Done& one : done) {
+      control_.answer(
+          {one.position.text(), describe(one.call), std::string(one.position.algorithm), {}, true});
+    }
+    control_.answer(waiting);  // last: then the server knows that it has all
+  } catch (const std::bad_alloc&) {
+    // Then this rank has not answered.
+  }
+}
+
+bool StallReports::ask(const bootstrap::Waiting& waiting) {
+  if (!control_.ask) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    verdict_due_ = Deadline::after(kForVerdict);
+  }
+  control_.ask(waiting);
+  return true;
+}
+
+std::string StallReports::root_cause(const std::string& awaited, Time then) const {
+  if (!control_.ask) return awaited;
+  const std::lock_guard lock(mutex_);
+  if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
+  if (!verdict_due_.expired()) return awaited;
+  const std::string silent =
+      text(control_.judge, ", which does not answer: stopped, or out of reach");
+  return awaited == control_.judge ? silent : text(silent, "; directly for ", awaited);
+}
+
+int StallReports::departed_of(const std::vector<int>& ranks) const {
+  const std::lock_guard lock(mutex_);
+  for (const int rank : ranks) {
+    if (departed_.contains(rank)) return rank;
+  }
+  return -1;
+}
+
+// Calls answer for themselves; where none runs there is nothing that this rank waits for.
+void StallReports::on_inquiry() {
+  asked_.fetch_add(1);
+  if (calls_ == 0) answer({});
+}
+
+void StallReports::on_departed(int rank) {
+  const std::lock_guard lock(mutex_);
+  departed_.insert(rank);
+  anybody_departed_ = true;
+}
+
+void StallReports::on_verdict(const std::string& root_cause) {
+  const std::lock_guard lock(mutex_);
+  verdict_ = root_cause;
+  verdict_time_ = std::chrono::steady_clock::now();
+}
+
+}  // namespace hccl::network

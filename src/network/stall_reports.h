@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stall diagnosis: passes queries and reports between this rank's stream threads, which know what
+// they wait for, and the control thread, which receives the queries when a call of some rank waits
+// for long.
+#pragma once
+
+#include "base/deadline.h"
+#include "bootstrap/bootstrap.h"
+#include "call/collective_call.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hccl::network {
+
+// Identifies a collective among those of all ranks by its number in its stream's lane, and says by
+// which algorithm it runs, which must be the same on all ranks.
+struct CallPosition {
+  std::uint32_t stream = 0;
+  std::uint64_t number = 0;
+  std::string_view algorithm{};
+
+  [[nodiscard]] std::string text() const;
+};
+
+class StallReports {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // How to reach the other ranks: functions of ControlLink.
+  struct Control {
+    std::function<void(const bootstrap::Waiting&)> answer;
+    std::function<void(const bootstrap::Waiting&)> ask;
+    std::string judge;  // names the process that gives the verdict, for error texts
+  };
+  // Call before any call runs.
+  void attach(Control control) { control_ = std::move(control); }
+
+  // Called by the thread of a call, at its begin and end.
+  void enter() { ++calls_; }
+  void leave() { --calls_; }
+  // Records a completed collective.
+  void note_done(const CallPosition& position, const CollectiveCall& call);
+  // Returns a counter that rises with every query that waiting calls should answer.
+  [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
+  // Reports the calls completed last, and then the one that waits, to the server.
+  void answer(const bootstrap::Waiting& waiting) const noexcept;
+  // Queries all ranks, as ControlLink::ask_who_is_missing() does. Returns whether there is a server
+  // to ask.
+  bool ask(const bootstrap::Waiting& waiting);
+  // Returns the root cause of a stall as a clause: the verdict given since `then`, else `awaited`
+  // and a remark that names who should have given it.
+  [[nodiscard]] std::string root_cause(const std::string& awaited, Time then) const;
+  // Returns one of `ranks` that has left the communicator, or -1 if none has.
+  [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;
+  [[nodiscard]] bool anybody_departed() const { return anybody_departed_; }
+
+  // Called by the control thread.
+  void on_inquiry();
+  void on_departed(int rank);
+  void on_verdict(const std::string& root_cause);
+
+ private:
+  Control control_;
+  std::atomic<int> calls_{0};
+  std::atomic<std::uint64_t> asked_{0};
+  std::atomic<bool> anybody_departed_{false};
+  struct Done {
+    CallPosition position;
+    CollectiveCall call;
+  };
+  static constexpr std::size_t kRemembered = 8;
+
+  mutable std::mutex mutex_;
+  std::array<Done, kRemembered> done_;
+  std::size_t done_count_ = 0;
+  std::set<int> departed_;
+  std::string verdict_;  // the latest
+  Time verdict_time_{};
+  Deadline verdict_due_ = Deadline::never();
+};
+
+}  // namespace hccl::network

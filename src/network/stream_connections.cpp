@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective across endpoints: plan, schedules, executions, and what a rank looks after
+// meanwhile.
+#include "network/stream_connections.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "network/averaging.h"
+#include "network/call_watchdog.h"
+#include "reduce/reduce.h"
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <memory_resource>
+
+namespace hccl::network {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan, std::uint64_t number) {
+  const auto algorithm = plan.algorithm - algorithms::catalogue().data();
+  CallHeader header;
+  header.collective = static_cast<std::uint8_t>(call.collective);
+  header.type = call.type;
+  header.operation = call.operation;
+  header.algorithm = static_cast<std::uint8_t>(algorithm);
+  header.number = number;
+  header.count = call.count;
+  header.root = call.root;
+  header.channels = static_cast<std::uint8_t>(plan.shape.channels);
+  header.pipeline = static_cast<std::uint8_t>(plan.shape.pipeline);
+  return header;
+}
+
+// Returns whether a call writes its output aside until data of all ranks have come: it is short
+// enough that a copy of the output takes less time than a round of messages among all ranks. A
+// reduce moves data to one rank only, and a call without elements moves none. The same on all
+// ranks.
+bool stages_output(const CollectiveCall& call, int ranks) {
+  if (call.traits().receivers == RankSet::root || call.count == 0) return false;
+  constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
+  constexpr std::uint64_t kMostStagedBytes = 1 << 20;
+  const std::uint64_t bytes = std::max(send_bytes(call, ranks), recv_bytes(call, ranks));
+  return bytes <=
+         std::min(kStagedBytesPerRank * static_cast<std::uint64_t>(ranks), kMostStagedBytes);
+}
+
+void copy(Memory& from, Memory& to, std::uint64_t bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  for (std::uint64_t at = 0; at < bytes;) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, kMost));
+    const std::span<std::byte> into = to.destination(at, most);
+    std::ranges::copy(from.source(at, into.size()), into.begin());
+    at += into.size();
+  }
+}
+
+// Returns the elements of the message, or of one block.
+std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
+  return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
+}
+
+}  // namespace
+
+// The endpoints of one channel, by the numbers of the schedule.
+class StreamConnections::ChannelStreams final : public Streams {
+ public:
+  ChannelStreams(StreamConnections& lane, const schedule::Shape& shape)
+      : lane_(lane), channel_(shape.channel), collective_(shape.collective) {}
+
+  transport::Endpoint& to(int rank) override {
+    const int peer = number_of(rank);
+    Stream& stream = lane_.endpoints_[{channel_, peer}];
+    if (!stream.endpoint) stream.endpoint = lane_.network_.open(peer, {lane_.ordinal_, channel_});
+    return *stream.endpoint;
+  }
+  int number_of(int rank) const override {
+    return lane_.network_.planner().rank_at(collective_, rank);
+  }
+
+ private:
+  StreamConnections& lane_;
+  std::uint32_t channel_;
+  Collective collective_;
+};
+
+// All of one channel, in the order that they need each other.
+struct StreamConnections::Part {
+  Part(StreamConnections& lane, const planner::Plan& plan, const schedule::Shape& shape,
+       const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv,
+       std::pmr::memory_resource& memory)
+      : schedule(lane.schedules_.get(plan, shape)),
+        chunking(
+            shape, schedule, block_elements(call, shape.rank_count),
+            static_cast<std::uint32_t>(
+                kCacheLine / std::max<std::size_t>(reduce::element_size(call.data_type()), 1))),
+        scratch(lane.scratch_[shape.channel].at_least(chunking.scratch_elements() *
+                                                      reduce::element_size(call.data_type()))),
+        streams(lane, shape),
+        execution(schedule, chunking,
+                  {&send, &recv, &scratch, call.data_type(),
+                   call.reduction() == hcclAvg ? hcclSum : call.reduction()},
+                  header, shape.rank, streams, memory) {}
+
+  const schedule::Schedule& schedule;
+  schedule::Chunking chunking;
+  PlainMemory scratch;
+  ChannelStreams streams;
+  Execution execution;
+};
+
+// A call that fails leaves its buffers to the program: no peer may store there any more.
+class StreamConnections::CutUnlessDone {
+ public:
+  explicit CutUnlessDone(StreamConnections& lane) : lane_(lane) {}
+  ~CutUnlessDone() {
+    if (done_) return;
+    for (auto& [key, stream] : lane_.endpoints_) {
+      if (stream.endpoint) stream.endpoint->cut();
+    }
+  }
+  CutUnlessDone(const CutUnlessDone&) = delete;
+  CutUnlessDone& operator=(const CutUnlessDone&) = delete;
+
+  void done() { done_ = true; }
+
+ private:
+  StreamConnections& lane_;
+  bool done_ = false;
+};
+
+void StreamConnections::run(const CollectiveCall& call, Memory& send, Memory& recv,
+                            const device::Lookahead& stream, bool more_behind) {
+  const int rank = network_.options().rank;
+  const int ranks = network_.options().size;
+  if (network_.fault().raised()) network_.fault().throw_error();
+  const bool staged = stages_output(call, ranks);
+  const bool is_barrier = call.collective == Collective::barrier;
+  const planner::Plan plan =
+      network_.planner().plan({call.collective, chunk_bytes(call, ranks), rank, call.root,
+                               !staged && !prescales(call) && is_in_place(call, rank, ranks)});
+  CallHeader header = header_of(call, plan, calls_);
+  const bool is_root = call.traits().senders == RankSet::root && call.root == rank;
+  header.confirm = staged && is_root && !more_behind ? 1 : 0;
+  const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
+  PlainMemory aside = staged_output_.at_least(staged ? output : 0);
+  Memory& target = staged ? static_cast<Memory&>(aside) : recv;
+  const std::uint64_t prescaled = prescales(call) ? send_bytes(call, ranks) : 0;
+  PlainMemory scaled = prescaled_input_.at_least(prescaled);
+  prescale(call, send, scaled, prescaled, ranks);
+  Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send;
+  CutUnlessDone guard(*this);
+  run_guarded(call, plan, header, input, target, stream, !staged && !is_barrier);
+  if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
+  if (staged && !keeps_own_data(call, rank)) copy(aside, recv, output);
+  guard.done();
+  count_traffic(plan);
+  network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
+  ++calls_;
+}
+
+void StreamConnections::run_guarded(const CollectiveCall& call, const planner::Plan& plan,
+                                    const CallHeader& header, Memory& send, Memory& recv,
+                                    const device::Lookahead& stream, bool agrees_first) {
+  const auto name = [&] { return describe(call); };
+  const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };
+  naming_the_lost(network_, wait_set, name, [&] {
+    CallWatchdog watch(network_, {{ordinal_, calls_, plan.algorithm->name},
+                                  true,
+                                  name,
+                                  [this] { return awaited(); },
+                                  &stream});
+    try {
+      if (agrees_first) agree(header, watch);
+      const bool has_data = call.count != 0 || call.collective == Collective::barrier;
+      if (has_data && run_channels(call, plan, header, send, recv, watch)) agree(header, watch);
+    } catch (const CallMismatch& mismatch) {
+      watch.throw_mismatch(mismatch, wait_set_);
+    }
+  });
+}
+
+void StreamConnections::part(Deadline deadline) {
+  for (auto& [key, stream] : endpoints_) {
+    if (stream.endpoint) network_.part_from(*stream.endpoint, deadline);
+  }
+}
+
+void StreamConnections::count_traffic(const planner::Plan& plan) {
+  Traffic& traffic = network_.traffic();
+  for (auto& [key, stream] : endpoints_)
+    traffic.add(*stream.endpoint, stream.counted, plan.algorithm->name);
+}
+
+bool StreamConnections::run_channels(const CollectiveCall& call, const planner::Plan& plan,
+                                     const CallHeader& header, Memory& send, Memory& recv,
+                                     CallWatchdog& watch) {
+  // Short calls need no memory of the heap.
+  std::array<std::byte, 4096> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  std::pmr::list<Part> parts(&memory);
+  Executions executions(&memory);
+  schedule::Shape shape = plan.shape;
+  for (; shape.channel < shape.channels; ++shape.channel) {
+    Execution& execution =
+        parts.emplace_back(*this, plan, shape, call, header, send, recv, memory).execution;
+    if (plan.algorithm->hierarchical() && !executions.empty()) execution.follow(*executions.back());
+    executions.push_back(&execution);
+  }
+  run_to_completion(executions, watch);
+  return std::ranges::any_of(executions, &Execution::asks_to_confirm);
+}
+
+// By the messages of a barrier, each with the identity of the call.
+void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
+  CollectiveCall nothing;
+  nothing.collective = Collective::barrier;
+  const planner::Plan plan =
+      network_.planner().plan({nothing.collective, 0, network_.options().rank, 0, false});
+  CallHeader agreement = header;
+  agreement.phase = CallHeader::Phase::agreement;
+  agreement.confirm = 0;
+  std::array<std::byte, 2048> at_hand;
+  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
+  PlainMemory none(nullptr);
+  Part part(*this, plan, plan.shape, nothing, agreement, none, none, memory);
+  Executions executions({&part.execution}, &memory);
+  run_to_completion(executions, watch);
+}
+
+void StreamConnections::run_to_completion(Executions& executions, CallWatchdog& watch) {
+  struct Running {
+    Running(StreamConnections& owner, const Executions& executions) : lane(owner) {
+      lane.running_ = &executions;
+    }
+    ~Running() { lane.running_ = nullptr; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    StreamConnections& lane;
+  };
+  const Running running(*this, executions);
+  network::run_to_completion(executions, wait_set_, network_.ladder(), watch);
+}
+
+std::vector<int> StreamConnections::awaited() const {
+  std::vector<int> ranks;
+  if (running_ == nullptr) return ranks;
+  for (const Execution* const execution : *running_) {
+    const std::vector<int> more = execution->awaited();
+    ranks.insert(ranks.end(), more.begin(), more.end());
+  }
+  return ranks;
+}
+
+PlainMemory StreamConnections::Scratch::at_least(std::uint64_t size) {
+  if (capacity < size) {
+    capacity = 0;
+    bytes.reset();
+    bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    capacity = size;
+  }
+  return PlainMemory(bytes.get());
+}
+
+}  // namespace hccl::network
