@@ -4,7 +4,7 @@
 #include "api/handles.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/server_registry.h"
 #include "comm/create_all.h"
 #include "comm/group.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's end of the star over which nodes hear of each other. The session belongs to the control
 // thread; the state is shared with it so that either side may go first.
+#include "bootstrap/control_link.h"
+
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/callback_gate.h"
@@ -42,19 +44,21 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   void on_frame(Session&, const Frame& frame) override {
     const auto self = shared_from_this();  // whoever waits for leave() gives up its share
     if (frame.type == FrameType::departed) {
-      const auto departed = parse_rank(frame.payload);
-      server_departed = server_departed || departed == server_rank;
-      if (leaving && departed == rank) leave();
-      if (departed && departed != rank && callbacks.departed)
-        gate.call([&] { callbacks.departed(*departed); });
+      const auto departed = parse<RankMessage>(frame.payload);
+      if (!departed) return;
+      server_departed = server_departed || departed->rank == server_rank;
+      if (leaving && departed->rank == rank) leave();
+      if (departed->rank != rank && callbacks.departed)
+        gate.call([&] { callbacks.departed(departed->rank); });
     } else if (frame.type == FrameType::inquiry) {
       if (callbacks.inquiry) gate.call(callbacks.inquiry);
     } else if (frame.type == FrameType::verdict) {
-      const auto verdict = parse_failure(frame.payload);
+      const auto verdict = parse<Failure>(frame.payload);
       if (verdict && callbacks.verdict)
         gate.call([&] { callbacks.verdict(believed(verdict->text)); });
     } else if (frame.type == FrameType::fault) {
-      if (const auto fault = parse_failure(frame.payload)) tell(fault->code, believed(fault->text));
+      if (const auto fault = parse<Failure>(frame.payload))
+        tell(fault->code, believed(fault->text));
     }
   }
 

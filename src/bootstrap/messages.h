@@ -1,47 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the rendezvous and of the node exchange: one struct each, its bytes, and its
-// validation.
+// The messages of the rendezvous and of the node exchange: the struct, the fields and the
+// validation of each.
 #pragma once
 
 #include "base/address.h"
-#include "bootstrap/bootstrap.h"
+#include "base/secret.h"
+#include "bootstrap/message_fields.h"
+#include "bootstrap/process_identity.h"
+#include "bootstrap/rank_table.h"
+#include "bootstrap/wait_for_graph.h"
 #include "bootstrap/wire.h"
 
 #include <hccl_types.h>
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace hccl::bootstrap {
 
-constexpr std::uint32_t kProtocolVersion = 2;
-constexpr int kMostRanks = 4096;
-constexpr std::size_t kMostBlob = std::size_t{1} << 20;
+inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr int kMostRanks = 4096;
+inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 using SocketName = Secret;  // of an abstract unix socket: 128 random bits
 
-// A process as others see it.
-struct ProcessIdentity {
-  int pid = 0;
-  std::uint64_t pid_namespace = 0;
-  std::string host;
-  std::string box;
-
-  [[nodiscard]] static ProcessIdentity mine();
-  // Returns whether pid means the same process here.
-  [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
-  [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
-
-  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
-};
-
-// "rank 3 (pid 4242, host a)"
-[[nodiscard]] std::string describe(int rank, const ProcessIdentity& process);
-
-// Both ends begin a connection with one: the rank's opening, the server's greeting. The addresses
-// are those that the speaker's kernel knows; they differ between the ends where something between
-// them translates addresses.
+// The first message of each end: the rank's opening, the server's greeting. The addresses are those
+// that the sender's kernel knows; they differ between the ends if something between them translates
+// addresses.
 struct Opening {
   std::uint32_t version = kProtocolVersion;
   Secret nonce{};
@@ -61,22 +52,27 @@ struct Welcome {
   int server_rank = -1;  // the rank of the server's process, once known
 };
 
-// Why a server turns a connection away before it knows the rank. Only the reason travels: what
-// nobody has authenticated is not repeated to people.
-enum class Refusal : std::uint8_t {
-  other_version = 1,  // the opening is of another protocol
-  other_key,          // the hello's code is wrong
-  other_user,         // the process is on the server's machine, and not known to be its user's
+// Why the server rejects a connection before it knows the rank. Only the reason travels: a text
+// that nobody has authenticated is not shown to people.
+struct Refusal {
+  enum Reason : std::uint8_t {
+    other_version = 1,  // the opening is of another protocol
+    other_key,          // the hello's code is wrong
+    other_user,         // a process on the server's machine that is not known to be its user's
+  };
+  Reason reason = other_version;
+
+  friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// Why a rendezvous ended, or why a rank may not join: becomes Error(code, text) on the ranks told.
+// Why a rendezvous ended, or why a rank may not join: becomes Error(code, text) on the ranks.
 struct Failure {
   hcclResult_t code = hcclInternalError;
   std::string text;
 };
 
-// Text about a connection that was authenticated before.
-constexpr const char* kForgedFrame =
+// Describes the end of a connection that had been authenticated.
+inline constexpr const char* kForgedFrame =
     "something between the hosts changed a frame of its connection; find what relays or rewrites "
     "their traffic, then start all ranks again";
 
@@ -109,34 +105,95 @@ struct EntryMessage {
   Bytes blob;
 };
 
-[[nodiscard]] Bytes serialize(const Opening& message);
-[[nodiscard]] Bytes serialize(const Hello& message);
-[[nodiscard]] Bytes serialize(const Welcome& message);
-[[nodiscard]] Bytes serialize(Refusal message);
-[[nodiscard]] Bytes serialize(const Failure& message);
-[[nodiscard]] Bytes serialize(const GaveUp& message);
-[[nodiscard]] Bytes serialize(const Waiting& message);
-[[nodiscard]] Bytes serialize(const Table& message);
-[[nodiscard]] Bytes serialize(const ContributionMessage& message);
-[[nodiscard]] Bytes serialize(const EntryMessage& message);
-[[nodiscard]] Bytes serialize(const std::vector<Bytes>& announcements);
-[[nodiscard]] Bytes serialize_rank(int rank);
+// One rank: the server's own, or one that has departed.
+struct RankMessage {
+  int rank = -1;
+};
 
-// Reads only the version of a message of another version.
-[[nodiscard]] std::optional<Opening> parse_opening(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<Hello> parse_hello(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<Welcome> parse_welcome(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<Failure> parse_failure(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<GaveUp> parse_gave_up(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<Waiting> parse_waiting(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<Table> parse_table(std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<ContributionMessage> parse_contribution(
-    std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<EntryMessage> parse_entry(std::span<const std::byte> bytes);
-// By rank, each of at most kMostAnnounced bytes.
-[[nodiscard]] std::optional<std::vector<Bytes>> parse_announcements(
-    std::span<const std::byte> bytes);
-[[nodiscard]] std::optional<int> parse_rank(std::span<const std::byte> bytes);
+// The announcements of all ranks, by rank.
+struct Announcements {
+  std::vector<Bytes> by_rank;
+};
+
+inline constexpr std::size_t kLongestHost = 256;
+inline constexpr std::size_t kLongestBox = 512;
+inline constexpr std::size_t kLongestFailure = 4096;
+inline constexpr std::size_t kLongestCall = 1024;
+inline constexpr std::size_t kMostAwaited = 64;  // of a thousand the first say enough
+
+// The fields of each message, in the order in which they travel.
+template <class Type, class Message>
+concept Like = std::same_as<std::remove_const_t<Type>, Message>;
+
+void fields(Like<ProcessIdentity> auto& m, auto& io) {
+  io(m.pid, m.pid_namespace, Limited(m.host, kLongestHost), Limited(m.box, kLongestBox));
+}
+void fields(Like<Opening> auto& m, auto& io) { io(m.version, m.nonce, m.here, m.there); }
+void fields(Like<Hello> auto& m, auto& io) { io(m.rank, m.size, m.process, m.node_socket); }
+void fields(Like<Welcome> auto& m, auto& io) { io(m.server, m.server_rank); }
+void fields(Like<Refusal> auto& m, auto& io) {
+  io(Enumerated(m.reason, Refusal::other_version, Refusal::other_user));
+}
+void fields(Like<Failure> auto& m, auto& io) {
+  io(Enumerated(m.code, hcclNoDeviceFound, hcclPortDown), Limited(m.text, kLongestFailure));
+}
+void fields(Like<GaveUp> auto& m, auto& io) { io(m.seconds); }
+void fields(Like<Waiting> auto& m, auto& io) {
+  io(m.done, Limited(m.position, kLongestCall), Limited(m.call, kLongestCall),
+     Limited(m.algorithm, kLongestCall), Limited(m.blocks, kLongestCall),
+     counted<std::uint16_t>(m.awaited, kMostAwaited));
+}
+void fields(Like<TableEntry> auto& m, auto& io) { io(m.process, m.node_socket); }
+void fields(Like<Table> auto& m, auto& io) {
+  io(m.salt, counted<std::uint32_t>(m.ranks, kMostRanks));
+}
+void fields(Like<ContributionMessage> auto& m, auto& io) {
+  io(m.secret, m.rank, m.has_memory, Remainder(m.blob));
+}
+void fields(Like<EntryMessage> auto& m, auto& io) {
+  io(m.rank, m.has_memory, m.has_process, Remainder(m.blob));
+}
+void fields(Like<Announcements> auto& m, auto& io) {
+  io(counted<std::uint32_t>(m.by_rank, kMostRanks, kMostAnnounced));
+}
+void fields(Like<RankMessage> auto& m, auto& io) { io(m.rank); }
+
+template <class Message>
+[[nodiscard]] Bytes serialize(const Message& message) {
+  FieldWriter writer;
+  writer(message);
+  return writer.take();
+}
+
+// Returns whether the fields have values that a process of ours sends.
+template <class Message>
+[[nodiscard]] bool is_valid(const Message&) {
+  return true;
+}
+template <>
+[[nodiscard]] bool is_valid(const Hello& message);
+template <>
+[[nodiscard]] bool is_valid(const Welcome& message);
+template <>
+[[nodiscard]] bool is_valid(const Waiting& message);
+template <>
+[[nodiscard]] bool is_valid(const ContributionMessage& message);
+template <>
+[[nodiscard]] bool is_valid(const EntryMessage& message);
+template <>
+[[nodiscard]] bool is_valid(const RankMessage& message);
+
+// Returns the message, or nothing unless every field is present and valid.
+template <class Message>
+[[nodiscard]] std::optional<Message> parse(std::span<const std::byte> bytes) {
+  FieldReader reader(bytes);
+  Message message;
+  reader(message);
+  if (!reader.complete() || !is_valid(message)) return std::nullopt;
+  return message;
+}
+// Reads only the version of an opening of another version.
+template <>
+[[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
 
 }  // namespace hccl::bootstrap

@@ -172,8 +172,8 @@ void NodeExchange::gather() {
 
 // False for what no rank of this communicator says.
 bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
-  auto message =
-      frame.type == FrameType::contribution ? parse_contribution(frame.payload) : std::nullopt;
+  auto message = frame.type == FrameType::contribution ? parse<ContributionMessage>(frame.payload)
+                                                       : std::nullopt;
   if (!message || !equal_in_constant_time(message->secret, table_.secret) ||
       message->rank >= static_cast<int>(present_.size()) ||
       present_[static_cast<std::size_t>(message->rank)] ||
@@ -231,7 +231,7 @@ FrameChannel NodeExchange::connect_to_leader() {
     if (errno != EAGAIN) {
       client_.wait_for_verdict(
           {hcclSystemError, text("rank ", rank_, " cannot reach the unix socket of ",
-                                 describe(leader_, leader.process), ": ", system_error_text(errno),
+                                 rank_text(leader_, leader.process), ": ", system_error_text(errno),
                                  "; run all ranks in one network namespace")});
     }
     std::vector<pollfd> none;
@@ -239,7 +239,7 @@ FrameChannel NodeExchange::connect_to_leader() {
     socket = connect_to_node(leader.node_socket);
   }
   if (peer_user(socket.get()) != geteuid()) {
-    throw Error(hcclSocketError, text("the unix socket of ", describe(leader_, leader.process),
+    throw Error(hcclSocketError, text("the unix socket of ", rank_text(leader_, leader.process),
                                       " belongs to another user; run all ranks as one user"));
   }
   return {std::move(socket), kLargePayload};
@@ -265,7 +265,7 @@ void NodeExchange::follow(Contribution mine) {
       client_.wait_for_verdict(
           {hcclSystemError,
            text(
-               describe(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
+               rank_text(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
                channel.why(), " while rank ", rank_,
                " waited for the other ranks' memory; see what that rank says, then start all ranks "
                "again")});
@@ -288,7 +288,7 @@ bool NodeExchange::take_from_leader(Frame& frame) {
     if (!frame.descriptors.empty()) rank_table_.control = std::move(frame.descriptors.front());
     return true;
   }
-  auto entry = frame.type == FrameType::entry ? parse_entry(frame.payload) : std::nullopt;
+  auto entry = frame.type == FrameType::entry ? parse<EntryMessage>(frame.payload) : std::nullopt;
   if (!entry || entry->rank >= static_cast<int>(present_.size())) refuse();
   const std::size_t expected = (entry->has_memory ? 1U : 0U) + (entry->has_process ? 1U : 0U);
   if (frame.descriptors.size() != expected || present_[static_cast<std::size_t>(entry->rank)]) {

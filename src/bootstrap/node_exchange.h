@@ -3,9 +3,10 @@
 // as descriptors over abstract unix sockets. The lowest rank of the node leads.
 #pragma once
 
-#include "bootstrap/bootstrap.h"
 #include "bootstrap/frame_channel.h"
+#include "bootstrap/join.h"
 #include "bootstrap/messages.h"
+#include "bootstrap/rank_table.h"
 #include "bootstrap/rendezvous_client.h"
 
 namespace hccl::bootstrap {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A watch is an Asio wait for the pidfd to become readable. Asio objects belong to the control
 // thread; the state is shared with it so that either side may go first.
+#include "bootstrap/process_watch.h"
+
 #include "base/error.h"
 #include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "bootstrap/bootstrap.h"
 #include "bootstrap/callback_gate.h"
 #include "bootstrap/control_thread.h"
 

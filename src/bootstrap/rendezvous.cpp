@@ -2,9 +2,9 @@
 // Every text here reaches a user on some rank: it names ranks, pids and hosts and one thing to do.
 #include "bootstrap/rendezvous.h"
 
+#include "base/rank_text.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "bootstrap/rank_list.h"
 
 #include <algorithm>
 
@@ -95,7 +95,7 @@ Failure Rendezvous::refusal_when_over() const {
 }
 
 std::string Rendezvous::describe_rank(int rank) const {
-  return describe(rank, seats_[static_cast<std::size_t>(rank)].entry.process);
+  return rank_text(rank, seats_[static_cast<std::size_t>(rank)].entry.process);
 }
 
 Failure Rendezvous::size_mismatch(const Hello& hello) const {
@@ -103,7 +103,7 @@ Failure Rendezvous::size_mismatch(const Hello& hello) const {
   std::ranges::sort(others);
   return {hcclInvalidArgument,
           text("the ranks disagree on the size of the communicator: ",
-               describe(hello.rank, hello.process), " says ", hello.size, ", but ",
+               rank_text(hello.rank, hello.process), " says ", hello.size, ", but ",
                rank_list(others), others.size() == 1 ? " says " : " say ", size(),
                "; start every rank with the same size")};
 }

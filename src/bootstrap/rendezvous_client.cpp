@@ -91,7 +91,7 @@ void RendezvousClient::report_no_server() {
 }
 
 void RendezvousClient::note_missing(const Frame& frame) {
-  const auto report = parse_failure(frame.payload);
+  const auto report = parse<Failure>(frame.payload);
   // A server cannot fill the log.
   if (!report || ++server_reports_ > MissingReports::kMost) refuse_protocol();
   log(LogLevel::warning, "bootstrap", report->text);
@@ -200,7 +200,7 @@ void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
                                        FrameChannel& channel) {
   if (frame.type == FrameType::refusal) report_refusal(frame);
   const auto greeting =
-      frame.type == FrameType::greeting ? parse_opening(frame.payload) : std::nullopt;
+      frame.type == FrameType::greeting ? parse<Opening>(frame.payload) : std::nullopt;
   if (!greeting) refuse_server(channel);
   if (greeting->version != kProtocolVersion) {
     throw Error(hcclSocketError,
@@ -214,10 +214,10 @@ void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
 void RendezvousClient::read_welcome(const Frame& frame) {
   if (frame.type == FrameType::refusal) report_refusal(frame);
   if (frame.type == FrameType::failure) {
-    if (const auto failure = parse_failure(frame.payload)) report_failure(*failure);
+    if (const auto failure = parse<Failure>(frame.payload)) report_failure(*failure);
   }
   const auto welcome =
-      frame.type == FrameType::welcome ? parse_welcome(frame.payload) : std::nullopt;
+      frame.type == FrameType::welcome ? parse<Welcome>(frame.payload) : std::nullopt;
   if (!welcome) refuse_protocol();
   server_ = welcome->server;
   server_rank_ = welcome->server_rank;
@@ -228,7 +228,7 @@ void RendezvousClient::read_welcome(const Frame& frame) {
 
 Table RendezvousClient::wait_for_table() {
   const Frame frame = wait_for(FrameType::table);
-  auto table = parse_table(frame.payload);
+  auto table = parse<Table>(frame.payload);
   if (!table || table->ranks.size() != static_cast<std::size_t>(hello_.size)) {
     throw Error(hcclSocketError, text("the server at ", where(), " sent a malformed table of ",
                                       "ranks; use one version on all ranks"));
@@ -239,9 +239,9 @@ Table RendezvousClient::wait_for_table() {
 
 std::vector<Bytes> RendezvousClient::finish(const Bytes& announced) {
   channel_->send(FrameType::ready, announced);
-  auto all = parse_announcements(wait_for(FrameType::go).payload);
-  if (!all || all->size() != static_cast<std::size_t>(hello_.size)) refuse_protocol();
-  return *std::move(all);
+  auto all = parse<Announcements>(wait_for(FrameType::go).payload);
+  if (!all || all->by_rank.size() != static_cast<std::size_t>(hello_.size)) refuse_protocol();
+  return std::move(all->by_rank);
 }
 
 LinkSocket RendezvousClient::release() {
@@ -299,7 +299,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
     std::optional<Frame> frame = channel_->receive();
     if (!frame) return frame;
     if (frame->type == FrameType::failure) {
-      const auto failure = parse_failure(frame->payload);
+      const auto failure = parse<Failure>(frame->payload);
       if (failure) report_failure(*failure);
     }
     if (frame->type == FrameType::missing) {
@@ -308,9 +308,9 @@ std::optional<Frame> RendezvousClient::next_frame() {
     }
     if (frame->type != FrameType::server_rank) return frame;
     // Said once, or a server could talk past every deadline.
-    const auto rank = server_rank_ < 0 ? parse_rank(frame->payload) : std::nullopt;
-    if (!rank || *rank < 0) refuse_protocol();
-    server_rank_ = *rank;
+    const auto rank = server_rank_ < 0 ? parse<RankMessage>(frame->payload) : std::nullopt;
+    if (!rank) refuse_protocol();
+    server_rank_ = rank->rank;
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "bootstrap/control_link.h"
 #include "bootstrap/frame_channel.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/missing_reports.h"

@@ -19,9 +19,9 @@ void RendezvousClient::refuse_server(const FrameChannel& channel) const {
 }
 
 void RendezvousClient::report_refusal(const Frame& frame) const {
-  const auto refusal = parse_refusal(frame.payload);
+  const auto refusal = parse<Refusal>(frame.payload);
   if (!refusal) refuse_protocol();
-  switch (*refusal) {
+  switch (refusal->reason) {
     case Refusal::other_version:
       throw Error(hcclSocketError, text("the server at ", where(), " speaks another protocol than ",
                                         kProtocolVersion, "; use one version on all ranks"));
@@ -77,7 +77,7 @@ std::string RendezvousClient::where() const {
 }
 
 std::string RendezvousClient::server_text() const {
-  if (server_rank_ >= 0) return describe(server_rank_, server_);
+  if (server_rank_ >= 0) return rank_text(server_rank_, server_);
   return text("the process that made the unique id (pid ", server_.pid, ", host ", server_.host,
               ')');
 }

@@ -119,7 +119,7 @@ void RootServer::seat(Session& session, const Hello& hello) {
   const bool own_rank_is_new = own_rank_ < 0 && hello.process.same_process(self_);
   if (own_rank_is_new) {
     own_rank_ = hello.rank;
-    broadcast(FrameType::server_rank, serialize_rank(own_rank_));
+    broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
   session.rank = hello.rank;
   session.is_own_process = hello.process.same_process(self_);
@@ -161,10 +161,10 @@ void RootServer::on_joined_frame(Session& session, const Frame& frame) {
   if (frame.type == FrameType::ready && frame.payload.size() <= kMostAnnounced) {
     rendezvous_.set_ready(session.rank, frame.payload);
   } else if (frame.type == FrameType::gave_up) {
-    const auto gave_up = parse_gave_up(frame.payload);
+    const auto gave_up = parse<GaveUp>(frame.payload);
     rendezvous_.rank_gave_up(session.rank, gave_up ? gave_up->seconds : 0);
   } else if (frame.type == FrameType::leaving) {
-    const auto own = parse_failure(frame.payload);
+    const auto own = parse<Failure>(frame.payload);
     rendezvous_.rank_left(session.rank, own ? as_believed(session, *own)
                                             : Failure{hcclInternalError, "it does not say why"});
   } else {
@@ -185,7 +185,7 @@ void RootServer::end() {
   watches_.clear();
   io_->report.cancel();
   if (rendezvous_.phase() == Rendezvous::Phase::complete) {
-    broadcast(FrameType::go, serialize(rendezvous_.announced()));
+    broadcast(FrameType::go, serialize(Announcements{rendezvous_.announced()}));
     if (relays()) std::ranges::for_each(sessions_, [](const auto& one) { one->keep_alive(); });
   } else {
     broadcast(FrameType::failure, serialize(rendezvous_.failure()));

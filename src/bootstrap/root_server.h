@@ -8,6 +8,7 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/missing_reports.h"
+#include "bootstrap/process_watch.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/session.h"
 #include "bootstrap/unique_id.h"
@@ -61,7 +62,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>, public
   void on_hello(Session& session, const Frame& frame);
   [[nodiscard]] std::string wrong_user(const Session& session) const;
   [[nodiscard]] Failure as_believed(const Session& session, Failure failure) const;
-  void refuse(Session& session, Refusal reason, const std::string& why);
+  void refuse(Session& session, Refusal::Reason reason, const std::string& why);
   void drop(Session& session, const std::string& why);
   void reject(const Session& session, const std::string& why);
   void report_stranger(const Address& peer, const std::string& why);

@@ -47,7 +47,8 @@ void RootServer::take_connection(FileDescriptor socket, const Address& peer) {
   if (!may_become_hello(heard))
     return cut_off(socket, peer, "sent bytes that are no hello of ours");
   const auto opening = first_payload(heard, FrameType::opening);
-  if (opening && !parse_opening(*opening)) return cut_off(socket, peer, "sent a malformed opening");
+  if (opening && !parse<Opening>(*opening))
+    return cut_off(socket, peer, "sent a malformed opening");
   add_session(std::move(socket), peer, {heard.begin(), heard.end()});
 }
 
@@ -83,7 +84,7 @@ bool RootServer::make_room() {
 // The greeting waits for the opening: who says nothing is told nothing.
 void RootServer::on_opening(Session& session, const Frame& frame) {
   const auto opening =
-      frame.type == FrameType::opening ? parse_opening(frame.payload) : std::nullopt;
+      frame.type == FrameType::opening ? parse<Opening>(frame.payload) : std::nullopt;
   if (!opening) return drop(session, "sent a malformed opening");
   if (opening->version != kProtocolVersion) {
     return refuse(session, Refusal::other_version,
@@ -98,7 +99,7 @@ void RootServer::on_opening(Session& session, const Frame& frame) {
 }
 
 void RootServer::on_hello(Session& session, const Frame& frame) {
-  const auto hello = frame.type == FrameType::hello ? parse_hello(frame.payload) : std::nullopt;
+  const auto hello = frame.type == FrameType::hello ? parse<Hello>(frame.payload) : std::nullopt;
   if (!hello) return drop(session, "sent a malformed hello");
   if (const std::string why = wrong_user(session); !why.empty())
     return refuse(session, Refusal::other_user, text("was refused: ", why));
@@ -141,9 +142,9 @@ Failure RootServer::as_believed(const Session& session, Failure failure) const {
   return failure;
 }
 
-void RootServer::refuse(Session& session, Refusal reason, const std::string& why) {
+void RootServer::refuse(Session& session, Refusal::Reason reason, const std::string& why) {
   reject(session, why);
-  session.send_openly(FrameType::refusal, serialize(reason));
+  session.send_openly(FrameType::refusal, serialize(Refusal{reason}));
   session.finish();
   forget(session);
 }

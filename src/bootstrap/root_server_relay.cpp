@@ -22,17 +22,17 @@ void RootServer::relay(Session& session, const Frame& frame) {
   if (frame.type == FrameType::departed) {
     session.departed = true;
     departed_.insert(session.rank);
-    broadcast(FrameType::departed, serialize_rank(session.rank));
+    broadcast(FrameType::departed, serialize(RankMessage{session.rank}));
     return;
   }
   if (frame.type == FrameType::stuck || frame.type == FrameType::waiting) {
-    auto waiting = parse_waiting(frame.payload);
+    auto waiting = parse<Waiting>(frame.payload);
     const auto exists = [this](int rank) { return rank < rendezvous_.size(); };
     if (!waiting || !std::ranges::all_of(waiting->awaited, exists)) return;
     if (frame.type == FrameType::stuck) return on_stuck(session, std::move(*waiting));
     return on_answer(session, std::move(*waiting));
   }
-  const auto fault = frame.type == FrameType::fault ? parse_failure(frame.payload) : std::nullopt;
+  const auto fault = frame.type == FrameType::fault ? parse<Failure>(frame.payload) : std::nullopt;
   if (fault) spread(as_believed(session, *fault));
 }
 

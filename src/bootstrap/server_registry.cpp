@@ -6,15 +6,20 @@
 #include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/interfaces.h"
+#include "base/process.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/comm_id.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/shared_secret.h"
 
 #include <cerrno>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <thread>
+#include <utility>
 
 namespace hccl::bootstrap {
 namespace {
@@ -160,6 +165,31 @@ UniqueId ServerRegistry::resolve(const hcclUniqueId& id) {
 void ServerRegistry::note_joined(const UniqueId& id) {
   const std::lock_guard lock(mutex_);
   if (id.kind == UniqueId::Kind::fixed_address) first_communicator_joined_ = true;
+}
+
+hcclUniqueId create_unique_id() { return encode(ServerRegistry::instance().create()); }
+
+void retire_unique_id(const hcclUniqueId& id) noexcept {
+  if (is_empty(id) || is_forked_child()) return;
+  try {
+    ServerRegistry::instance().retire(decode(id));
+  } catch (const std::exception&) {
+    // Not an id of ours: there is nothing to stop.
+    return;
+  }
+}
+
+void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept {
+  try {
+    const auto server = ServerRegistry::instance().find(decode(id));
+    if (server) server->abandon({hcclSystemError, why});
+  } catch (const std::bad_alloc&) {
+    // The ranks that have joined wait until their deadline.
+  }
+}
+
+hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {
+  return encode(ServerRegistry::instance().resolve(id));
 }
 
 }  // namespace hccl::bootstrap

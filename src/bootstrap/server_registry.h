@@ -3,8 +3,10 @@
 // HCCL_COMM_ID.
 #pragma once
 
-#include "bootstrap/root_server.h"
+#include "base/file_descriptor.h"
 #include "bootstrap/unique_id.h"
+
+#include <hccl_types.h>
 
 #include <map>
 #include <memory>
@@ -12,6 +14,8 @@
 #include <string>
 
 namespace hccl::bootstrap {
+
+class RootServer;
 
 // Thread safe.
 class ServerRegistry {
@@ -44,5 +48,19 @@ class ServerRegistry {
   bool first_communicator_begun_ = false;
   bool first_communicator_joined_ = false;
 };
+
+// Starts a root server in this process and returns an id with its address and a 128-bit secret.
+// With HCCL_COMM_ID, the first id of the process names that address instead. Throws Error.
+[[nodiscard]] hcclUniqueId create_unique_id();
+
+// Stops the server of this id if this process owns it. For the destruction of a communicator.
+void retire_unique_id(const hcclUniqueId& id) noexcept;
+// Fails the rendezvous of this id if this process owns its server: a rank will not join.
+void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
+
+// Returns the id that a rank joins with: `id` itself, or the address in HCCL_COMM_ID for the
+// process's first communicator. Throws Error(hcclInvalidArgument) for an id that is neither. Uses
+// up the "first communicator" right.
+[[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/address.h"
-#include "bootstrap/bootstrap.h"
 #include "bootstrap/frame_seal.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/socket_owner.h"

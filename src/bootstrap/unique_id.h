@@ -4,8 +4,11 @@
 #pragma once
 
 #include "base/address.h"
-#include "bootstrap/bootstrap.h"
+#include "base/secret.h"
 
+#include <hccl_types.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 

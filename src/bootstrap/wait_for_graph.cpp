@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/wait_for_graph.h"
 
+#include "base/rank_text.h"
 #include "base/text.h"
-#include "bootstrap/rank_list.h"
 
 #include <algorithm>
 

@@ -2,8 +2,6 @@
 // A wait-for graph: finds the rank that holds up the others from what each rank waits for. No I/O.
 #pragma once
 
-#include "bootstrap/bootstrap.h"
-
 #include <functional>
 #include <map>
 #include <set>
@@ -11,6 +9,23 @@
 #include <vector>
 
 namespace hccl::bootstrap {
+
+// A call of a rank: one that waits, or one of the last that have completed.
+struct Waiting {
+  std::string position;      // "op 3 of stream 0"; empty for messages, which have none
+  std::string call;          // describes the call; empty if the rank is in none
+  std::string algorithm;     // runs the call, if it has a position
+  std::vector<int> awaited;  // ascending
+  bool done = false;
+  // The position of the next collective that cannot begin, or end, on this rank before this call
+  // ends, because a thread of the program waits for the call's stream. Empty if the program may
+  // still make other calls.
+  std::string blocks{};
+
+  [[nodiscard]] std::string doing() const {
+    return position.empty() ? call : position + ", " + call;
+  }
+};
 
 class WaitForGraph {
  public:

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "bootstrap/server_registry.h"
 #include "comm/collective_task.h"
 #include "comm/host_staging.h"
 #include "comm/plan_text.h"

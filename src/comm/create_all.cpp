@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/quiet_thread.h"
 #include "base/text.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/server_registry.h"
 
 #include <exception>
 #include <future>

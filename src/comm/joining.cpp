@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/rank_text.h"
 #include "base/shared_memory.h"
+#include "bootstrap/join.h"
+#include "bootstrap/server_registry.h"
 #include "comm/communicator.h"
 #include "network/network_backend.h"
 #include "node/cache_size.h"
@@ -32,7 +35,7 @@ std::vector<std::byte> encode(const RankBlob& blob) {
 }
 
 std::string text_of(const bootstrap::RankInfo& member) {
-  return text("rank ", member.rank, " (pid ", member.pid, ", host ", member.host, ')');
+  return rank_text(member.rank, member.pid, member.host);
 }
 
 RankBlob decode(const bootstrap::RankInfo& member) {

@@ -5,7 +5,7 @@
 
 #include "base/deadline.h"
 #include "base/wait_limit.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/wait_for_graph.h"
 #include "device/command_queue.h"
 #include "network/network_backend.h"
 #include "network/run_to_completion.h"

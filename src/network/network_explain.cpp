@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HCCL_EXPLAIN: by which ways this rank reaches the others, and why not by better ones.
 #include "base/log.h"
+#include "base/rank_text.h"
 #include "base/text.h"
-#include "bootstrap/rank_list.h"
 #include "network/network_backend.h"
 
 #include <map>
@@ -29,7 +29,7 @@ void NetworkBackend::explain() const {
     by_route[text(route.transport->name(), rejected)].push_back(peer);
   }
   for (const auto& [route, ranks] : by_route)
-    say(text("reaches ", bootstrap::rank_list(ranks), " by ", route));
+    say(text("reaches ", rank_list(ranks), " by ", route));
 }
 
 // A user who expects the speed of RoCE and gets that of TCP should not have to guess why.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/deadline.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/wait_for_graph.h"
 #include "call/collective_call.h"
 
 #include <array>

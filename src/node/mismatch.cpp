@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that call different things: found before anything is written, told with the odd ranks'
 // names.
+#include "base/rank_text.h"
 #include "base/text.h"
 #include "node/operation.h"
 
@@ -17,19 +18,6 @@ CollectiveCall call_in(const Slot& slot) {
   call.root = slot.root;
   call.count = slot.count;
   return call;
-}
-
-// "0-2,4-7"
-std::string rank_list(const std::vector<int>& ranks) {
-  std::string list;
-  for (std::size_t first = 0; first < ranks.size();) {
-    std::size_t last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!list.empty()) list += ',';
-    list += last == first ? text(ranks[first]) : text(ranks[first], '-', ranks[last]);
-    first = last + 1;
-  }
-  return list;
 }
 
 }  // namespace
@@ -67,8 +55,7 @@ std::string Engine::calls_text(const StreamPlace& place) const {
   }
   std::string all;
   for (const auto& [call, ranks] : groups) {
-    all += text(all.empty() ? "" : ", ", ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks),
-                ' ', call);
+    all += text(all.empty() ? "" : ", ", rank_list(ranks), ' ', call);
   }
   return all;
 }
@@ -84,8 +71,7 @@ std::string Engine::mismatch_text(const Operation& op) const {
   }
   std::string odd, usual;
   for (const auto& [call, ranks] : groups) {
-    const std::string part =
-        text(ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks), " ", call);
+    const std::string part = text(rank_list(ranks), " ", call);
     if (&ranks == majority) {
       usual = part;
     } else {

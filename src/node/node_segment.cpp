@@ -3,6 +3,7 @@
 #include "node/node_segment.h"
 
 #include "base/process.h"
+#include "base/rank_text.h"
 #include "base/text.h"
 
 #include <atomic>
@@ -55,8 +56,7 @@ bool NodeSegment::is_stopped(int rank) const {
 }
 
 std::string NodeSegment::rank_text(int rank) const {
-  return text("rank ", peer(rank).number, " (pid ", peer(rank).pid, ", host ", peer(rank).host,
-              ")");
+  return hccl::rank_text(peer(rank).number, peer(rank).pid, peer(rank).host);
 }
 
 }  // namespace hccl::node

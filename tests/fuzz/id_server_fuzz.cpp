@@ -148,7 +148,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (step.action & 8) await_control_thread();
     }
     const Frame answer = answer_to_a_rank(id.addresses[0]);
-    const auto refusal = parse_failure(answer.payload);
+    const auto refusal = parse<Failure>(answer.payload);
     fuzz::check(answer.type == FrameType::welcome || (answer.type == FrameType::failure && refusal),
                 "a rank is welcomed or refused");
     fuzz::accepted = refusal && refusal->text.find("already complete") != std::string::npos;

@@ -98,10 +98,10 @@ void add_messages(const fs::path& root) {
   add("table", 5, serialize(table()));
   add("contribution", 6, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
   add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
-  add("announcements", 8, serialize(std::vector<Bytes>{blob(), {}, blob()}));
+  add("announcements", 8, serialize(Announcements{{blob(), {}, blob()}}));
   add("waiting", 9, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {0, 3, 4095}}));
-  add("refusal", 11, serialize(Refusal::other_user));
-  add("rank", 10, serialize_rank(4095));
+  add("refusal", 11, serialize(Refusal{Refusal::other_user}));
+  add("rank", 10, serialize(RankMessage{4095}));
 }
 
 void add_rendezvous(const fs::path& root) {
@@ -147,13 +147,14 @@ void add_rendezvous(const fs::path& root) {
   const std::vector<fuzz::Step> heard{
       {1, number(FrameType::greeting), serialize(Opening{})},
       {1, number(FrameType::welcome), serialize(welcome)},
-      {1, number(FrameType::server_rank), serialize_rank(0)},
+      {1, number(FrameType::server_rank), serialize(RankMessage{0})},
       {1, number(FrameType::table), serialize(table())},
-      {1, number(FrameType::go), serialize(std::vector<Bytes>(2, Bytes(5, std::byte{1})))}};
+      {1, number(FrameType::go),
+       serialize(Announcements{std::vector<Bytes>(2, Bytes(5, std::byte{1}))})}};
   client.add("valid-all", heard);
   const Failure failure{hcclInvalidUsage, "rank 1 is already taken"};
   client.add("refused", std::vector{heard[0], fuzz::Step{1, number(FrameType::refusal),
-                                                         serialize(Refusal::other_key)}});
+                                                         serialize(Refusal{Refusal::other_key})}});
   client.add("failed", std::vector{heard[0], heard[1],
                                    fuzz::Step{1, number(FrameType::failure), serialize(failure)}});
   client.add("without-codes",

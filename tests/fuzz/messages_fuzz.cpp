@@ -24,29 +24,29 @@ void try_all(std::uint8_t which, std::span<const std::byte> bytes) {
   const auto plain = [](const auto& message) { return serialize(message); };
   switch (which % 12) {
     case 0:
-      return try_message(bytes, parse_opening, plain);
+      return try_message(bytes, parse<Opening>, plain);
     case 1:
-      return try_message(bytes, parse_hello, plain);
+      return try_message(bytes, parse<Hello>, plain);
     case 2:
-      return try_message(bytes, parse_welcome, plain);
+      return try_message(bytes, parse<Welcome>, plain);
     case 3:
-      return try_message(bytes, parse_failure, plain);
+      return try_message(bytes, parse<Failure>, plain);
     case 4:
-      return try_message(bytes, parse_gave_up, plain);
+      return try_message(bytes, parse<GaveUp>, plain);
     case 5:
-      return try_message(bytes, parse_table, plain);
+      return try_message(bytes, parse<Table>, plain);
     case 6:
-      return try_message(bytes, parse_contribution, plain);
+      return try_message(bytes, parse<ContributionMessage>, plain);
     case 7:
-      return try_message(bytes, parse_entry, plain);
+      return try_message(bytes, parse<EntryMessage>, plain);
     case 8:
-      return try_message(bytes, parse_announcements, plain);
+      return try_message(bytes, parse<Announcements>, plain);
     case 9:
-      return try_message(bytes, parse_waiting, plain);
+      return try_message(bytes, parse<Waiting>, plain);
     case 11:
-      return try_message(bytes, parse_refusal, plain);
+      return try_message(bytes, parse<Refusal>, plain);
     default:
-      return try_message(bytes, parse_rank, [](int rank) { return serialize_rank(rank); });
+      return try_message(bytes, parse<RankMessage>, plain);
   }
 }
 

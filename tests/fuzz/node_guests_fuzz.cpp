@@ -51,8 +51,9 @@ class Leader {
 
   static bool take(const Frame& frame) {
     fuzz::check(frame.descriptors.size() <= 2, "a guest brings two descriptors");
-    const auto message =
-        frame.type == FrameType::contribution ? parse_contribution(frame.payload) : std::nullopt;
+    const auto message = frame.type == FrameType::contribution
+                             ? parse<ContributionMessage>(frame.payload)
+                             : std::nullopt;
     if (!message) return false;
     fuzz::check(message->blob.size() <= frame.payload.size(), "no bytes out of nothing");
     fuzz::accepted = frame.descriptors.size() == (message->has_memory ? 2U : 1U);

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "base/peer_process.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/process_watch.h"
+#include "bootstrap/server_registry.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -68,7 +69,7 @@ TEST(ControlThread, CallsAfterExitHasBegunAreHarmless) {
   const int status = status_of([] {
     std::atexit([] {  // registered first, hence runs last
       ControlThread::instance().post([] {});
-      stop_control_thread();
+      ControlThread::instance().stop();
       try {
         static_cast<void>(create_unique_id());
         _exit(3);
@@ -94,7 +95,7 @@ TEST(ControlThread, IsNotStartedInAForkedChild) {
         if (error.code() != hcclInvalidUsage) _exit(4);
       }
       watch = ProcessWatch();
-      stop_control_thread();
+      ControlThread::instance().stop();
     });
     if (inner != 0) _exit(5);
   });

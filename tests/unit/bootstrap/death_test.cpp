@@ -2,10 +2,11 @@
 // Ranks killed during initialisation, with and without a child that keeps their descriptors open:
 // the others hear of it by name.
 #include "base/secret.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/join.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
+#include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "joining_ranks.h"
 #include "processes.h"

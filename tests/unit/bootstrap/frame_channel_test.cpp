@@ -107,16 +107,16 @@ class SealedChannel : public Channel {
 };
 
 TEST_F(SealedChannel, ARefusalWithoutACodeIsHeardBeforeAnyOtherFrame) {
-  left_.send(FrameType::refusal, serialize(Refusal::other_key));
+  left_.send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
   const auto frame = next();
   ASSERT_TRUE(frame);
-  EXPECT_EQ(parse_refusal(frame->payload), Refusal::other_key);
+  EXPECT_EQ(parse<Refusal>(frame->payload), Refusal{Refusal::other_key});
 }
 
 TEST_F(SealedChannel, ARefusalWithoutACodeIsForgedBehindAFrameThatHadOne) {
   sealed_.send(FrameType::welcome, {});
   ASSERT_TRUE(next());
-  left_.send(FrameType::refusal, serialize(Refusal::other_key));
+  left_.send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
   EXPECT_FALSE(next());
   EXPECT_TRUE(right_.forged());
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads of one process join, in several communicators, and fail by name.
+#include "bootstrap/join.h"
+
 #include "base/config.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "scoped_environment.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/join.h"
 
 #include <cstring>
 #include <optional>

@@ -3,8 +3,9 @@
 // they send, the exchange goes on, and no descriptor of theirs stays.
 #include "base/config.h"
 #include "base/secret.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/join.h"
 #include "bootstrap/node_exchange.h"
+#include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "connections.h"
 #include "scoped_environment.h"

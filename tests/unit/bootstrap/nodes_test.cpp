@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of several nodes, as processes: who gets what of whom, and that all hear of the end of one.
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/control_link.h"
+#include "bootstrap/join.h"
+#include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "processes.h"
 

@@ -4,6 +4,7 @@
 #include "base/secret.h"
 #include "bootstrap/acceptor.h"
 #include "bootstrap/rendezvous_client.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "joining_ranks.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are processes: they join in any order, on one port again and again, and their mistakes
 // are named.
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "processes.h"
 

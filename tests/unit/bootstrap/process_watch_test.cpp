@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control thread and its process watches: told once, cancelled safely, resting and going on.
+#include "bootstrap/process_watch.h"
+
 #include "base/error.h"
 #include "base/peer_process.h"
-#include "bootstrap/bootstrap.h"
 #include "bootstrap/control_thread.h"
 
 #include <atomic>
@@ -146,15 +147,15 @@ TEST(ControlThread, RestsWhileStoppedAndGoesOn) {
   Sleeper sleeper;
   std::atomic<int> told{0};
   const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++told; });
-  stop_control_thread();
-  stop_control_thread();
+  ControlThread::instance().stop();
+  ControlThread::instance().stop();
   sleeper.kill();
   {
     Sleeper other;
     ControlThread::instance().start();
     EXPECT_TRUE(becomes(told, 1));
     const ProcessWatch unused(other.process().duplicate(), [] {});
-    stop_control_thread();
+    ControlThread::instance().stop();
   }
   std::atomic<int> ran{0};
   ControlThread::instance().post([&] { ++ran; });

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/error.h"
-#include "bootstrap/bootstrap.h"
 
 #include <atomic>
 #include <chrono>

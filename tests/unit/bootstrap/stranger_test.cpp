@@ -3,10 +3,11 @@
 #include "base/config.h"
 #include "base/secret.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/bootstrap.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/join.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/rendezvous_client.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "connections.h"
@@ -96,7 +97,7 @@ TEST_F(Stranger, WithoutTheSecretIsRefused) {
   for (const Bytes& wrong : {other, Bytes{}}) {
     const auto refusal = answer_to(valid_hello(1, 3), wrong, FrameType::refusal);
     ASSERT_TRUE(refusal);
-    EXPECT_EQ(parse_refusal(refusal->payload), Refusal::other_key);
+    EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_key});
   }
   expect_job_goes_on();
 }
@@ -106,7 +107,7 @@ TEST_F(Stranger, OfAnotherVersionIsToldSo) {
   channel.send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
   const auto refusal = read_until(channel, FrameType::refusal);
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(parse_refusal(refusal->payload), Refusal::other_version);
+  EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_version});
   expect_job_goes_on();
 }
 
@@ -118,7 +119,7 @@ TEST_F(Stranger, WithAnImpossibleRankOrSizeIsRefused) {
   }
   const auto refusal = answer_to(valid_hello(7, 3), key(), FrameType::failure);
   ASSERT_TRUE(refusal);
-  const auto why = parse_failure(refusal->payload);
+  const auto why = parse<Failure>(refusal->payload);
   ASSERT_TRUE(why);
   EXPECT_NE(why->text.find("rank 7 is not below the size 3"), std::string::npos);
   expect_job_goes_on();
@@ -167,7 +168,7 @@ TEST_F(Stranger, CannotRepeatARecordedHello) {
     send_all(socket, hello);
     const auto refusal = read_until(replay, FrameType::refusal);
     ASSERT_TRUE(refusal);
-    EXPECT_EQ(parse_refusal(refusal->payload), Refusal::other_key);
+    EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_key});
   }
   next_run->stop();
 }
@@ -193,7 +194,7 @@ TEST_F(Stranger, BetweenARankAndTheServerIsNoticed) {
     }
     const auto frame = read_until(other, FrameType::failure);
     ASSERT_TRUE(frame);
-    const auto failure = parse_failure(frame->payload);
+    const auto failure = parse<Failure>(frame->payload);
     EXPECT_EQ(failure->text.find("rank 2 (pid "), 0U);
     const bool named = failure->text.find(kForgedFrame) != std::string::npos;
     EXPECT_EQ(named, forged) << failure->text;
@@ -252,7 +253,7 @@ TEST_F(Stranger, AsATalkativeServerIsRefused) {
     const Welcome welcome{ProcessIdentity::mine(), -1};
     send_all(far, sealed_frame(seal, FrameType::welcome, serialize(welcome)));
     while (true) {
-      const Bytes frame = sealed_frame(seal, FrameType::server_rank, serialize_rank(0));
+      const Bytes frame = sealed_frame(seal, FrameType::server_rank, serialize(RankMessage{0}));
       if (send(far.get(), frame.data(), frame.size(), MSG_NOSIGNAL) <= 0) break;
     }
   });

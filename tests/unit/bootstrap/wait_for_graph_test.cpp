@@ -2,7 +2,7 @@
 // Tests the wait-for graph: which rank holds up the others.
 #include "bootstrap/wait_for_graph.h"
 
-#include "bootstrap/rank_list.h"
+#include "base/rank_text.h"
 
 #include <gtest/gtest.h>
 

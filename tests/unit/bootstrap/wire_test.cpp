@@ -6,7 +6,6 @@
 #include "base/sha256.h"
 #include "bootstrap/frame_seal.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/rank_list.h"
 
 #include <random>
 #include <string_view>
@@ -67,15 +66,6 @@ TEST(Secret, ComparesAllOfIt) {
   EXPECT_FALSE(equal_in_constant_time(one, std::span(one).first<8>()));
 }
 
-TEST(RankList, JoinsNeighbours) {
-  EXPECT_EQ(rank_list({3}), "rank 3");
-  EXPECT_EQ(rank_list({3, 5}), "ranks 3,5");
-  EXPECT_EQ(rank_list({0, 1, 2, 4, 5, 9}), "ranks 0-2,4,5,9");
-  std::vector<int> odd;
-  for (int rank = 1; rank < 1000; rank += 2) odd.push_back(rank);
-  EXPECT_LT(rank_list(odd).size(), 200U);
-}
-
 TEST(Frame, HeadersAreChecked) {
   const Bytes frame = encode_frame(FrameType::hello, bytes_of("12345"), 2);
   ASSERT_EQ(frame.size(), kFrameHeaderSize + 5);
@@ -117,31 +107,31 @@ const ProcessIdentity kProcess{4242, 77, "host a", "uid 0 node b"};
 TEST(Messages, SurviveTheWire) {
   const Address here{.v6 = true, .bytes = {0xfe, 0x80, 1}, .scope = 3, .port = 7};
   const Opening opening{kProtocolVersion, random_secret(), here, {}};
-  const auto opened = parse_opening(serialize(opening));
+  const auto opened = parse<Opening>(serialize(opening));
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->nonce, opening.nonce);
   EXPECT_EQ(opened->here, here);
   EXPECT_EQ(opened->there, Address{});
-  const auto refusal = parse_refusal(serialize(Refusal::other_user));
-  EXPECT_EQ(refusal, Refusal::other_user);
+  const auto refusal = parse<Refusal>(serialize(Refusal{Refusal::other_user}));
+  EXPECT_EQ(refusal, Refusal{Refusal::other_user});
   const Hello hello{3, 8, kProcess, random_secret()};
-  const auto parsed = parse_hello(serialize(hello));
+  const auto parsed = parse<Hello>(serialize(hello));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->rank, 3);
   EXPECT_EQ(parsed->size, 8);
   EXPECT_EQ(parsed->process, kProcess);
   EXPECT_EQ(parsed->node_socket, hello.node_socket);
-  const auto failure = parse_failure(serialize(Failure{hcclSystemError, "rank 3 exited"}));
+  const auto failure = parse<Failure>(serialize(Failure{hcclSystemError, "rank 3 exited"}));
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, hcclSystemError);
   EXPECT_EQ(failure->text, "rank 3 exited");
   const Table table{random_secret(), {{kProcess, random_secret()}, {kProcess, random_secret()}}};
-  const auto same = parse_table(serialize(table));
+  const auto same = parse<Table>(serialize(table));
   ASSERT_TRUE(same);
   EXPECT_EQ(same->salt, table.salt);
   ASSERT_EQ(same->ranks.size(), 2U);
   EXPECT_EQ(same->ranks[1].node_socket, table.ranks[1].node_socket);
-  const auto entry = parse_entry(serialize(EntryMessage{5, true, false, Bytes(100)}));
+  const auto entry = parse<EntryMessage>(serialize(EntryMessage{5, true, false, Bytes(100)}));
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->blob.size(), 100U);
   EXPECT_TRUE(entry->has_memory);
@@ -151,11 +141,11 @@ TEST(Messages, SurviveTheWire) {
 TEST(Messages, AnOpeningOfAnotherVersionTellsIt) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);
-  const auto parsed = parse_opening(later);
+  const auto parsed = parse<Opening>(later);
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->version, kProtocolVersion + 1);
   later[0] = std::byte{kProtocolVersion};
-  EXPECT_FALSE(parse_opening(later));
+  EXPECT_FALSE(parse<Opening>(later));
 }
 
 class Seals : public testing::Test {
@@ -243,7 +233,7 @@ TEST(Messages, OutOfRangeFieldsGiveNothing) {
   const auto with = [](int rank, int size, int pid) {
     Hello hello{rank, size, kProcess, {}};
     hello.process.pid = pid;
-    return parse_hello(serialize(hello)).has_value();
+    return parse<Hello>(serialize(hello)).has_value();
   };
   EXPECT_TRUE(with(0, 1, 1));
   EXPECT_FALSE(with(-1, 4, 1));
@@ -251,12 +241,12 @@ TEST(Messages, OutOfRangeFieldsGiveNothing) {
   EXPECT_FALSE(with(0, 0, 1));
   EXPECT_FALSE(with(0, kMostRanks + 1, 1));
   EXPECT_FALSE(with(0, 4, 0));
-  EXPECT_FALSE(parse_failure(serialize(Failure{hcclSuccess, "no failure"})));
+  EXPECT_FALSE(parse<Failure>(serialize(Failure{hcclSuccess, "no failure"})));
   Bytes unknown = serialize(Failure{hcclSystemError, "why"});
   unknown[0] = std::byte{99};
-  EXPECT_FALSE(parse_failure(unknown));
-  EXPECT_FALSE(parse_rank(serialize_rank(-1)));
-  EXPECT_FALSE(parse_rank(serialize_rank(kMostRanks)));
+  EXPECT_FALSE(parse<Failure>(unknown));
+  EXPECT_FALSE(parse<RankMessage>(serialize(RankMessage{-1})));
+  EXPECT_FALSE(parse<RankMessage>(serialize(RankMessage{kMostRanks})));
 }
 
 TEST(Messages, MutilatedBytesNeverCrash) {
@@ -276,16 +266,16 @@ TEST(Messages, MutilatedBytesNeverCrash) {
       bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     }
     if (round % 2 == 0) bytes.resize(random() % bytes.size());
-    static_cast<void>(parse_opening(bytes));
-    static_cast<void>(parse_refusal(bytes));
-    static_cast<void>(parse_hello(bytes));
-    static_cast<void>(parse_welcome(bytes));
-    static_cast<void>(parse_failure(bytes));
-    static_cast<void>(parse_gave_up(bytes));
-    static_cast<void>(parse_table(bytes));
-    static_cast<void>(parse_contribution(bytes));
-    static_cast<void>(parse_entry(bytes));
-    static_cast<void>(parse_rank(bytes));
+    static_cast<void>(parse<Opening>(bytes));
+    static_cast<void>(parse<Refusal>(bytes));
+    static_cast<void>(parse<Hello>(bytes));
+    static_cast<void>(parse<Welcome>(bytes));
+    static_cast<void>(parse<Failure>(bytes));
+    static_cast<void>(parse<GaveUp>(bytes));
+    static_cast<void>(parse<Table>(bytes));
+    static_cast<void>(parse<ContributionMessage>(bytes));
+    static_cast<void>(parse<EntryMessage>(bytes));
+    static_cast<void>(parse<RankMessage>(bytes));
   }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of ranks are written as ranges; long lists are cut, for the first names suffice to act.
-#include "bootstrap/rank_list.h"
+// Runs of ranks are written as ranges. Long lists are cut: the first names suffice to act.
+#include "base/rank_text.h"
+
+#include "base/text.h"
 
 #include <cstddef>
 #include <sstream>
 
-namespace hccl::bootstrap {
+namespace hccl {
 
 std::string rank_list(const std::vector<int>& ranks) {
   constexpr int kMostRanges = 32;
@@ -27,4 +29,8 @@ std::string rank_list(const std::vector<int>& ranks) {
   return out.str();
 }
 
-}  // namespace hccl::bootstrap
+std::string rank_text(int rank, int pid, const std::string& host) {
+  return text("rank ", rank, " (pid ", pid, ", host ", host, ')');
+}
+
+}  // namespace hccl

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of joining a communicator, in order.
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/join.h"
 
 #include "base/error.h"
 #include "base/process.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "bootstrap/control_thread.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/rendezvous_client.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 
@@ -17,8 +17,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The root may be about to exit because of the failure; ranks still starting should hear of it
-// first.
+// The root may be about to exit because of the failure. Ranks that are still starting should learn
+// of it first.
 constexpr std::chrono::milliseconds kFarewell{400};
 
 void validate(int size, int rank, const Contribution& mine) {
@@ -79,33 +79,6 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
 }
 
 }  // namespace
-
-void stop_control_thread() noexcept { ControlThread::instance().stop(); }
-
-hcclUniqueId create_unique_id() { return encode(ServerRegistry::instance().create()); }
-
-void retire_unique_id(const hcclUniqueId& id) noexcept {
-  if (is_empty(id) || is_forked_child()) return;
-  try {
-    ServerRegistry::instance().retire(decode(id));
-  } catch (const std::exception&) {
-    // Not an id of ours: nothing to stop.
-    return;
-  }
-}
-
-void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept {
-  try {
-    const auto server = ServerRegistry::instance().find(decode(id));
-    if (server) server->abandon({hcclSystemError, why});
-  } catch (const std::bad_alloc&) {
-    // Those who have joined wait until their deadline.
-  }
-}
-
-hcclUniqueId resolve_unique_id(const hcclUniqueId& id) {
-  return encode(ServerRegistry::instance().resolve(id));
-}
 
 RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                const MakeControl& make_control, Deadline deadline) {

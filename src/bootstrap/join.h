@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks of a communicator find each other: a rendezvous over TCP at the address in the
+// unique id, then an exchange of descriptors between the ranks of each node over abstract unix
+// sockets.
+#pragma once
+
+#include "base/deadline.h"
+#include "base/file_descriptor.h"
+#include "bootstrap/rank_table.h"
+
+#include <hccl_types.h>
+
+#include <functional>
+
+namespace hccl::bootstrap {
+
+// Makes the segment that `ranks` ranks of a node share. Called on the lowest rank of each node.
+using MakeControl = std::function<FileDescriptor(int ranks)>;
+
+// Joins the communicator of `size` ranks that `id` names. Blocks until all of them have joined.
+// Throws Error if the deadline passes (the text names the missing ranks), a rank dies, two
+// processes claim one rank, or the ranks pass different sizes.
+[[nodiscard]] RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
+                             const MakeControl& make_control, Deadline deadline);
+
+}  // namespace hccl::bootstrap

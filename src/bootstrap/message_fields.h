@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serialization by lists of fields. A message names its fields once, in a function
+// fields(message, io) that calls io(field, ...); a FieldWriter or a FieldReader visits them.
+#pragma once
+
+#include "base/address.h"
+#include "base/fields.h"
+#include "bootstrap/wire.h"
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace hccl::bootstrap {
+
+// A text of at most `most` bytes. The writer cuts a longer one, the reader rejects it.
+template <class Text>
+struct Limited {
+  Text& text;
+  std::size_t most;
+};
+
+// A list of at most `most` elements behind their number, which is a `Number`. The writer cuts a
+// longer one, the reader rejects it. If the elements are lists of bytes, each has at most
+// `most_bytes` of them behind their number, 16 bits.
+template <class Number, class List>
+struct Counted {
+  List& list;
+  std::size_t most;
+  std::size_t most_bytes = 0;
+};
+template <class Number, class List>
+[[nodiscard]] Counted<Number, List> counted(List& list, std::size_t most,
+                                            std::size_t most_bytes = 0) {
+  return {list, most, most_bytes};
+}
+
+// A value from `first` to `last` of an enumeration. The reader rejects others.
+template <class Enum>
+struct Enumerated {
+  Enum& value;
+  std::type_identity_t<Enum> first;
+  std::type_identity_t<Enum> last;
+};
+
+// The bytes from here to the end of the message.
+template <class List>
+struct Remainder {
+  List& bytes;
+};
+
+class FieldWriter {
+ public:
+  template <class... Fields>
+  void operator()(const Fields&... all) {
+    (put(all), ...);
+  }
+  [[nodiscard]] Bytes take() { return writer_.take(); }
+
+ private:
+  template <std::integral Number>
+  void put(Number value) {
+    if constexpr (sizeof(Number) == 1) writer_.put_u8(static_cast<std::uint8_t>(value));
+    if constexpr (sizeof(Number) == 2) writer_.put_u16(static_cast<std::uint16_t>(value));
+    if constexpr (sizeof(Number) == 4) writer_.put_u32(static_cast<std::uint32_t>(value));
+    if constexpr (sizeof(Number) == 8) writer_.put_u64(static_cast<std::uint64_t>(value));
+  }
+  template <std::size_t N>
+  void put(const std::array<std::byte, N>& bytes) {
+    writer_.put_bytes(bytes);
+  }
+  void put(const Address& address) { put_address(writer_, address); }
+  template <class Text>
+  void put(const Limited<Text>& field) {
+    writer_.put_text(field.text.substr(0, field.most));
+  }
+  template <class Enum>
+  void put(const Enumerated<Enum>& field) {
+    put(static_cast<std::underlying_type_t<std::remove_const_t<Enum>>>(field.value));
+  }
+  template <class List>
+  void put(const Remainder<List>& field) {
+    writer_.put_bytes(field.bytes);
+  }
+  template <class Number, class List>
+  void put(const Counted<Number, List>& field) {
+    const auto all = std::span(field.list).first(std::min(field.list.size(), field.most));
+    put(static_cast<Number>(all.size()));
+    for (const auto& element : all) {
+      if constexpr (std::same_as<typename List::value_type, Bytes>) {
+        put(static_cast<std::uint16_t>(element.size()));
+        writer_.put_bytes(element);
+      } else {
+        put(element);
+      }
+    }
+  }
+  template <class Message>
+  requires std::is_class_v<Message>
+  void put(const Message& message) { fields(message, *this); }
+
+  WireWriter writer_;
+};
+
+class FieldReader {
+ public:
+  explicit FieldReader(std::span<const std::byte> bytes) : reader_(bytes) {}
+
+  template <class... Fields>
+  void operator()(Fields&&... all) {
+    (get(all), ...);
+  }
+  // Returns whether every field was there and within its limits, and nothing is left over.
+  [[nodiscard]] bool complete() const { return ok_ && reader_.complete(); }
+
+ private:
+  template <std::integral Number>
+  void get(Number& value) {
+    if constexpr (std::same_as<Number, bool>) {
+      value = reader_.u8() != 0;
+    } else {
+      if constexpr (sizeof(Number) == 1) value = static_cast<Number>(reader_.u8());
+      if constexpr (sizeof(Number) == 2) value = static_cast<Number>(reader_.u16());
+      if constexpr (sizeof(Number) == 4) value = static_cast<Number>(reader_.u32());
+      if constexpr (sizeof(Number) == 8) value = static_cast<Number>(reader_.u64());
+    }
+  }
+  template <std::size_t N>
+  void get(std::array<std::byte, N>& bytes) {
+    bytes = reader_.array<N>();
+  }
+  void get(Address& address) {
+    const auto read = read_address(reader_);
+    require(read.has_value());
+    if (read) address = *read;
+  }
+  template <class Text>
+  void get(Limited<Text>& field) {
+    field.text = reader_.text(field.most);
+  }
+  template <class Enum>
+  void get(Enumerated<Enum>& field) {
+    using Number = std::underlying_type_t<Enum>;
+    Number number{};
+    get(number);
+    require(number >= static_cast<Number>(field.first) &&
+            number <= static_cast<Number>(field.last));
+    if (ok_) field.value = static_cast<Enum>(number);
+  }
+  template <class List>
+  void get(Remainder<List>& field) {
+    field.bytes = reader_.remainder();
+  }
+  template <class Number, class List>
+  void get(Counted<Number, List>& field) {
+    Number number{};
+    get(number);
+    require(number <= field.most);
+    for (Number i = 0; i < number && ok_ && reader_.ok(); ++i) {
+      auto& element = field.list.emplace_back();
+      if constexpr (std::same_as<typename List::value_type, Bytes>) {
+        const std::size_t size = reader_.u16();
+        require(size <= field.most_bytes);
+        if (ok_) element = reader_.bytes(size);
+      } else {
+        get(element);
+      }
+    }
+  }
+  template <class Message>
+  requires std::is_class_v<Message>
+  void get(Message& message) { fields(message, *this); }
+  void require(bool condition) { ok_ = ok_ && condition; }
+
+  WireReader reader_;
+  bool ok_ = true;
+};
+
+}  // namespace hccl::bootstrap

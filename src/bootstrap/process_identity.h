@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process as other processes know it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hccl::bootstrap {
+
+struct ProcessIdentity {
+  int pid = 0;  // in its own pid namespace
+  std::uint64_t pid_namespace = 0;
+  std::string host;
+  std::string box;
+
+  [[nodiscard]] static ProcessIdentity mine();
+  // Returns whether a pid of `other` means the same process here.
+  [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
+  [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
+
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
+};
+
+// "rank 3 (pid 4242, host a)"
+[[nodiscard]] std::string rank_text(int rank, const ProcessIdentity& process);
+
+}  // namespace hccl::bootstrap

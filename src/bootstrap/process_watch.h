@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notices the end of another process.
+#pragma once
+
+#include "base/file_descriptor.h"
+
+#include <functional>
+#include <memory>
+
+namespace hccl::bootstrap {
+
+// Calls `on_exit` once, on the control thread, when the process behind `pidfd` has gone. Destroying
+// the watch cancels that, and waits for a callback in progress unless called from it.
+class ProcessWatch {
+ public:
+  ProcessWatch() = default;
+  ProcessWatch(FileDescriptor pidfd, std::function<void()> on_exit);
+  ProcessWatch(ProcessWatch&&) noexcept;
+  ProcessWatch& operator=(ProcessWatch&&) noexcept;
+  ~ProcessWatch();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contribution of a rank that joins a communicator, and its knowledge of all ranks afterwards.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "base/secret.h"
+#include "bootstrap/control_link.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+struct RankTable;
+
+inline constexpr std::size_t kMostAnnounced = 1024;
+
+struct Contribution {
+  // For the other ranks of this node: bytes, and one descriptor (the device memory).
+  std::vector<std::byte> blob;
+  FileDescriptor memory;
+  // Makes the bytes for the ranks of all nodes, at most kMostAnnounced, from the communicator's
+  // secret. Called once, if there are several nodes or announces_always is set.
+  std::function<std::vector<std::byte>(const Secret&)> announce;
+  bool announces_always = false;
+  // Called with the contributions of this node's ranks before this rank reports that it is ready.
+  // Throws Error to reject them; then initialisation fails on all ranks.
+  std::function<void(const RankTable&)> inspect;
+};
+
+// A rank's knowledge of another rank, or of itself, after the exchange.
+struct RankInfo {
+  int rank = -1;
+  int pid = 0;               // in its own pid namespace
+  bool shares_pids = false;  // whether that namespace is this process's too
+  std::string host;
+  std::string box;  // equal for the ranks of one node
+  std::vector<std::byte> announced;
+  // Empty for ranks on other nodes.
+  std::vector<std::byte> blob;
+  FileDescriptor memory;
+  FileDescriptor process;  // pidfd; invalid for ranks of this very process
+};
+
+struct RankTable {
+  std::vector<RankInfo> members;  // by rank
+  FileDescriptor control;         // the segment made by this node's leader, shared by its ranks
+  Secret secret{};
+  LinkSocket link;
+};
+
+}  // namespace hccl::bootstrap
