@@ -114,7 +114,19 @@ def with_list(comment):
 
 
 def escaped(comment):
-    """Docstrings are plain text: what markdown would take for its own is quoted."""
+    """Docstrings are plain text: what markdown would take for its own is quoted. An indented paragraph is code."""
+    return "\n\n".join(code_block(part) if is_code(part) else escaped_prose(part) for part in comment.split("\n\n"))
+
+
+def is_code(text):
+    return all(line.startswith("  ") for line in text.splitlines())
+
+
+def code_block(text):
+    return "```c\n" + textwrap.dedent(text) + "\n```"
+
+
+def escaped_prose(comment):
     parts = re.split(r"(`[^`]*`)", comment)
     return "".join(part if part.startswith("`") else re.sub(r"([*<>_])", r"\\\1", part) for part in parts)
 

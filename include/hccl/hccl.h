@@ -23,7 +23,8 @@
 // and neither hcclProd nor hcclAvg.
 //
 // Errors. A call that returns an error has queued nothing, and hcclGetLastErrorMessage() says what
-// was wrong. All collectives, sends and receives return
+// was wrong. All collectives, sends and receives return, besides what their docstrings list under
+// "Errors:",
 // - hcclInvalidArgument for an unknown communicator, a null stream, a data type, reduction, root or
 //   peer that is out of range, and a buffer that is not mapped, leaves its allocation or overlaps
 //   the other in a way that the function does not allow;
@@ -35,7 +36,16 @@
 // Threads. Any number of host threads may call; calls on one stream are taken one after the other.
 // pthread_cancel() takes effect when the thread leaves the library, and does not shorten a blocking
 // call. In a child forked from a process that has initialised the library every call returns
-// hcclInvalidUsage.
+// hcclInvalidUsage. Functions without a line "Blocks:" do not block.
+//
+// Example. An all-reduce of `count` floats on one of `n` ranks, each of which has acquired a device
+// (synapse_api.h); rank 0 has passed `id`, from hcclGetUniqueId(), to the others:
+//
+//   hcclComm_t comm;
+//   hcclCommInitRank(&comm, n, id, rank);
+//   hcclAllReduce(input, output, count, hcclFloat32, hcclSum, comm, stream);
+//   synStreamSynchronize(stream);
+//   hcclCommDestroy(comm);
 #ifndef HCCL_HCCL_H_
 #define HCCL_HCCL_H_
 
@@ -66,8 +76,7 @@ extern "C" {
 // Errors: hcclInvalidArgument if `version` is null.
 hcclResult_t hcclGetVersion(int* version);
 
-// Returns a fixed sentence for a code, or a general one for a value that is no code. Never null; do
-// not free it.
+// Describes a result code. Never null; unknown values get a general text. Do not free it.
 const char* hcclGetErrorString(hcclResult_t result);
 
 // Returns what was wrong in this thread's last hccl call, or null if that call succeeded. Asking

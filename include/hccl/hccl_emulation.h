@@ -14,7 +14,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
@@ -110,9 +109,9 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
 
 // How this rank's calls on a communicator run, and what the completed ones have moved over
 // transports since the communicator was created.
-typedef struct {
-  // The last call's way: "node" where all ranks share one node's memory, "copy" with one rank, else
-  // the name of its algorithm; "none" before the first call.
+typedef struct hcclEmulationTraffic_t {
+  // The path of the last call: "node" where all ranks share one node's memory, "copy" with one
+  // rank, else the name of its algorithm; "none" before the first call.
   char algorithm[32];
   // "memory" for "node" and "copy", else the transport to the peer. To all peers: each transport
   // once, as "shm+tcp".
@@ -130,7 +129,8 @@ typedef struct {
 // or a null pointer.
 hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffic_t* traffic);
 
-typedef struct {
+// The call that hcclEmulationPlan() describes.
+typedef struct hcclEmulationPlanRequest_t {
   const char* collective;  // "all_reduce", "broadcast", "all_gather", "reduce_scatter", "reduce",
                            // "all_to_all" or "barrier"
   uint64_t bytes;          // of the message, or of one rank's block of those that have blocks
@@ -144,8 +144,8 @@ typedef struct {
 // among them. `*length` becomes the length of the whole text without the zero; it did not fit if
 // that is more than `size` - 1. `buffer` may be null if `size` is 0. Sends nothing.
 // Blocks: no.
-// Errors: hcclInvalidArgument for an unknown communicator or collective, a root that is none of its
-// ranks, or a null pointer.
+// Errors: hcclInvalidArgument for an unknown communicator or collective, a root that is not one of
+// its ranks, or a null pointer.
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length);
 
@@ -176,7 +176,8 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // Waits until the work up to position `up_to` has run, for at most `timeout_ms` milliseconds, and
 // returns how the work in (after, up_to] ended, whatever failed before or behind it:
 // - hcclSuccess if it has succeeded;
-// - hcclBusy if the work up to `up_to` has not run in time. That is no failure: nothing is logged,
+// - hcclBusy if the work up to `up_to` has not run in time. That is not a failure: nothing is
+// logged,
 //   there is no message, and the caller may wait again;
 // - the code of the failure if work in the range has failed. hcclGetLastErrorMessage() gives its
 //   text. A failed copy goes before a failed collective.

@@ -2,12 +2,29 @@
 // The Synapse runtime API: devices, device memory, streams, events. The graph calls are in
 // synapse_graph_api.h, which this header includes.
 //
-// Every function returns synSuccess or a code whose cause synGetLastErrorMessage() tells. Every
-// call but synInitialize(), synDriverGetVersion(), the configuration and the error text calls
-// returns synUninitialized before synInitialize() and after synDestroy(), and a null pointer to a
-// result is synInvalidArgument. Sizes are bytes unless a function says elements. Any thread may
-// call; calls on one stream are taken one after the other. In a child forked from a process that
-// has initialised the library every call returns synFail.
+// Every function returns synSuccess or an error code, whose cause synGetLastErrorMessage() tells.
+// The docstrings list the codes that are particular to a function. All functions return
+// - synUninitialized before synInitialize() and after synDestroy(), except for synInitialize(),
+//   synDriverGetVersion(), the configuration and the error text functions;
+// - synInvalidArgument for a null pointer to a result, and for a device that is not acquired;
+// - synFail in a child forked from a process that has initialised the library.
+//
+// Sizes are bytes unless a function says elements. Functions do not block unless their docstring
+// has a line "Blocks:". Any thread may call; calls on one stream are taken one after the other.
+//
+// A copy to a device and back:
+//
+//   synDeviceId device;
+//   synStreamHandle stream;
+//   uint64_t address;
+//   synInitialize();
+//   synDeviceAcquire(&device, NULL);
+//   synStreamCreateGeneric(&stream, device, 0);
+//   synDeviceMalloc(device, size, 0, 0, &address);
+//   synHostMap(device, size, data);
+//   synMemCopyAsync(stream, (uint64_t)data, size, address, HOST_TO_DRAM);
+//   synMemCopyAsync(stream, address, size, (uint64_t)data, DRAM_TO_HOST);
+//   synStreamSynchronize(stream);
 #ifndef HCCL_SYNAPSE_API_H_
 #define HCCL_SYNAPSE_API_H_
 
@@ -38,9 +55,9 @@ extern "C" {
 
 // ---- Start and end ----------------------------------------------------------------------------
 
-// Starts the runtime and reads the environment. Further calls succeed and do nothing, or return
-// synAlreadyInitialized if HABANA_DISABLE_DOUBLE_SYN_INITIALIZE is set. synInvalidArgument: a
-// variable of the environment is malformed (the text names it).
+// Starts the runtime and reads the environment. Further calls succeed and do nothing.
+// Errors: synInvalidArgument if a variable of the environment is malformed (the text names it);
+// synAlreadyInitialized from a further call if HABANA_DISABLE_DOUBLE_SYN_INITIALIZE is set.
 synStatus SYN_API_CALL synInitialize(void);
 
 // Releases devices still held and ends the runtime, which may be started again.
@@ -51,29 +68,34 @@ synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
 
 // ---- Devices ----------------------------------------------------------------------------------
 
-// Takes the device with this module id for the process and stores its name in `pDeviceId`. Released
-// by synDeviceRelease(). synDeviceAlreadyAcquired: the process holds a device; synUnavailable:
-// another process holds this one; synNoDeviceFound: there is no such module.
+// Acquires the device with this module id for the process and stores its id in `pDeviceId`.
+// synDeviceRelease() gives it back.
+// Errors: synDeviceAlreadyAcquired if the process holds a device; synUnavailable if another process
+// holds this one; synNoDeviceFound if there is no such module.
 synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId, synModuleId moduleId);
 
-// The same for the device at a PCI address ("dddd:bb:dd.f"), or the first free one if `pciBus` is
-// null or empty.
+// Acquires the device at a PCI address ("dddd:bb:dd.f"), or the first free one if `pciBus` is null
+// or empty.
+// Errors: those of synDeviceAcquireByModuleId().
 synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciBus);
 
-// The same for the first free device of a type; synDeviceTypeInvalid stands for any.
+// Acquires the first free device of a type; synDeviceTypeInvalid stands for any.
+// Errors: those of synDeviceAcquireByModuleId().
 synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
                                                     synDeviceType deviceType);
 
 // Waits for the device's streams, frees its streams, events, memory and mappings, and gives it
-// back. synInvalidArgument: not an acquired device.
+// back.
+// Blocks: until the queued work has run.
 synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
 
-// Blocks until all streams of the device have finished what was queued; an error if any of it
-// failed.
+// Waits until all streams of the device have run the work queued so far.
+// Blocks: until then.
+// Errors: those of synStreamSynchronize() if any of it failed.
 synStatus SYN_API_CALL synDeviceSynchronize(synDeviceId deviceId);
 
-// Devices on this host, whether held or free: all, of one type, and per type (an array indexed by
-// synDeviceType).
+// Writes the number of devices on this host, whether held or free: of all, of one type, and of each
+// type (an array indexed by synDeviceType).
 synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount);
 synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount, synDeviceType deviceType);
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
@@ -82,15 +104,15 @@ synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
 // entry and the number written on return.
 synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_t* size);
 
-// Bytes of device memory: what can still be allocated, and all.
+// Writes the bytes of device memory that can still be allocated, and those there are in all.
 synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* free,
                                               uint64_t* total);
 
-// Describes an acquired device. The second form adds fields; see the structures.
+// Describe an acquired device. The second form adds fields; see the structures.
 synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDeviceInfo);
 synStatus SYN_API_CALL synDeviceGetInfoV2(synDeviceId deviceId, synDeviceInfoV2* pDeviceInfo);
 
-// Writes one value for each of `querySize` attributes. The second and third form need no acquired
+// Write one value for each of `querySize` attributes. The second and third form need no acquired
 // device.
 synStatus SYN_API_CALL synDeviceGetAttribute(uint64_t* pRetVal,
                                              const synDeviceAttribute* deviceAttr,
@@ -104,7 +126,7 @@ synStatus SYN_API_CALL synDeviceTypeGetAttribute(uint64_t* pRetVal,
                                                  const unsigned querySize,
                                                  synDeviceType deviceType);
 
-// Writes the family's name in capitals ("GAUDI2"), or the PCI address, cut to `len` bytes with the
+// Write the family's name in capitals ("GAUDI2"), or the PCI address, cut to `len` bytes with the
 // terminating zero.
 synStatus SYN_API_CALL synDeviceGetName(char* pName, int len, synDeviceId deviceId);
 synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceId deviceId);
@@ -112,39 +134,45 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 // ---- Memory -----------------------------------------------------------------------------------
 
 // Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Addresses
-// inside it may be computed and passed on; they are no host pointers. `reqAddr` is a wish that need
-// not be granted; `flags` must be 0. synOutOfDeviceMemory: no range of that size is free.
+// inside the allocation may be computed and passed on; they are not host pointers. `reqAddr` is a
+// hint that need not be followed; `flags` must be 0.
+// Errors: synOutOfDeviceMemory if no range of that size is free.
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
                                        uint32_t flags, uint64_t* buffer);
 
-// Frees the allocation that starts at `buffer`. Returns at once, also while queued work uses the
-// memory: that work runs to its end on it. synInvalidArgument: not the start of an allocation.
+// Frees the allocation that starts at `buffer`. Queued work that uses the memory still runs to its
+// end on it.
+// Errors: synInvalidArgument if `buffer` is not the start of an allocation.
 synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags);
 
-// Allocates or frees host memory that can be used in copies without mapping it.
+// Allocate and free host memory that can be used in copies without mapping it.
 synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32_t flags,
                                      void** buffer);
 synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uint32_t flags);
 
-// Announces host memory of the caller for copies, and takes that back. The memory must stay valid
-// in between. Any alignment. synMappingNotFound: `buffer` is not mapped.
+// Announce host memory of the caller for copies, and withdraw it. The memory must stay valid in
+// between. Any alignment is allowed.
+// Errors: synMappingNotFound if `buffer` is not mapped.
 synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const void* buffer);
 synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer);
 
-// Queues a copy of `size` bytes; `direction` tells which of `src` and `dst` is a host address.
-// Returns at once: both sides must stay valid, and the source unchanged, until the copy has
-// completed. Any alignment and size. synInvalidArgument: unknown stream, or a device range that is
-// not inside one allocation (the text names it).
+// Queues a copy of `size` bytes; `direction` tells which of `src` and `dst` is a host address. Both
+// sides must stay valid, and the source unchanged, until the copy has completed. Any alignment and
+// size are allowed.
+// Errors: synInvalidArgument for an unknown stream, or a device range that is not inside one
+// allocation (the text names it).
 synStatus SYN_API_CALL synMemCopyAsync(synStreamHandle streamHandle, uint64_t src, uint64_t size,
                                        uint64_t dst, synDmaDir direction);
 
-// Queues `numCopies` such copies; the arrays may be freed when the call returns.
+// Queues `numCopies` copies like synMemCopyAsync(). The arrays may be freed when the call returns.
+// Errors: those of synMemCopyAsync().
 synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, const uint64_t* src,
                                                const uint64_t* size, const uint64_t* dst,
                                                synDmaDir direction, uint64_t numCopies);
 
-// Queues filling device memory with `numOfElements` copies of a value of 1, 2 or 4 bytes; a count
-// of elements.
+// Queue filling device memory with `numOfElements` elements of 1, 2 or 4 bytes that all have the
+// given value.
+// Errors: those of synMemCopyAsync().
 synStatus SYN_API_CALL synMemsetD8Async(uint64_t pDeviceMem, const unsigned char value,
                                         const size_t numOfElements, synStreamHandle streamHandle);
 synStatus SYN_API_CALL synMemsetD16Async(uint64_t pDeviceMem, const uint16_t value,
@@ -162,25 +190,29 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 // of the work before it; record it again behind new work. Queries report a failure without ending
 // it. A failed collective stops only its communicator; the stream goes on.
 
-// Makes a stream: a queue of copies, memsets, event records, event waits and collectives, run one
-// after the other. `flags` must be 0. Ended by synStreamDestroy() or with its device.
+// Creates a stream: a queue of copies, memsets, event records, event waits and collectives, which
+// run one after the other. `flags` must be 0. The stream ends with synStreamDestroy() or with its
+// device.
 synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                               uint32_t flags);
 
-// The older form. All types of streams are alike.
+// The older form of synStreamCreateGeneric(). Streams of all types are alike.
 synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                        synStreamType streamType, uint32_t flags);
 
 // Waits for the stream's work and frees it; the handle is unknown afterwards.
+// Blocks: until the work has run.
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 
-// Blocks until the work queued so far has completed. synFail: a copy or memset in it failed;
-// synFailHccl: a collective in it failed; the text says how. If both failed, it is synFail. Each
-// failure is reported once by each stream that it concerns. Several threads may wait.
+// Waits until the work queued so far has completed. Several threads may wait. Each failure is
+// reported once by each stream that it concerns.
+// Blocks: until then.
+// Errors: synFail if a copy or memset in it failed, else synFailHccl if a collective in it failed;
+// the text says how.
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
 
-// Returns synSuccess if the work queued so far has completed, synBusy if not, or an error as
-// synStreamSynchronize() does. Does not block.
+// Returns synSuccess if the work queued so far has completed, and synBusy if not.
+// Errors: those of synStreamSynchronize().
 synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 
 // Makes work queued on the stream from now on wait for what the event captured at its last record.
@@ -188,8 +220,8 @@ synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
                                           const uint32_t flags);
 
-// Which engines a stream prefers, as a bit mask. Accepted, kept and reported; no effect on emulated
-// devices.
+// Set and get the engines that a stream prefers, as a bit mask, which is kept and reported but has
+// no effect on emulated devices; and the masks that there are.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t streamAffinityMask);
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
@@ -201,43 +233,47 @@ synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
 
 // ---- Events -----------------------------------------------------------------------------------
 
-// Makes an event. `flags` is 0 or EVENT_COLLECT_TIME; the device id is not checked. Ended by
-// synEventDestroy() or with the device.
+// Creates an event. `flags` is 0 or EVENT_COLLECT_TIME; the device id is not checked. The event
+// ends with synEventDestroy() or with the device.
 synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId deviceId,
                                       const uint32_t flags);
 
-// Frees an event, also before it has completed; what waits for it is not affected.
+// Frees an event, also before it has completed; work that waits for it is not affected.
 synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle);
 
-// Captures the work queued on the stream so far: the event completes with it. Recording again
-// replaces the capture; waits queued before keep the old one.
+// Captures the work queued on the stream so far: the event completes when that work does. Recording
+// again replaces the capture; waits queued before keep the old one.
 synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandle streamHandle);
 
-// Returns synSuccess if the captured work has completed or the event was never recorded, synBusy if
-// not, or an error as synEventSynchronize() does. Does not block.
+// Returns synSuccess if the captured work has completed or the event was never recorded, and
+// synBusy if not. Errors: those of synEventSynchronize().
 synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 
-// Blocks until the captured work has completed. synFail: a copy or memset in it failed;
-// synFailHccl: a collective in it failed; the text says how. Several threads may wait.
+// Waits until the captured work has completed. Several threads may wait.
+// Blocks: until then.
+// Errors: synFail if a copy or memset in it failed, else synFailHccl if a collective in it failed;
+// the text says how.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 
-// Nanoseconds from the completion of one event to that of another; with a null `eventHandleEnd` the
-// time of the first, on the clock of synProfilerGetCurrentTimeNS(). synObjectNotInitialized: not
-// recorded; synBusy: not complete; synInvalidArgument: not made with EVENT_COLLECT_TIME;
-// synUnavailable: too old.
+// Writes the nanoseconds from the completion of one event to that of another; with a null
+// `eventHandleEnd` the time of the first, on the clock of synProfilerGetCurrentTimeNS().
+// Errors: synObjectNotInitialized if an event was not recorded; synBusy if one is not complete;
+// synInvalidArgument if one was not created with EVENT_COLLECT_TIME; synUnavailable if the time is
+// no longer kept.
 synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
                                            const synEventHandle eventHandleStart,
                                            const synEventHandle eventHandleEnd);
 
 // ---- Configuration and errors -----------------------------------------------------------------
 
-// Writes the value of a configuration key (the names of the environment variables) as text to
-// `configValue`, at most `valueSize` bytes with the terminating zero; switches read "0" or "1". An
-// unknown key is synInvalidArgument and leaves an empty text.
+// Writes the value of a configuration key (the name of an environment variable) as text to
+// `configValue`, at most `valueSize` bytes with the terminating zero; switches read "0" or "1".
+// Errors: synInvalidArgument for an unknown key, which leaves an empty text.
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t valueSize);
 
 // Sets the value of a configuration key for this process.
+// Errors: synInvalidArgument if the variable of that name does not accept the value.
 synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue);
 
 // Writes a short text for a status, cut to `len` bytes with the terminating zero;
@@ -245,12 +281,12 @@ synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const 
 synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* statusDescription,
                                                     size_t len);
 
-// A fixed sentence for a status, also for values that are no status. Never null; do not free it.
+// Describes a status. Never null; unknown values get a general text. Do not free it.
 const char* SYN_API_CALL synGetErrorString(synStatus status);
 
-// The status and the text of this thread's last syn call: synSuccess and an empty text if it
-// succeeded. Never null; the text stays valid until the thread's next syn call. Asking does not
-// clear them.
+// Return the status and the text of this thread's last syn call: synSuccess and an empty text if it
+// succeeded. The text is never null and stays valid until the thread's next syn call. Asking clears
+// neither.
 synStatus SYN_API_CALL synGetLastError(void);
 const char* SYN_API_CALL synGetLastErrorMessage(void);
 
@@ -258,8 +294,8 @@ const char* SYN_API_CALL synGetLastErrorMessage(void);
 // and aborts the process. `flags` are ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
 
-// Tells the runtime how many bytes of device memory a framework's own allocator has in use, and
-// when. Accepted and ignored.
+// Reports how many bytes of device memory a framework's own allocator has in use, and when.
+// Accepted and ignored.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t timestampSeconds);
 
 // ---- Profiler ---------------------------------------------------------------------------------
@@ -267,8 +303,7 @@ synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t 
 // Collects a trace between start and stop. synProfilerGetTrace() is called twice: with a null
 // `buffer` it writes the bytes and entries a buffer must hold, then it fills the buffer. An
 // emulated device records nothing: no memory is needed, and a trace has no bytes and no entries.
-// synInvalidArgument: not a device this process holds, not a synTraceType, or a null pointer that
-// is written to.
+// Errors: synInvalidArgument for an unknown synTraceType.
 synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
                                                       uint32_t* bytesRequired);
 synStatus SYN_API_CALL synProfilerSetUserBuffer(const synDeviceId deviceId, void* userBuffer);
@@ -278,10 +313,10 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
                                            synTraceFormat format, void* buffer, size_t* size,
                                            size_t* numEntries);
 
-// Nanoseconds on the clock that stamps events.
+// Writes the time in nanoseconds on the clock that stamps events.
 synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
-// Adds a program's own entries to the trace: a measurement that starts at `nanoTime`, with
+// Add a program's own entries to the trace: a measurement that starts at `nanoTime`, with
 // arguments, and on behalf of a named thread; or an event with start and end. `args` holds
 // `argsSize` texts, names and values in turn.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
@@ -297,7 +332,8 @@ synStatus SYN_API_CALL synProfilerAddCustomEvent(const char* description, uint64
                                                  uint64_t nanoTimeEnd, const char** args,
                                                  size_t argsSize);
 
-// Number of kernel libraries, which is 0 on emulated devices, then their paths and versions.
+// Write the number of kernel libraries, which is 0 on emulated devices, then their paths and
+// versions.
 synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t* size);
 synStatus SYN_API_CALL synTPCLibraryGetVersions(const char** libraryPaths, uint32_t* versions);
 

@@ -51,10 +51,10 @@ std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* id
 
 }  // namespace
 
-hcclResult_t hcclGetUniqueId(hcclUniqueId* uniqueId) {
+hcclResult_t hcclGetUniqueId(hcclUniqueId* id) {
   return guard(__func__, [&] {
-    require_pointer(uniqueId, "uniqueId");
-    *uniqueId = bootstrap::create_unique_id();
+    require_pointer(id, "id");
+    *id = bootstrap::create_unique_id();
   });
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Keeps documents true: relative links lead somewhere, in the repository and in a site made of docs/, every page is in the
-index, what how-to pages show is run, the table of variables equals the code's, and the pages that are made of the sources are what docs/generate.py
+index, what how-to pages show is run, the table of variables equals the code's, docstrings have one form, and the pages that are made of the sources are what docs/generate.py
 would write."""
 import re
 import sys
@@ -27,6 +27,7 @@ def check(root):
     yield from check_glossary(root)
     yield from check_variables(root)
     yield from check_pages_are_run(root)
+    yield from check_docstrings(root)
     for path, _ in generate.stale(root):
         yield path, 1, "is not what docs/generate.py makes of the sources; ./dev format mends it"
 
@@ -126,6 +127,23 @@ def check_variables(root):
             yield root / ENVIRONMENT, rows[name][0], f"{name}: the default in {VARIABLES} is '{default}'"
     for name in rows.keys() - read:
         yield root / ENVIRONMENT, rows[name][0], f"{name} is not among the variables of {VARIABLES}"
+
+
+def check_docstrings(root):
+    """The labels of the public docstrings are in one order, and texts name parameters as the headers do."""
+    labels = ("Blocks", "In place", "Errors")
+    declared = set()
+    for path in sorted((root / "include/hccl").glob("*.h")):
+        text = path.read_text()
+        declared.update(re.findall(r"(\w+)(?:\[\w*\])?[,)]", text))
+        for line, match in tree.numbered_matches(r"((?:^//.*\n)+)", text):
+            found = [labels.index(label) for label in re.findall(rf"^// ({'|'.join(labels)}): ", match.group(1), re.M)]
+            if found != sorted(set(found)):
+                yield path, line, "a docstring's labels are 'Blocks:', 'In place:' and 'Errors:', once each and in this order"
+    for path in sorted((root / "src/api").glob("*.cpp")):
+        for line, match in tree.numbered_matches(r'require_pointer\(\w+, "(\w+)"\)', path.read_text()):
+            if match.group(1) not in declared:
+                yield path, line, f"no public function has a parameter '{match.group(1)}'"
 
 
 if __name__ == "__main__":

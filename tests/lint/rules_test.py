@@ -163,6 +163,15 @@ class Rules(unittest.TestCase):
         self.write("docs/reference/environment.md", "| `HCCL_TIMEOUT` | `60` | seconds |\n")
         self.assert_one(check_docs, "'1800'")
 
+    def test_docstring_and_parameter(self):
+        self.write("include/hccl/hccl.h", "// Waits.\n// Errors: none.\n// Blocks: no.\nhcclResult_t hcclWait(int* id);\n")
+        self.generate()
+        self.assert_one(check_docs, "in this order")
+        self.write("include/hccl/hccl.h", "// Waits.\n// Blocks: no.\n// Errors: none.\nhcclResult_t hcclWait(int* id);\n")
+        self.write("src/api/a.cpp", 'require_pointer(id, "id");\nrequire_pointer(id, "uniqueId");\n')
+        self.generate()
+        self.assert_one(check_docs, "uniqueId")
+
     def test_undocumented_key_of_others(self):
         self.write("src/base/variables.cpp", 'Variable{"HCCL_TIMEOUT", "1800", "s"};\nForeignKey{"HCCL_TRIALS", "120"};\n')
         self.assert_one(check_docs, "HCCL_TRIALS has no row")
