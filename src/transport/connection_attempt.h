@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection in the making, on the connecting or on the accepting side.
+// A connection that is being established, on the connecting or on the accepting side.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -17,10 +17,10 @@ class ConnectionAttempt {
   ConnectionAttempt(const ConnectionAttempt&) = delete;
   ConnectionAttempt& operator=(const ConnectionAttempt&) = delete;
 
-  // Makes progress. Returns the socket once both sides have authenticated; the next byte is the
-  // stream's. Throws PeerLost, or Error(hcclSystemError).
+  // Makes progress. Returns the socket once both sides have authenticated; the next byte belongs to
+  // the stream. Throws PeerLost, or Error(hcclSystemError).
   [[nodiscard]] virtual std::optional<FileDescriptor> poll() = 0;
-  // Adds to the plan what to wait for before the next poll().
+  // Adds the descriptors and the time limit to wait for before the next poll().
   virtual void plan_sleep(SleepPlan& plan) = 0;
 };
 

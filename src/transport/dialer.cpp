@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt after another, each with a time limit.
+// Makes one attempt after another, each with a time limit.
 #include "transport/dialer.h"
 
 #include "base/errno_advice.h"
@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPause{5};
 constexpr std::chrono::milliseconds kLongestPause{500};
-// Limits an attempt where a rank has several addresses; doubles each round, for a rank may be late.
+// Limits an attempt at one of several addresses. Doubles each round, because a rank may be late.
 constexpr std::chrono::seconds kFirstAttemptLimit{5};
-constexpr int kMostRefusalsPerTarget = 5;
+constexpr int kMaxRefusalsPerTarget = 5;
 
 Deadline at_once() { return Deadline::after(std::chrono::nanoseconds(1)); }
 
@@ -57,7 +57,7 @@ std::optional<FileDescriptor> Dialer::poll() {
   return std::nullopt;
 }
 
-// The messages of a handshake fit the send buffer of a new connection.
+// Never blocks: the messages of a handshake fit the send buffer of a new connection.
 bool Dialer::send_now(const Bytes& bytes) const noexcept {
   const ssize_t sent =
       retried([&] { return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
@@ -136,7 +136,7 @@ void Dialer::fail_attempt(const std::string& why, bool refused) {
 }
 
 void Dialer::give_up_if_due() {
-  const bool refuses = refusals_ >= kMostRefusalsPerTarget * static_cast<int>(targets_.size());
+  const bool refuses = refusals_ >= kMaxRefusalsPerTarget * static_cast<int>(targets_.size());
   if (!refuses && !deadline_.expired()) return;
   std::string tried;
   for (std::size_t i = 0; i < targets_.size(); ++i) {

@@ -20,13 +20,13 @@ struct DialTarget {
 // Sets the socket options that a family of sockets needs before the handshake.
 using TuneSocket = void (*)(int socket, const Limits& limits);
 
-// Tries the targets in order, again and again. A rank that answers but has not opened this stream
-// yet is waited for without a limit. One that cannot be reached is given up after limits.connect;
-// one that refuses connections or fails the handshake is given up after a few attempts, because a
+// Tries the targets in order until one accepts. Waits without a limit for a rank that answers but
+// has not opened this stream yet. Gives up on a rank that cannot be reached after limits.connect,
+// and on one that refuses connections or fails the handshake after a few attempts, because a
 // listener exists before its address is published.
 class Dialer final : public ConnectionAttempt {
  public:
-  // `targets`: at least one.
+  // `targets` must not be empty.
   Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
          const Limits& limits, TuneSocket tune = nullptr);
 
@@ -51,15 +51,15 @@ class Dialer final : public ConnectionAttempt {
   TuneSocket tune_;
   Deadline deadline_;
   State state_ = State::pausing;
-  std::size_t at_ = 0;  // of targets_
+  std::size_t at_ = 0;  // the current one of targets_
   FileDescriptor socket_;
   ConnectorHandshake handshake_;
-  Deadline attempt_;  // end of the pause or of the attempt
+  Deadline attempt_;  // when the pause or the attempt ends
   Deadline::Duration attempt_limit_;
   Deadline::Duration pause_;
   int refusals_ = 0;                   // in a row
   std::string given_up_;               // the error text once it has given up
-  std::vector<std::string> failures_;  // by target: why the last attempt failed
+  std::vector<std::string> failures_;  // per target: the reason of the last failure
 };
 
 }  // namespace hccl::transport

@@ -40,8 +40,8 @@ struct Counters {
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 
-// The conditions for which an endpoint is waited for. readable: bytes beyond those already lent or
-// moved, so sleep only after a receive returned less than was asked for. writable: room for more.
+// The conditions to wait for. readable: there are bytes beyond those already lent or moved, so
+// sleep only after a receive returned less than was asked for. writable: there is room to send.
 // flushed: everything that was sent may be overwritten.
 struct Interest {
   bool readable = false;
@@ -55,14 +55,15 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// The longest part of a destination to pass to try_receive_into() at a time: a transport that
-// stores arriving data by itself should know as much of the destination as possible.
+// Pass at most this much of a destination to try_receive_into() at a time, and no less while there
+// is more: a transport that writes arriving data in place needs to know as much of the destination
+// as possible.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
-// Owned by its opener. Thread safety: one thread at a time. No call blocks. An endpoint exists
-// before its connection does: until then nothing can be sent or received, and every call makes
-// progress with the connection. Calls throw PeerLost, again and again once the peer is lost, and
-// Error(hcclSystemError) if this process lacks a resource.
+// The caller that opened an endpoint owns it. No call blocks, except finish(). An endpoint exists
+// before its connection does: until it is connected nothing can be sent or received, and every call
+// advances the connection. Once the peer is lost, every call throws PeerLost. Calls throw
+// Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at a time.
 class Endpoint {
  public:
   Endpoint(int peer, const char* transport) : peer_(peer), transport_(transport) {}
@@ -75,7 +76,7 @@ class Endpoint {
   [[nodiscard]] std::size_t try_send(std::span<const std::byte> bytes) {
     return try_send_parts({&bytes, 1});
   }
-  // Does the same with the concatenation of `parts`.
+  // Like try_send(), for the concatenation of `parts`.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
   // Returns whether all bytes taken by sends may be overwritten.
@@ -88,8 +89,8 @@ class Endpoint {
   [[nodiscard]] virtual std::span<const std::byte> try_receive(std::size_t most) = 0;
   // Gives back the first `count` lent bytes.
   virtual void release(std::size_t count) = 0;
-  // Returns how many bytes try_receive() can lend in one piece once the sender has sent them. An
-  // element of at most this size is never split for good.
+  // Returns how many bytes try_receive() can lend in one piece. An element of at most this size can
+  // always be lent whole once all of it has arrived.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
   // Moves arrived bytes to the destination, from the first unreleased one on, and returns how many;
   // these need no release(). After a partial receive the transport owns the rest of the
@@ -97,14 +98,15 @@ class Endpoint {
   // destination, until it is full or the endpoint is cut().
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
 
-  // For WaitSet. Adds to the plan what to poll until a condition of `interest` may hold, and
-  // returns true; end_sleep() must follow. Returns false if a condition may hold already.
+  // Prepares a sleep until a condition of `interest` may hold. Adds the descriptors to poll to the
+  // plan and returns true; end_sleep() must follow. Returns false if a condition may hold already.
+  // Called by WaitSet.
   [[nodiscard]] virtual bool begin_sleep(Interest interest, SleepPlan& plan) = 0;
-  // Ends a sleep that begin_sleep() began, and checks a peer that has been silent for long.
+  // Ends a sleep that begin_sleep() prepared, and checks that the peer is alive.
   virtual void end_sleep() noexcept = 0;
 
-  // Call before an orderly end, as the last call. Blocks until the peer has what was sent, or
-  // cannot get it, or the deadline has passed.
+  // Call last, before an orderly end. Blocks until the peer has received everything sent, is lost,
+  // or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
   // Aborts the stream. Once it returns, the transport accesses neither sources nor destinations,
   // and all other calls throw PeerLost.
@@ -117,8 +119,8 @@ class Endpoint {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
-  // Implements try_receive_into() by try_receive(), at most `slice` bytes at a time, so that room
-  // returns to the sender soon.
+  // Implements try_receive_into() by try_receive(), at most `slice` bytes at a time, so that the
+  // sender soon gets its room back.
   std::size_t copy_lent(std::span<std::byte> destination, std::size_t slice) {
     std::size_t done = 0;
     while (done < destination.size()) {

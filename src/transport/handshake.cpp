@@ -90,7 +90,7 @@ Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
       finish();
     } else {
       refuse(verdict == Verdict::claimed ? "has this stream from another connection already"
-                                         : "answers in a way that no hccl process does");
+                                         : "does not answer like an hccl process of this version");
     }
     return {};
   }
@@ -121,7 +121,8 @@ Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
   return {};
 }
 
-// Judges as little as one byte, so that nobody is waited for in vain.
+// Checks the preamble as soon as one byte has arrived, so that a foreign program is refused at
+// once.
 Bytes AcceptorHandshake::answer_hello() {
   const Bytes start = preamble();
   const std::size_t known = std::min(start.size(), received().size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake on a new connection before the stream begins. It says which stream this is, and
-// both sides prove that they know the communicator's secret, which itself is never sent.
+// The handshake on a new connection before the stream begins. It identifies the stream, and both
+// sides prove that they know the communicator's secret, which is never sent.
 //
 //   connector -> acceptor   hello: format, nonce, communicator, ranks, connection
 //   acceptor -> connector   challenge: nonce, HMAC(secret, "acceptor", hello, nonce)
@@ -33,14 +33,14 @@ struct StreamKey {
 // `peer` is out of range or this rank.
 [[nodiscard]] StreamKey key_between(const Membership& own, int peer, ConnectionId connection);
 
-// Each message has a fixed size, and nothing is read beyond the next one: the bytes behind the
-// verdict are the stream's.
+// Each message has a fixed size, and a handshake reads nothing beyond the message it expects: the
+// bytes after the verdict belong to the stream.
 class Handshake {
  public:
   enum class State : std::uint8_t { in_progress, done, refused };
 
   [[nodiscard]] State state() const { return state_; }
-  // Returns why it was refused: a clause about the other side.
+  // Returns the reason of a refusal: a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
   // Returns how many bytes to read at most.
   [[nodiscard]] std::size_t wanted() const { return expected_ - received_.size(); }

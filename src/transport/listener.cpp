@@ -20,14 +20,14 @@
 namespace hccl::transport {
 namespace {
 
-constexpr int kMostAcceptsAtOnce = 16;
+constexpr int kMaxAcceptsAtOnce = 16;
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 
-bool is_lack_of_room(int error) {
+bool is_resource_shortage(int error) {
   return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
-// Returns whether the other end has closed it, with nothing left to read.
+// Returns whether the other end has closed the connection and nothing is left to read.
 bool has_ended(const FileDescriptor& socket) {
   std::byte byte{};
   const ssize_t count = recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -79,7 +79,7 @@ void Listener::serve() {
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto next = std::next(pending);
     if (pending->deadline.expired()) {
-      dismiss(pending, "had not proved itself in time");
+      dismiss(pending, "did not authenticate in time");
     } else if (progress(*pending)) {
       remove(pending);
     }
@@ -90,11 +90,11 @@ void Listener::serve() {
 }
 
 void Listener::accept_from(const FileDescriptor& socket) {
-  for (int count = 0; count < kMostAcceptsAtOnce; ++count) {
+  for (int count = 0; count < kMaxAcceptsAtOnce; ++count) {
     FileDescriptor pending(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (pending.valid()) {
       admit(std::move(pending));
-    } else if (is_lack_of_room(errno)) {
+    } else if (is_resource_shortage(errno)) {
       if (pending_.empty()) return pause_accepting();
       dismiss(pending_.begin(), "was the oldest when descriptors ran out");
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -109,11 +109,11 @@ void Listener::admit(FileDescriptor socket) {
       family_.object == nullptr ? std::string() : family_.object(socket.get());
   if (!objection.empty()) return reject(who, objection);
   if (pending_.size() >= limits_.pending) {
-    dismiss(pending_.begin(), "had not proved itself when others came");
+    dismiss(pending_.begin(), "had not authenticated when newer connections arrived");
   }
   pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
                       Deadline::after(limits_.handshake)});
-  // Read data that has already arrived: most connections need no further wake-up then.
+  // Read data that has already arrived: then most connections need no further wake-up.
   if (progress(pending_.back())) {
     remove(std::prev(pending_.end()));
   } else {
@@ -130,7 +130,7 @@ bool Listener::progress(PendingConnection& pending) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return false;
     if (count <= 0) {
-      reject(pending.who, "closed before it had proved itself");
+      reject(pending.who, "closed the connection before it had authenticated");
       return true;
     }
     const Bytes answer =
@@ -182,8 +182,8 @@ void Listener::remove(PendingList::iterator pending) {
   pending_.erase(pending);
 }
 
-// Nothing here can be closed, so only other parts of the program can free descriptors. Until then a
-// connection that waits to be accepted must not wake anybody.
+// No pending connection is left to close, so only other parts of the program can free descriptors.
+// Until then a connection that waits to be accepted must not wake a thread.
 void Listener::pause_accepting() {
   if (!paused_) {
     log(LogLevel::error, family_.name, "cannot accept connections for want of descriptors or ",
@@ -216,7 +216,8 @@ InboundConnection::InboundConnection(std::shared_ptr<Listener> listener, const S
   inbound.bell = bell_.get();
 }
 
-// Keeps a connection that has arrived, for the next opener of the stream.
+// A connection that has arrived stays in the listener, for the next object that waits for the
+// stream.
 InboundConnection::~InboundConnection() {
   const std::lock_guard lock(listener_->mutex_);
   const auto found = listener_->inbound_.find(key_);

@@ -20,13 +20,14 @@ namespace hccl::transport {
 // The differences between families of sockets.
 struct SocketFamily {
   const char* name = "";                          // of the transport, for log lines
-  std::string (*describe)(int socket) = nullptr;  // names the other end
-  // Returns why to close a connection at once, as a clause, or nothing to keep it. May be null.
+  std::string (*describe)(int socket) = nullptr;  // describes the other end
+  // Returns the reason to close a connection at once, a clause, or an empty text to keep it. May be
+  // null.
   std::string (*object)(int socket) = nullptr;
 };
 
-// Thread safety: any thread. No thread of its own: every thread that waits for a stream serves all
-// connections.
+// Has no thread of its own: every thread that waits for a stream serves all connections. Thread
+// safety: any thread.
 class Listener {
  public:
   // `sockets` are listening and non-blocking. Throws Error(hcclSystemError).
@@ -41,12 +42,12 @@ class Listener {
 
   struct PendingConnection {
     FileDescriptor socket;
-    std::string who;  // cannot be found out once it has hung up
+    std::string who;  // unknown once the other end has hung up
     AcceptorHandshake handshake;
     Deadline deadline;
   };
   struct Inbound {
-    FileDescriptor socket;  // invalid before it has arrived and once taken
+    FileDescriptor socket;  // invalid before it has arrived and after it was taken
     int bell = -1;          // eventfd of the InboundConnection that waits for it
     bool taken = false;
   };
@@ -80,10 +81,11 @@ class Listener {
   RejectionLog rejections_;
 };
 
-// A stream for which this rank waits as the acceptor.
+// A stream that this rank waits to accept.
 class InboundConnection final : public ConnectionAttempt {
  public:
-  // Throws Error(hcclInternalError) if the stream is waited for already.
+  // Throws Error(hcclInternalError) if another object waits for the stream already,
+  // Error(hcclSystemError) if there is no descriptor.
   InboundConnection(std::shared_ptr<Listener> listener, const StreamKey& key);
   ~InboundConnection() override;
 

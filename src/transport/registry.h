@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in transports. Defined in transports/registry.cpp, so that nothing in src includes
-// them.
+// The list of built-in transports. transports/registry.cpp defines it, so that nothing in src
+// includes a transport.
 #pragma once
 
 #include "transport/transport.h"
@@ -11,7 +11,7 @@
 
 namespace hccl::transport {
 
-// A transport, or why this machine has no device for it: a clause.
+// A transport, or the reason why this machine has no device for it: a clause.
 struct Made {
   std::unique_ptr<Transport> transport;
   std::string why_not;
@@ -19,7 +19,7 @@ struct Made {
 
 struct TransportFactory {
   const char* name;
-  // Throws Error(hcclSystemError) if a device for it exists but cannot be used.
+  // Throws Error(hcclSystemError) if a device exists but cannot be used.
   Made (*make)(const Settings& settings);
 };
 

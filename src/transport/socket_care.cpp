@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Socket options and TCP_INFO of Linux.
 #include "transport/socket_care.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace hccl::transport {
 namespace {
 
-// Unanswered retransmissions or probes that make a silent peer a lost one.
+// A silent peer is lost after this many unanswered retransmissions or probes.
 constexpr int kTellingRetries = 3;
 
 void set_option(int socket, int level, int name, int value) {
@@ -21,7 +22,7 @@ void set_option(int socket, int level, int name, int value) {
 }  // namespace
 
 // Keep-alive does not probe while data is in flight, and TCP_USER_TIMEOUT would also end a
-// connection whose peer is stopped while its buffers are full: hence is_silent.
+// connection whose peer is stopped with full buffers. is_silent() covers data in flight.
 void keep_alive(int socket, const Limits& limits) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
   const int step = std::max(1, static_cast<int>(seconds / 4));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a TCP connection notices that the other host is gone.
+// Detects on a TCP connection that the other host is gone.
 #pragma once
 
 #include "transport/transport.h"
 
 namespace hccl::transport {
 
-// Small messages go at once, and an idle connection is probed, so that a cut link ends it.
+// Makes the kernel send small messages at once and probe an idle connection, so that a cut link
+// ends it.
 void keep_alive(int socket, const Limits& limits);
 
 // Returns whether the peer's host has left data or probes unanswered for `limit` or longer. The

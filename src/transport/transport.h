@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transport: one kind of connection between ranks. It tells whether two ranks can use it, and
-// opens endpoints.
+// A transport: one kind of connection between ranks. It determines whether two ranks can use it,
+// and opens endpoints.
 #pragma once
 
 #include "base/deadline.h"
@@ -41,20 +41,20 @@ struct ConnectionId {
 struct Limits {
   // Time allowed for an accepted connection to complete the handshake.
   Deadline::Duration handshake = std::chrono::seconds(10);
-  // A rank that cannot be reached is given up after this time; one that answers is waited for
+  // Time after which a rank that cannot be reached is given up. A rank that answers is waited for
   // without a limit.
   Deadline::Duration connect = std::chrono::seconds(120);
-  // A host that acknowledges nothing during this time is lost. A stopped process is not: its host
+  // A host that acknowledges nothing during this time is lost. The host of a stopped process still
   // answers.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // The most pending connections at a time; the oldest is closed for a new one.
+  // Maximum number of pending connections; a new one closes the oldest.
   std::size_t pending = 64;
 };
 
 struct Settings {
   Membership membership;
-  std::string box;                    // box_identity() of base/process.h
-  std::vector<Interface> interfaces;  // all of this machine
+  std::string box;                    // the node: box_identity() of base/process.h
+  std::vector<Interface> interfaces;  // all interfaces of this machine
   std::string interface_names;        // HCCL_SOCKET_IFNAME
   std::string ib_devices;             // HCCL_IB_HCA
   std::optional<int> ib_gid_index;    // HCCL_IB_GID_INDEX
@@ -67,7 +67,7 @@ struct Reach {
   std::string why_not;  // a clause, unless it is possible
 };
 
-// A condition that keeps a transport from working now, and may pass.
+// A temporary condition that keeps a transport from working.
 struct Trouble {
   hcclResult_t code = hcclSuccess;  // hcclSuccess: no trouble
   std::string text;
@@ -75,8 +75,8 @@ struct Trouble {
 
 constexpr std::size_t kMostAddressBytes = 256;
 
-// Belongs to one rank of one communicator. Thread safety: any thread. Endpoints may outlive their
-// transport; those that are not connected by then never will be.
+// Belongs to one rank of one communicator. Endpoints may outlive their transport, but those that
+// are not connected by then never will be. Thread safety: any thread.
 class Transport {
  public:
   explicit Transport(const char* name) : name_(name) {}
@@ -86,7 +86,7 @@ class Transport {
 
   [[nodiscard]] const char* name() const { return name_; }
   // Returns the opaque address with which other ranks reach this one, at most kMostAddressBytes.
-  // The transport accepts connections by then.
+  // The transport already accepts connections when this returns.
   [[nodiscard]] virtual const Bytes& address() const = 0;
   // Returns whether this rank and the one with that address can use this transport. Both ranks get
   // the same answer.
@@ -99,13 +99,14 @@ class Transport {
                                                        std::span<const std::byte> peer_address) = 0;
   // Returns whether learn() has an effect.
   [[nodiscard]] virtual bool learns() const { return false; }
-  // Announces memory that stays mapped at its address, though its pages may come and go. Transfers
-  // from and to it need no copy.
+  // Makes memory known that stays mapped at its address, though its pages may come and go.
+  // Transfers from and to it then need no copy.
   virtual void learn(const Region& /*region*/) {}
-  // Announces that the pages of the region, named by file and offset, have been given back. No
-  // transfer uses them, and none will before this returns.
+  // Drops what the transport holds of the pages of the region, identified by file and offset,
+  // because they have been freed. The caller guarantees that no transfer uses them until this
+  // returns.
   virtual void invalidate(const Region& /*region*/) {}
-  // Returns what keeps the transport from working now. Does not block.
+  // Returns the condition that currently keeps the transport from working. Does not block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }
   // Returns a line for each device or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }

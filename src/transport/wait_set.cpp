@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll(2) over what the endpoints name, between begin_sleep and end_sleep.
+// Calls poll(2) on the endpoints' descriptors, between begin_sleep() and end_sleep().
 #include "transport/wait_set.h"
 
 #include "base/errno_advice.h"
@@ -14,7 +14,8 @@
 namespace hccl::transport {
 namespace {
 
-// Ends the sleep of those that have begun it, whatever happens in between.
+// Calls end_sleep() of every endpoint whose begin_sleep() succeeded, even if an exception is thrown
+// in between.
 class Sleepers {
  public:
   explicit Sleepers(std::span<const WaitSet::Entry> entries) : entries_(entries) {}
@@ -22,7 +23,7 @@ class Sleepers {
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
 
-  // False if one of them need not sleep; then none does.
+  // Returns false if one endpoint need not sleep; then no sleep is begun.
   [[nodiscard]] bool begin(SleepPlan& plan) {
     for (const WaitSet::Entry& entry : entries_) {
       if (!entry.endpoint->begin_sleep(entry.interest, plan)) {
@@ -51,14 +52,14 @@ timespec to_timespec(Deadline::Duration duration) {
 
 WaitSet::WaitSet() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_.valid()) {
-    throw Error(hcclSystemError, text("cannot make an eventfd: ", system_error_text(errno), "; ",
+    throw Error(hcclSystemError, text("cannot create an eventfd: ", system_error_text(errno), "; ",
                                       advice_on(errno, "raise ulimit -n")));
   }
 }
 
 void WaitSet::ring() noexcept {
   const std::uint64_t one = 1;
-  // Fails only when it has been rung 2^64 times.
+  // Fails only after 2^64 unread rings.
   static_cast<void>(!write(bell_.get(), &one, sizeof(one)));
 }
 
@@ -78,7 +79,7 @@ WaitSet::Outcome WaitSet::wait(std::span<const Entry> entries, Deadline deadline
   return outcome == Outcome::expired && !deadline.expired() ? Outcome::ready : outcome;
 }
 
-// Expired: nothing has happened in the time that the plan allows.
+// Returns `expired` if nothing happened within the time that the plan allows.
 WaitSet::Outcome WaitSet::sleep(Deadline deadline) {
   while (true) {
     const timespec limit = to_timespec(std::min(plan_.at_most, deadline.remaining()));

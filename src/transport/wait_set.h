@@ -21,16 +21,16 @@ class WaitSet {
   };
   enum class Outcome : std::uint8_t {
     ready,    // an endpoint may make progress, or is lost, which its next call reports
-    rung,     // ring() was called since the last wait that ended rung
+    rung,     // ring() was called since the last wait that returned `rung`
     expired,  // the deadline has passed
   };
 
   // Throws Error(hcclSystemError).
   WaitSet();
 
-  // Blocks until one of the outcomes. No wake-up is lost, but some are spurious. After `ready` call
-  // every endpoint, for calls are what makes it progress. Throws Error(hcclSystemError) if the
-  // endpoints cannot be waited for.
+  // Blocks until one of the outcomes. No wake-up is lost, but some are spurious. Call every
+  // endpoint after `ready`: endpoints progress only within calls. Throws Error(hcclSystemError) if
+  // poll(2) fails.
   [[nodiscard]] Outcome wait(std::span<const Entry> entries, Deadline deadline);
 
   // Ends the current wait, or else the next one. Thread safety: any thread.

@@ -110,7 +110,7 @@ TEST(Reach, SharedMemoryEndsAtTheBox) {
   const auto there = make_transport(way, settings);
   EXPECT_FALSE(here->reach(there->address()).possible);
   EXPECT_FALSE(there->reach(here->address()).possible);
-  EXPECT_TRUE(contains(here->reach(there->address()).why_not, "another box"));
+  EXPECT_TRUE(contains(here->reach(there->address()).why_not, "another node"));
 }
 
 }  // namespace

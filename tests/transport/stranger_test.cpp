@@ -97,7 +97,7 @@ TEST_P(Strangers, ManySilentOnesHoldNobodyUp) {
         static_cast<void>(!send(sockets.back().get(), own.hello().data(), 9, MSG_NOSIGNAL));
     }
   });
-  EXPECT_TRUE(contains(log, "had not proved itself")) << log;
+  EXPECT_TRUE(contains(log, "had not authenticated")) << log;
 }
 
 TEST_P(Strangers, ASilentConnectionIsClosedInTime) {

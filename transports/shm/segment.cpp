@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file: a page for the header, then the rings.
+// The layout of the file: a page for the header, then the rings.
 #include "shm/segment.h"
 
 #include "base/errno_advice.h"
@@ -16,7 +16,7 @@
 namespace hccl::shm {
 namespace {
 
-constexpr std::size_t kHeaderBytes = std::size_t{64} << 10;  // a page, however large pages are
+constexpr std::size_t kHeaderBytes = std::size_t{64} << 10;  // a multiple of every page size
 constexpr std::size_t kFileBytes = kHeaderBytes + 2 * Segment::kRingBytes;
 static_assert(sizeof(Header) <= kHeaderBytes);
 
@@ -34,7 +34,7 @@ Segment::Segment(const FileDescriptor& file, const std::string& maker) {
                                       system_error_text(errno), "; ", advice_on_mapping(errno)));
   }
   madvise(page, kHeaderBytes, MADV_DONTFORK);
-  header_ = static_cast<Header*>(page);  // zeros, which its atomics begin with
+  header_ = static_cast<Header*>(page);  // new pages are zero, the initial value of the atomics
 }
 
 Segment::~Segment() { munmap(header_, kHeaderBytes); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that two ends of a stream share: a ring for each direction, and what each end tells
-// the other.
+// The memory that the two ends of a stream share: a ring buffer for each direction, and the
+// positions that each end publishes.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -14,53 +14,56 @@
 
 namespace hccl::shm {
 
-// The words that one end writes and the other reads, in one cache line, so that a small message,
-// the news of it and the room it leaves travel together. Positions count bytes from the beginning
-// of the stream.
+// The words that one end writes and the other reads. They share a cache line, so that a small
+// message, its notification and the returned credit travel together. Positions count bytes from the
+// beginning of the stream.
 struct Side {
-  std::atomic<std::uint64_t> sent{0};      // by this end; read by the other, as receiver
-  std::atomic<std::uint64_t> released{0};  // by this end; read by the other, as sender
-  // A copy of what was sent into an empty ring: the position of its first byte times kSmallUnit,
-  // plus its size. Written by the sender before `sent`, and only when the receiver has released
-  // everything.
+  std::atomic<std::uint64_t> sent{0};      // read by the other end as receiver
+  std::atomic<std::uint64_t> released{0};  // read by the other end as sender
+  // A copy of the bytes sent into an empty ring. small_place is the position of its first byte
+  // times kSmallUnit, plus its size. The sender writes both before `sent`, and only when the
+  // receiver has released everything.
   std::uint64_t small_place = 0;
   std::array<std::byte, 40> small{};
 };
 constexpr std::uint64_t kSmallUnit = 64;
 static_assert(sizeof(Side) == 64);
 
-// The events an end sleeps for: bits of Wanted, cleared by the end that rings. Zero while it is
-// awake.
+// The events that an end sleeps for: bits of Wanted. The end that wakes the sleeper clears them.
+// Zero while the end is awake.
 struct Sleeper {
   std::atomic<std::uint32_t> wanted{0};
 };
 enum Wanted : std::uint32_t { bytes_wanted = 1, room_wanted = 2 };
 
-// Lines are 128 bytes apart: processors fetch them in pairs.
+// Cache lines are 128 bytes apart because processors fetch them in pairs.
 struct Header {
   struct alignas(128) SpacedSide : Side {};
   struct alignas(128) SpacedSleeper : Sleeper {};
-  std::array<SpacedSide, 2> sides;  // of the end that connected, and of the one that accepted
+  std::array<SpacedSide, 2> sides;  // 0: the end that connected; 1: the one that accepted
   std::array<SpacedSleeper, 2> sleepers;
 };
 
-// A mapping. Each ring is mapped twice in a row, so that its contents are always in one piece.
+// The mapping of one end. Each ring is mapped twice in a row, so that its contents are always
+// contiguous.
 class Segment {
  public:
-  // Fits the second-level cache with what is copied from and to. 1 MiB was not faster.
+  // Fits the second-level cache together with the source and the destination of the copies. 1 MiB
+  // was not faster.
   static constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 
-  // A new file for both ends. Throws Error(hcclOutOfMemory or hcclSystemError).
+  // Creates the file that both ends map. Throws Error(hcclOutOfMemory or hcclSystemError).
   [[nodiscard]] static FileDescriptor create();
-  // Throws Error(hcclSystemError), naming `maker`, if the file is not what create() makes.
+  // Maps the file. Throws Error(hcclSystemError), which names `maker`, if create() did not make it,
+  // and Error(hcclOutOfMemory) if it cannot be mapped.
   Segment(const FileDescriptor& file, const std::string& maker);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   [[nodiscard]] Header& header() const { return *header_; }
-  // Where the byte at a position lies of those that `side` sends; kRingBytes from there on are its
-  // successors.
+  // Returns the address of the byte at `position` of those that `side` sends. The kRingBytes from
+  // there on are contiguous.
   [[nodiscard]] std::byte* at(std::size_t side, std::uint64_t position) const {
     return rings_[side].data() + position % kRingBytes;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One producer and one consumer on each ring. Memory orders: `sent` and `released` are stored with
-// seq_cst by their end, for the other end's acquire loads and for the look at whether it sleeps,
-// which must not come before the store; the sleeper likewise stores `wanted` before it looks at
+// Each ring has one producer and one consumer. Memory orders: an end stores `sent` and `released`
+// with seq_cst, first to pair with the other end's acquire loads, second so that its check of the
+// other end's `wanted` cannot precede the store. A sleeper likewise stores `wanted` before it loads
 // `sent` or `released` once more.
 #include "shm/shm_endpoint.h"
 
@@ -24,11 +24,11 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// Published piece by piece, so that the peer copies out while this end copies in.
+// A send is published in slices, so that the peer copies out while this end copies in.
 constexpr std::size_t kSlice = std::size_t{32} << 10;
-// A sleeping sender is woken for no less.
+// Minimum free room for which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = Segment::kRingBytes / 4;
-// Calls that moved nothing before the peer is looked after, which takes system calls.
+// The peer is checked, which takes system calls, after this many calls that moved nothing.
 constexpr std::uint32_t kIdleCalls = 1024;
 constexpr std::chrono::milliseconds kNoRoomPause{5};
 
@@ -97,7 +97,7 @@ void ShmEndpoint::throw_if_lost() const {
                               " (shared memory); see what that rank says"));
 }
 
-void ShmEndpoint::look_after_peer() noexcept {
+void ShmEndpoint::check_peer() noexcept {
   std::array<std::byte, 64> rings{};
   ssize_t count = 0;
   do {
@@ -108,24 +108,24 @@ void ShmEndpoint::look_after_peer() noexcept {
   if (closed) lose("has closed its connection or ended");
 }
 
-void ShmEndpoint::look_after_idle_peer() {
-  if (++idle_ % kIdleCalls == 0 && lost_ == nullptr) look_after_peer();
+void ShmEndpoint::check_idle_peer() {
+  if (++idle_ % kIdleCalls == 0 && lost_ == nullptr) check_peer();
 }
 
 void ShmEndpoint::wake_peer(std::uint32_t wanted) {
   if ((their_sleep_->wanted.load(std::memory_order_seq_cst) & wanted) == 0) return;
   if (their_sleep_->wanted.exchange(0, std::memory_order_seq_cst) == 0) return;
-  // Where the socket is full, it has been rung enough; where it is closed, nobody sleeps.
+  // If the socket is full, a wake-up is pending already; if it is closed, no peer sleeps.
   const std::byte ring{1};
   retried([&] { return send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
 }
 
-// Values that both ends write are believed only within bounds.
+// The peer may have written any value to shared memory, so check the bounds.
 std::size_t ShmEndpoint::checked(std::uint64_t in_ring) const {
   if (in_ring <= Segment::kRingBytes) return static_cast<std::size_t>(in_ring);
   throw Error(hcclInternalError,
-              text("rank ", peer(), " has overwritten the memory it shares with ", "rank ", own_,
-                   "; look for stray writes there"));
+              text("rank ", peer(), " has overwritten the memory it shares with rank ", own_,
+                   "; look for stray writes in that process"));
 }
 
 std::size_t ShmEndpoint::room() const {
@@ -140,7 +140,7 @@ std::size_t ShmEndpoint::copy_in(std::span<const std::byte> bytes) {
   return count;
 }
 
-// A small message into an empty ring also goes into the line that tells of it.
+// Also copies a small message into the cache line of `sent` if the ring is empty.
 void ShmEndpoint::publish() {
   const std::uint64_t begin = mine_->sent.load(std::memory_order_relaxed);
   const auto count = static_cast<std::size_t>(sent_ - begin);
@@ -183,8 +183,8 @@ std::size_t ShmEndpoint::arrived() const {
   return checked(theirs_->sent.load(std::memory_order_acquire) - position_);
 }
 
-// The first `count` unreleased bytes.
-const std::byte* ShmEndpoint::place_of_arrived(std::size_t count) const {
+// Returns the address of the first `count` unreleased bytes.
+const std::byte* ShmEndpoint::arrived_bytes(std::size_t count) const {
   if (count <= theirs_->small.size()) {
     const std::uint64_t begin = theirs_->small_place / kSmallUnit;
     const std::uint64_t end = begin + theirs_->small_place % kSmallUnit;
@@ -201,12 +201,12 @@ std::span<const std::byte> ShmEndpoint::try_receive(std::size_t most) {
   std::size_t count = std::min(most, arrived());
   if (count <= known && count < most) {
     look_after_idle_peer();
-    count = std::min(most, arrived());  // it may have come just before the end
+    count = std::min(most, arrived());  // data may have arrived just before the peer ended
     if (count <= known) throw_if_lost();
   }
   if (count == 0) return {};
   seen_ = std::max(seen_, position_ + count);
-  return {place_of_arrived(count), count};
+  return {arrived_bytes(count), count};
 }
 
 void ShmEndpoint::release(std::size_t count) {

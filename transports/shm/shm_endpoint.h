@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream through rings in shared memory. The unix socket over which the memory came stays open:
-// it wakes a sleeping end, and its end is the peer's.
+// A stream through ring buffers in shared memory. The unix socket that carried the memory's
+// descriptor stays open: it wakes a sleeping end, and its end of file reveals the end of the peer.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -16,7 +16,7 @@ namespace hccl::shm {
 
 class ShmEndpoint final : public transport::Endpoint {
  public:
-  // `own`: this rank. The one with the larger number makes the memory.
+  // `own` is this rank. The larger rank creates the memory.
   ShmEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting);
 
   [[nodiscard]] std::size_t try_send_parts(
@@ -40,32 +40,32 @@ class ShmEndpoint final : public transport::Endpoint {
   [[nodiscard]] std::size_t copy_in(std::span<const std::byte> bytes);
   void publish();
   [[nodiscard]] std::size_t arrived() const;
-  [[nodiscard]] const std::byte* place_of_arrived(std::size_t count) const;
+  [[nodiscard]] const std::byte* arrived_bytes(std::size_t count) const;
   void wake_peer(std::uint32_t wanted);
-  void look_after_peer() noexcept;
-  void look_after_idle_peer();
+  void check_peer() noexcept;
+  void check_idle_peer();
   void lose(const char* what) noexcept;
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // holds the stream's place, too
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also keeps the stream reserved
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
-  FileDescriptor file_;     // of the end that makes the memory, until it is sent
+  FileDescriptor file_;     // at the end that creates the memory, until it is sent
   std::optional<Segment> segment_;
   std::size_t own_side_;
-  // Set with the segment.
+  // Valid once segment_ is.
   Side* mine_ = nullptr;
   const Side* theirs_ = nullptr;
   Sleeper* my_sleep_ = nullptr;
   Sleeper* their_sleep_ = nullptr;
 
-  std::uint64_t sent_ = 0;            // copied in; published up to mine_->sent
-  std::uint64_t known_released_ = 0;  // by the peer, as last looked up
+  std::uint64_t sent_ = 0;            // copied into the ring; published up to mine_->sent
+  std::uint64_t known_released_ = 0;  // by the peer, as last read
   std::uint64_t position_ = 0;        // released by this end
-  std::uint64_t seen_ = 0;            // lent to the owner up to here
+  std::uint64_t seen_ = 0;            // end of the bytes lent to the owner
   std::uint32_t idle_ = 0;            // calls that moved nothing
-  const char* lost_ = nullptr;        // what has happened; null while all is well
+  const char* lost_ = nullptr;        // why the peer is lost; null while it is not
 };
 
 }  // namespace hccl::shm

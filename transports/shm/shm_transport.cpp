@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the ranks that share a box, and makes the sockets over which they hand each other memory.
+// Finds the ranks on the same node, and creates the sockets over which they exchange memory.
 #include "shm/shm_transport.h"
 
 #include "base/error.h"
@@ -77,7 +77,7 @@ Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_address(peer_address);
   if (!theirs) return {false, "its address in shared memory is malformed"};
   if (theirs->box == box_) return {true, ""};
-  return {false, "it is in another box: another host, network namespace, user or HCCL_NODE_ID"};
+  return {false, "it is on another node: another host, network namespace, user or HCCL_NODE_ID"};
 }
 
 std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one box, which may map each other's memory.
+// The transport between ranks of one node, which may map each other's memory.
 #pragma once
 
 #include "shm/unix_socket.h"
@@ -25,7 +25,7 @@ class ShmTransport final : public transport::Transport {
   transport::Membership own_;
   transport::Limits limits_;
   SocketName name_;
-  Bytes box_;  // a hash of it
+  Bytes box_;  // a hash of the node's identity
   Bytes address_;
   std::shared_ptr<transport::Listener> listener_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sockaddr_un and SCM_RIGHTS.
+// Uses sockaddr_un and SCM_RIGHTS.
 #include "shm/unix_socket.h"
 
 #include "base/errno_advice.h"
@@ -53,7 +53,8 @@ SocketAddress abstract_address(const SocketName& name) {
   const std::string path = name_text(name);
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
-  std::memcpy(&where.sun_path[1], path.data(), path.size());  // a zero byte first: abstract
+  std::memcpy(&where.sun_path[1], path.data(),
+              path.size());  // the leading zero byte makes it abstract
   SocketAddress result;
   std::memcpy(&result.storage, &where, sizeof(where));
   result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());

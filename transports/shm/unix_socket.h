@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Abstract unix sockets, which have no file, and a descriptor sent over one.
+// Abstract unix sockets, which have no file, and the transfer of a descriptor over one.
 #pragma once
 
 #include "base/address.h"
@@ -16,14 +16,16 @@ using SocketName = Secret;  // random
 [[nodiscard]] SocketAddress abstract_address(const SocketName& name);
 [[nodiscard]] std::string name_text(const SocketName& name);
 
-// Throws Error(hcclSystemError).
+// Returns a listening, non-blocking socket. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on(const SocketName& name);
 
-// One byte with the descriptor. False if there is no room now; errno tells.
+// Sends one byte with the descriptor. Does not block. Returns false and sets errno on failure, such
+// as EAGAIN if the socket is full.
 [[nodiscard]] bool send_file(int socket, const FileDescriptor& file);
 
 enum class Arrival : std::uint8_t { none_yet, arrived, closed };
-// Receives that byte; `file` is invalid if it came without a descriptor.
+// Receives that byte and the descriptor. Does not block. `file` stays invalid if the byte came
+// without one.
 [[nodiscard]] Arrival receive_file(int socket, FileDescriptor& file);
 
 }  // namespace hccl::shm

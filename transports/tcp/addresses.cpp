@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing, publishing and ordering addresses; no socket is touched here.
+// Chooses, encodes and orders addresses without touching a socket.
 #include "tcp/addresses.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ constexpr std::uint8_t kFormat = 1;
 constexpr std::size_t kV4Bytes = 4;
 constexpr std::size_t kV6Bytes = 16;
 
-// Why the address is not offered; empty: it is.
+// Returns the reason why the address is not offered, or an empty text if it is.
 std::string objection_to(const Interface& candidate, const std::string& names,
                          bool have_reachable) {
   if (candidate.address.v6 && candidate.address.is_link_local()) {
@@ -80,8 +80,8 @@ AddressChoice choose_addresses(const std::vector<Interface>& interfaces, const s
     for (const Interface& entry : interfaces) {
       if (entry.address.v6 != v6) continue;
       std::string objection = objection_to(entry, names, have_reachable);
-      if (objection.empty() && choice.offered.size() == kMostOffered) {
-        objection = text("there are ", kMostOffered, " already");
+      if (objection.empty() && choice.offered.size() == kMaxOffered) {
+        objection = text("there are ", kMaxOffered, " already");
       }
       choice.remarks.push_back(
           text(entry.name, ' ', entry.address.host_text(),
@@ -114,7 +114,7 @@ std::optional<TcpAddresses> parse_tcp_addresses(std::span<const std::byte> bytes
   if (reader.u8() != kFormat) return std::nullopt;
   published.network = reader.u64();
   const std::size_t count = reader.u8();
-  if (count == 0 || count > kMostOffered) return std::nullopt;
+  if (count == 0 || count > kMaxOffered) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
     const auto offered = take(reader);
     if (!offered) return std::nullopt;

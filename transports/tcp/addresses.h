@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of the addresses at which a rank is reached, and how it publishes them.
+// Chooses the addresses at which a rank can be reached, and encodes them for publication.
 #pragma once
 
 #include "base/address.h"
@@ -15,15 +15,16 @@
 namespace hccl::tcp {
 
 struct AddressChoice {
-  std::vector<Interface> offered;    // IPv4 before IPv6, at most kMostOffered
-  std::vector<std::string> remarks;  // one for each address: whether it is offered, and why not
+  std::vector<Interface> offered;    // IPv4 before IPv6, at most kMaxOffered
+  std::vector<std::string> remarks;  // one per address: offered, or the reason why not
 };
 
-constexpr std::size_t kMostOffered = 8;
+constexpr std::size_t kMaxOffered = 8;
 
-// Returns the addresses of the interfaces in `names` (HCCL_SOCKET_IFNAME); without names those of
-// all interfaces that other hosts may reach, or of loopback if there are none. Throws
-// Error(hcclInvalidArgument) if names match nothing, Error(hcclSystemError) if no interface is up.
+// Returns the addresses of the interfaces in `names` (HCCL_SOCKET_IFNAME). If `names` is empty,
+// returns those of all interfaces that other hosts may reach, or of loopback if there are none.
+// Throws Error(hcclInvalidArgument) if names match nothing, Error(hcclSystemError) if no interface
+// is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 
@@ -34,7 +35,7 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// The addresses that a rank publishes, and the network it is in, so that loopback is not mistaken
+// The addresses that a rank publishes, and its network namespace, so that loopback is not mistaken
 // for a path to another machine.
 struct TcpAddresses {
   std::uint64_t network = 0;

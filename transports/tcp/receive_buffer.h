@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the bytes that have come and are not released, in one piece. It begins anew whenever it is
-// empty, so that a stream read in slices stays in the same lines of the cache.
+// Holds the bytes that have arrived and are not released, contiguously. It restarts at its
+// beginning whenever it is empty, so that a stream read in slices stays in the same cache lines.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace hccl::tcp {
 
 class ReceiveBuffer {
  public:
-  // The length that can always be in one piece, and the memory that is used for it. 1 MiB was not
+  // The number of bytes that can always be contiguous, and the size of the buffer. 1 MiB was not
   // faster.
   static constexpr std::size_t kViewLimit = std::size_t{256} << 10;
   static constexpr std::size_t kCapacity = 2 * kViewLimit;
@@ -21,15 +21,15 @@ class ReceiveBuffer {
   [[nodiscard]] std::span<const std::byte> filled() const {
     return {bytes_.get() + begin_, end_ - begin_};
   }
-  // Room to read at most `most` bytes to, so that filled() grows; empty if view and buffer are
-  // full.
+  // Returns the memory into which the next bytes are to be read, at most `most`; empty if the
+  // buffer is full. Call add() with the number of bytes read.
   [[nodiscard]] std::span<std::byte> room(std::size_t most) {
     if (bytes_ == nullptr) bytes_.reset(new std::byte[kCapacity]);
     return {bytes_.get() + end_, std::min(most, kCapacity - end_)};
   }
   void add(std::size_t count) { end_ += count; }
 
-  // Lent bytes move only here.
+  // Frees the first `count` bytes. Only this call moves the remaining ones.
   void release(std::size_t count) {
     begin_ += std::min(count, end_ - begin_);
     if (begin_ == end_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Non-blocking socket calls, and what their errors mean.
+// Makes non-blocking socket calls, and interprets their errors.
 #include "tcp/tcp_endpoint.h"
 
 #include "base/address.h"
@@ -29,20 +29,20 @@ using transport::SleepPlan;
 
 constexpr std::size_t kMostParts = 16;
 constexpr std::size_t kShortMessage = 256;
-// So that no direction waits long for the other.
-constexpr std::size_t kMostAtOnce = std::size_t{256} << 10;
+// Bounds a receive, so that sends need not wait long for it.
+constexpr std::size_t kMaxReceive = std::size_t{256} << 10;
 constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};
 
-// Within a host there is no bottleneck to find: BBR, where it is the system's choice, paces such a
-// connection and takes half as long again for large messages.
+// Turns off pacing within a host, where there is no bottleneck to find. BBR, if it is the system's
+// default, paces such a connection too, and large messages take 1.5 times as long.
 void stop_pacing(int socket) {
   constexpr std::string_view kUnpaced = "reno";  // in every kernel, allowed to everybody
   setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
 }
 
-// Copies the parts and returns their bytes, unless they are more: the kernel takes one short piece
-// sooner than a list.
+// Joins the parts in `copy` and returns their size, or nothing if they do not fit. The kernel takes
+// one short piece faster than a list.
 std::optional<std::size_t> join(std::span<const std::span<const std::byte>> parts,
                                 std::span<std::byte> copy) {
   std::size_t bytes = 0;
@@ -60,7 +60,7 @@ ssize_t send_vectors(int socket, std::span<const std::span<const std::byte>> par
   message.msg_iov = vectors.data();
   for (const auto& part : parts.first(std::min(parts.size(), kMostParts))) {
     if (part.empty()) continue;
-    // sendmsg does not write to what it sends.
+    // sendmsg() does not write to the data.
     vectors[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), part.size()};
   }
   return sendmsg(socket, &message, flags);
@@ -78,8 +78,7 @@ std::string meaning_of(int error) {
   }
 }
 
-// The memory that the kernel was to read or write is not there: nothing is wrong with the
-// connection.
+// Reports that the kernel could not access the caller's memory. The connection is intact.
 [[noreturn]] void throw_bad_memory(int own, const char* what) {
   throw Error(hcclInvalidArgument,
               text("rank ", own, ": the memory of a ", what,
@@ -140,10 +139,10 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
   }
 }
 
-// Nothing if nothing has come; then the peer may be lost.
+// Returns how many bytes it read. If none, lost_ may have been set.
 std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
   if (destination.empty() || !lost_.empty()) return 0;
-  destination = destination.first(std::min(destination.size(), kMostAtOnce));
+  destination = destination.first(std::min(destination.size(), kMaxReceive));
   while (true) {
     const ssize_t count = recv(socket_.get(), destination.data(), destination.size(), MSG_DONTWAIT);
     if (count > 0) return static_cast<std::size_t>(count);
@@ -164,7 +163,7 @@ std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
   const std::size_t had = buffer_.filled().size();
   if (had < most) {
-    // Read on past the header: its data usually comes with it.
+    // Read beyond the header: its data usually arrives with it.
     const std::size_t wanted = std::max(most - had, kReadAhead);
     buffer_.add(read_into(buffer_.room(wanted)));
     if (buffer_.filled().size() == had) throw_if_lost();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream over one TCP connection. The kernel copies what is sent; what is received goes straight
-// to its destination, or into one buffer that is lent.
+// A stream over one TCP connection. The kernel copies sent bytes. Received bytes go straight to
+// their destination, or into a buffer from which they are lent.
 #pragma once
 
 #include "base/address.h"
@@ -17,7 +17,7 @@ namespace hccl::tcp {
 
 class TcpEndpoint final : public transport::Endpoint {
  public:
-  // `own`: this rank, for texts.
+  // `own` is this rank, for error texts.
   TcpEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
               const transport::Limits& limits);
 
@@ -43,13 +43,13 @@ class TcpEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::Limits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // holds the stream's place, too
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also keeps the stream reserved
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
-  Address local_;  // once it is connected
+  Address local_;  // once connected
   Address remote_;
-  bool send_again_later_ = false;  // memory was short, which poll(2) does not tell the end of
-  std::string lost_;               // what has happened; empty while all is well
+  bool send_again_later_ = false;  // memory was short, and poll(2) does not report its end
+  std::string lost_;               // why the peer is lost; empty while it is not
 };
 
 }  // namespace hccl::tcp

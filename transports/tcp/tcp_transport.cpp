@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts listeners, dialers and endpoints together.
+// Connects listeners, dialers and endpoints.
 #include "tcp/tcp_transport.h"
 
 #include "base/errno_advice.h"
@@ -83,7 +83,7 @@ Reach TcpTransport::reach(std::span<const std::byte> peer_address) const {
   for (const OfferedAddress& offered : theirs->addresses) {
     list += text(list.empty() ? "" : ", ", offered.address.host_text());
   }
-  return {false, text("of its addresses (", list, ") none can be reached from this host")};
+  return {false, text("none of its addresses (", list, ") can be reached from this host")};
 }
 
 std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
@@ -99,7 +99,7 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
       targets.push_back({to_socket_address(address), address.to_text()});
     }
     if (targets.empty()) {
-      throw Error(hcclSystemError, text("rank ", own_.rank, " has no way to rank ", peer, ": ",
+      throw Error(hcclSystemError, text("rank ", own_.rank, " has no path to rank ", peer, ": ",
                                         reach(peer_address).why_not,
                                         "; name interfaces of one network in HCCL_SOCKET_IFNAME"));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that reach each other over IPv4 or IPv6.
+// The transport between ranks that reach each other over IPv4 or IPv6.
 #pragma once
 
 #include "tcp/addresses.h"
@@ -13,7 +13,8 @@ namespace hccl::tcp {
 
 class TcpTransport final : public transport::Transport {
  public:
-  // Listens on each address it offers, each with a port of its own. Throws Error.
+  // Listens on each offered address, on a port of its own. Throws Error(hcclInvalidArgument or
+  // hcclSystemError).
   explicit TcpTransport(const transport::Settings& settings);
 
   [[nodiscard]] const Bytes& address() const override { return address_; }
