@@ -22,12 +22,12 @@ struct Advert {
 
   friend bool operator==(const Advert&, const Advert&) = default;
 };
-static_assert(sizeof(Advert) == 24);  // as it is written to the peer's memory
+static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 
-// The least size for which an advert is sent: its message costs as much as copying this many bytes.
+// Minimum size of an advertised destination: an advert costs as much as copying this many bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
-// Slots for adverts in the sender's memory, used in turn. Several adverts can be in flight: the
-// sender may not have polled yet when the ring has already served the first.
+// Slots for adverts in the sender's memory, used in turn. Several adverts can be in flight: data
+// from the ring may close the first before the sender has polled for it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMostAdverts = 4;
 
@@ -52,7 +52,7 @@ class SenderView {
   Advert advert_;
 };
 
-// The receiver's view of the advert it sent last.
+// The receiver's view of its latest advert.
 class ReceiverView {
  public:
   [[nodiscard]] bool open() const { return left_ > 0; }
@@ -73,7 +73,7 @@ class ReceiverView {
     direct_ += bytes;
     return open() && direct_ + (ring_before_ - ring_taken) <= left_;
   }
-  // Returns how many of the ring's bytes precede those that were written direct.
+  // Returns how many bytes in the ring precede those that were written direct.
   [[nodiscard]] std::size_t ring_first(std::uint64_t ring_taken, std::size_t ring_holds) const {
     const std::size_t before =
         begun_ ? static_cast<std::size_t>(ring_before_ - ring_taken) : ring_holds;
@@ -89,9 +89,9 @@ class ReceiverView {
 
  private:
   std::size_t left_ = 0;           // advertised bytes that are not consumed yet
-  std::size_t direct_ = 0;         // written direct, not consumed yet
-  bool begun_ = false;             // some have been written direct
-  std::uint64_t ring_before_ = 0;  // the ring's bytes up to this position precede them
+  std::size_t direct_ = 0;         // bytes written direct and not consumed yet
+  bool begun_ = false;             // whether any byte was written direct
+  std::uint64_t ring_before_ = 0;  // bytes of the ring before this position precede them
 };
 
 }  // namespace hccl::verbs

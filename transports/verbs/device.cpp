@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 Registration::~Registration() {
-  // Fails only where the device has gone, and the registration with it.
+  // Fails only if the device has gone, and the registration with it.
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 
@@ -39,7 +39,7 @@ void RdmaDevice::open_context() {
     throw Error(hcclSystemError,
                 text("cannot open the RDMA device ", port_.device, ": ",
                      system_error_text(context_ == nullptr ? error : errno),
-                     "; see that /dev/infiniband is there and may be read and written"));
+                     "; see that /dev/infiniband exists and that this process may read and write it"));
   }
   const int flags = fcntl(context_->async_fd, F_GETFL);
   fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK);
@@ -61,7 +61,7 @@ void RdmaDevice::record(const ibv_async_event& event) {
   const bool of_port =
       event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;
   if (of_port && event.element.port_num != port_.number) return;
-  if (trouble_.code == hcclSystemError) return;  // the device has gone, and nothing comes back
+  if (trouble_.code == hcclSystemError) return;  // the device has gone for good
   if (event.event_type == IBV_EVENT_PORT_ACTIVE) trouble_ = {};
   const Severity severity = severity_of(event.event_type);
   if (severity != Severity::port_down && severity != Severity::device_gone) return;

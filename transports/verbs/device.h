@@ -61,13 +61,14 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
   [[nodiscard]] const UsablePort& port() const { return port_; }
 
-  // Registers memory for local access, and for writes of peers if `remote`. Returns nothing on
-  // failure, with the reason in errno.
+  // Registers memory for local access, and for writes by peers if `remote`. On failure returns
+  // nothing and sets errno.
   [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
-  // Returns the descriptor that becomes readable with an asynchronous event.
+  // Returns the descriptor that becomes readable when an asynchronous event arrives.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
-  // Reads the asynchronous events that have come and returns what keeps the device from working.
+  // Reads the pending asynchronous events and returns the condition that keeps the device from
+  // working. Does not block.
   [[nodiscard]] transport::Trouble check();
 
  private:

@@ -19,7 +19,7 @@ void FinalAck::send(int socket, std::uint64_t consumed) noexcept {
 
 FinalAck::Connection FinalAck::receive(int socket) noexcept {
   for (;;) {
-    // A peer that sends more is not one of ours; what it writes will soon show that.
+    // Ignore any bytes after the acknowledgement.
     std::byte ignored{};
     std::span<std::byte> place(received_);
     place = count_ < place.size() ? place.subspan(count_) : std::span(&ignored, 1);

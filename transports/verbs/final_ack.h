@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The final acknowledgement of an end that leaves in good order, sent over the TCP connection of
-// the pair: how many bytes of the stream it has consumed. It tells the peer that its bytes have
-// arrived even where the device does not, because the last acknowledgement was lost together with
-// the queue pair that would have repeated it.
+// The final acknowledgement of an end that leaves in good order: the number of bytes of the stream
+// it has consumed, sent over the TCP connection of the pair. It confirms the arrival of data even
+// if the device's last acknowledgement was lost together with the queue pair that would have
+// repeated it.
 #pragma once
 
 #include "base/fields.h"
@@ -19,10 +19,11 @@ class FinalAck {
   // Sends the acknowledgement. Does not block; gives up if the connection takes nothing.
   static void send(int socket, std::uint64_t consumed) noexcept;
 
-  enum class Connection : std::uint8_t { open, closed, failed };  // failed: see errno
+  enum class Connection : std::uint8_t { open, closed, failed };  // failed: errno is set
   // Reads what the peer has sent and returns the state of the connection. Does not block.
   [[nodiscard]] Connection receive(int socket) noexcept;
-  // Returns how many bytes the peer has consumed, or nothing before its acknowledgement has come.
+  // Returns how many bytes the peer has consumed, or nothing before its acknowledgement has
+  // arrived.
   [[nodiscard]] std::optional<std::uint64_t> consumed() const;
 
  private:

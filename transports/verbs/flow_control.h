@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit-based flow control. The receiver's ring holds the bytes that have come through it until
-// they are released, and every message takes one of its receive requests. The receiver returns both
-// as credit, in batches.
+// Credit-based flow control. The receiver's ring holds the bytes that arrived through it until they
+// are released, and every message takes one of its receive requests. The receiver returns both as
+// credit, in batches.
 #pragma once
 
 #include "verbs/immediate.h"
@@ -12,28 +12,28 @@
 
 namespace hccl::verbs {
 
-// Covers what a link carries between two turns of the receiver, and fits the second-level cache
-// together with the source and the destination of a copy.
+// Large enough for the data that a link carries between two polls of the receiver, and small enough
+// to fit the second-level cache together with the source and the destination of a copy.
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
-// The most data messages that may be unacknowledged.
+// Maximum number of unacknowledged data messages.
 constexpr std::uint32_t kMostMessages = 128;
 // The receiver returns credit once this many bytes or messages have been consumed.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
-// Credits that can be under way at a time: each returns kCreditBytes or kCreditMessages of a full
-// window.
+// Maximum number of credit messages in flight: each returns kCreditBytes or kCreditMessages of a
+// full window.
 constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
-// The most bytes that go through the ring behind bytes that went direct, until the peer consumes
-// some: the next ones are likely to be advertised as well, which spares a copy.
+// Maximum number of bytes sent through the ring after a direct write until the peer consumes some.
+// The peer is likely to advertise the next destination as well, which saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-// The bytes that the peer can see in one piece: credit for up to kCreditBytes may be outstanding.
+// The bytes that the peer can lend in one piece: credit for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Immediate::kMostBytes && kMostMessages <= Immediate::kMostMessages);
 
 // The sender's window.
 class SendWindow {
  public:
-  // Returns the bytes sent through the ring since the beginning.
+  // Returns the number of bytes sent through the ring since the beginning.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::size_t room() const {
     const std::uint64_t end = std::min(taken_ + kRingBytes, run_ahead_end_);
@@ -62,15 +62,15 @@ class SendWindow {
 
   std::uint64_t sent_ = 0;
   std::uint64_t taken_ = 0;
-  std::uint64_t run_ahead_end_ = kNoEnd;  // nothing is sent beyond it, whatever room there is
+  std::uint64_t run_ahead_end_ = kNoEnd;  // nothing is sent beyond it, even if there is room
   std::uint32_t messages_ = 0;            // unacknowledged
 };
 
 // The receiver's window.
 class ReceiveWindow {
  public:
-  // Accounts for a message that came through the ring with `bytes`. Returns false if the peer has
-  // written more than it may.
+  // Accounts for a message that arrived through the ring with `bytes`. Returns false if the peer
+  // exceeded its window.
   [[nodiscard]] bool arrive(std::size_t bytes) {
     if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - returned_) ||
         messages_ == kMostMessages)
@@ -79,10 +79,10 @@ class ReceiveWindow {
     ++messages_;
     return true;
   }
-  // Returns the bytes that went through the ring since the beginning.
+  // Returns the number of bytes that arrived through the ring since the beginning.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
   [[nodiscard]] std::uint64_t released() const { return released_; }
-  // Returns the bytes that have come and are not released.
+  // Returns the number of bytes that have arrived and are not released.
   [[nodiscard]] std::size_t held() const { return static_cast<std::size_t>(arrived_ - released_); }
   [[nodiscard]] std::size_t lent() const { return static_cast<std::size_t>(lent_ - released_); }
   void lend(std::size_t count) { lent_ = std::max(lent_, released_ + count); }
@@ -96,8 +96,8 @@ class ReceiveWindow {
   [[nodiscard]] bool credit_due() const {
     return released_ - returned_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
-  // Returns whether credit may wait until the receiver is idle: the peer still has half of its
-  // messages, and is not waiting for room for large ones.
+  // Returns whether credit may wait until the receiver is idle: the peer can still send half of its
+  // messages and is not waiting for room.
   [[nodiscard]] bool credit_can_wait() const {
     return released_ - returned_ < kCreditBytes && messages_ < kMostMessages / 2;
   }

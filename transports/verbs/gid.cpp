@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds and texts of GIDs.
+// Classifies and formats GIDs.
 #include "verbs/gid.h"
 
 #include "base/address.h"
@@ -10,7 +10,7 @@
 namespace hccl::verbs {
 namespace {
 
-// Where the IPv4 address begins in an IPv6 address that maps one: after ::ffff.
+// Offset of the IPv4 address in an IPv4-mapped IPv6 address, after ::ffff.
 constexpr std::size_t kMappedAt = 12;
 
 }  // namespace
@@ -49,7 +49,7 @@ std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs, bool s
   const bool loopback = address_of(ours).is_loopback() || address_of(theirs).is_loopback();
   if (loopback && !same_network) {
     return text("between its GID ", to_text(theirs), " and this rank's, ", to_text(ours),
-                ", loopback leads nowhere");
+                ", loopback connects nothing");
   }
   if (is_ipv4(ours) == is_ipv4(theirs)) return "";
   const auto family = [](const GidBytes& gid) { return is_ipv4(gid) ? "IPv4" : "IPv6"; };

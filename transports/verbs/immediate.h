@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32-bit immediate that comes with a write (RDMA WRITE WITH IMMEDIATE).
+// The 32-bit immediate value of a write (RDMA WRITE WITH IMMEDIATE).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace hccl::verbs {
 
 struct Immediate {
   enum class Kind : std::uint8_t {
-    data = 0,    // `bytes` have been written to the ring, behind earlier ones
+    data = 0,    // `bytes` have been appended to the ring
     credit = 1,  // `bytes` of the ring and `messages` have been consumed since the last credit
     direct = 2,  // `bytes` have been written to the advertised range
     advert = 3,  // an advert has been written, see advert.h
@@ -29,7 +29,7 @@ struct Immediate {
   return static_cast<std::uint32_t>(message.kind) << 30 | message.messages << 20 | message.bytes;
 }
 
-// Decodes any 32 bits. The windows check whether the message is possible.
+// Decodes any 32 bits. SendWindow and ReceiveWindow check whether the message is valid.
 [[nodiscard]] constexpr Immediate decode(std::uint32_t bits) {
   return {static_cast<Immediate::Kind>(bits >> 30), bits & Immediate::kMostBytes,
           bits >> 20 & Immediate::kMostMessages};

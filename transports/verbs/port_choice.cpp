@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing ports and GIDs: objections rule an entry out, and the best of the others is taken.
+// Objections rule an entry out; the best of the others is chosen.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"
@@ -14,18 +14,18 @@ namespace hccl::verbs {
 namespace {
 
 constexpr std::uint32_t kLeastMtu = 256;
-constexpr int kMostGidIndex = 255;  // a queue pair's address vector has a byte for it
+constexpr int kMostGidIndex = 255;  // the address vector of a queue pair holds it in one byte
 
 struct ScoredGid {
   const Gid* gid = nullptr;
-  std::string objection;     // empty: none
+  std::string objection;     // empty if there is none
   bool last_resort = false;  // loopback, or a bridge or tunnel of containers
 };
 
 struct ScoredPort {
   const Port* port = nullptr;
-  std::string objection;  // to all of it
-  std::size_t place = 0;  // in HCCL_IB_HCA
+  std::string objection;  // to the whole port
+  std::size_t position = 0;  // in HCCL_IB_HCA
   std::vector<ScoredGid> gids;
   const ScoredGid* chosen = nullptr;
 };
@@ -35,8 +35,8 @@ DeviceList parse(const PortRequest& request) {
   if (list) return std::move(*list);
   throw Error(hcclInvalidArgument,
               text("HCCL_IB_HCA=", quoted(request.devices),
-                   " is no list of RDMA devices; set it to names like mlx5_0 or mlx5_0:1, comma "
-                   "separated, perhaps after = or ^"));
+                   " is not a list of RDMA devices; set it to names like mlx5_0 or mlx5_0:1, comma "
+                   "separated, optionally after = or ^"));
 }
 
 std::string name_of(const Port& port) {
@@ -67,18 +67,19 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
   if (!port.unreadable.empty()) return port.unreadable;
   if (!port.ethernet) return "is InfiniBand, not RoCE";
   if (!port.active) return text("is ", port.state, " (see its cable and `ip link`)");
-  if (port.mtu < kLeastMtu) return "does not tell its MTU";
+  if (port.mtu < kLeastMtu) return "does not report its MTU";
   if (port.gids.empty()) return "has no GID (its network interface needs an address)";
   return "";
 }
 
-// Why the entry cannot be used at all. `own`: the interface here that has the address.
+// Returns the reason why the entry cannot be used. `own` is the interface here that has the
+// address.
 std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)
-    return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another");
+    return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another GID");
   if (is_zero(gid.bytes)) return "is empty";
   if (gid.kind != Gid::Kind::roce_v2)
-    return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not RoCE's";
+    return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
   if (gid.index > kMostGidIndex) return text("has an index over ", kMostGidIndex);
   // Devices may be shared by network namespaces: their tables show the addresses of all.
   if (own == nullptr) return "no interface here has that address";
@@ -86,7 +87,7 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (!request.interface_names.empty() && !is_named(its, request.interface_names))
     return text("HCCL_SOCKET_IFNAME=", request.interface_names, " does not name its interface ",
                 gid.interface.empty() ? "(unknown)" : gid.interface);
-  if (is_link_local(gid.bytes)) return "is link-local, which leads nowhere without a scope";
+  if (is_link_local(gid.bytes)) return "is link-local, which is ambiguous without a scope";
   return "";
 }
 
@@ -114,7 +115,7 @@ ScoredPort score(const Port& port, const PortRequest& request, const DeviceList&
   scored.port = &port;
   scored.objection = objection_to(port, list, request.devices);
   if (!scored.objection.empty()) return scored;
-  if (!list.all_but) scored.place = list.place_of(port.device, port.number).value_or(0);
+  if (!list.all_but) scored.position = list.place_of(port.device, port.number).value_or(0);
   for (const Gid& gid : port.gids) scored.gids.push_back(score(gid, request, interfaces));
   return scored;
 }
@@ -137,7 +138,7 @@ std::string remark_on(const ScoredGid& scored, const ScoredGid* chosen) {
                 gid.interface.empty() ? "unknown interface" : gid.interface, ") chosen");
   }
   const std::string why = scored.objection.empty()
-                              ? text("GID ", chosen->gid->index, " goes before it")
+                              ? text("GID ", chosen->gid->index, " is preferred")
                               : scored.objection;
   return text("GID ", gid.index, " (", to_text(gid.bytes), ") rejected: ", why);
 }
@@ -149,7 +150,7 @@ std::string remark_on(const ScoredPort& port) {
   return text(name_of(*port.port), ": ", join(parts, "; "));
 }
 
-// Why the port cannot use the GID that HCCL_IB_GID_INDEX names.
+// Returns the reason why the port cannot use the GID that HCCL_IB_GID_INDEX names.
 std::string why_not_index(const ScoredPort& port, int index) {
   const auto named = std::ranges::find_if(
       port.gids, [&](const ScoredGid& scored) { return scored.gid->index == index; });
@@ -176,7 +177,7 @@ void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& reque
     if (!usable.empty()) others.push_back(text(join(usable, " or "), " (", name, ')'));
   }
   const std::string advice = others.empty()
-                                 ? "unset it, and give a network interface of RoCE an address"
+                                 ? "unset it, and give the network interface of a RoCE port an address"
                                  : text("set it to ", join(others, ", "));
   throw Error(hcclInvalidArgument,
               text("HCCL_IB_GID_INDEX=", *request.gid_index, " names no usable GID (",
@@ -220,10 +221,10 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
   if (usable.empty() && !request.devices.empty() && !list.all_but) {
     throw Error(hcclSystemError,
                 text("HCCL_IB_HCA=", quoted(request.devices), ": ", why_none(choice.remarks),
-                     "; mend that, or unset it to do without RoCE"));
+                     "; correct that, or unset it to run without RoCE"));
   }
   std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
-    return std::tuple(port->place, port->chosen->last_resort, !is_ipv4(port->chosen->gid->bytes));
+    return std::tuple(port->position, port->chosen->last_resort, !is_ipv4(port->chosen->gid->bytes));
   });
   for (const ScoredPort* port : usable) {
     choice.usable.push_back(

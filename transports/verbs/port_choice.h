@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ports and GIDs a rank uses, and why not others; no device is touched here.
+// Chooses the ports and GIDs that a rank uses, and explains the rejected ones, without touching a
+// device.
 #pragma once
 
 #include "base/interfaces.h"
@@ -13,7 +14,7 @@
 namespace hccl::verbs {
 
 struct PortRequest {
-  std::string devices;           // HCCL_IB_HCA (base/device_list.h); empty: all
+  std::string devices;           // HCCL_IB_HCA (base/device_list.h); empty for all
   std::optional<int> gid_index;  // HCCL_IB_GID_INDEX
   std::string interface_names;   // HCCL_SOCKET_IFNAME
 };
@@ -27,16 +28,16 @@ struct UsablePort {
 
 struct PortChoice {
   std::vector<UsablePort> usable;    // the best first; each port at most once
-  std::vector<std::string> remarks;  // one for each port: what was chosen or rejected, and why
-  std::string why_none;              // a clause, where nothing is usable
+  std::vector<std::string> remarks;  // one per port: chosen or rejected, and the reason
+  std::string why_none;              // a clause, if nothing is usable
 };
 
-// A port is usable if it is active, Ethernet's, named by the request and has a RoCE v2 GID that is
-// the address of an interface here, not a link-local one. The named GID comes first, else IPv4
-// before IPv6. Ports come in the order in which HCCL_IB_HCA names them; then those on loopback or
-// interfaces of containers come last. Throws Error(hcclInvalidArgument) where HCCL_IB_HCA matches
-// no device, or no port has a usable GID with the index, and Error(hcclSystemError) where no port
-// that HCCL_IB_HCA names can be used.
+// Returns the usable ports, the preferred one first. A port is usable if it is active, runs
+// Ethernet, is named by the request and has a RoCE v2 GID that is a non-link-local address of an
+// interface here. The requested GID index wins, then IPv4 over IPv6. Ports are in the order of
+// HCCL_IB_HCA; those on loopback or on interfaces of containers come last. Throws
+// Error(hcclInvalidArgument) if HCCL_IB_HCA matches no device or no port has a usable GID with the
+// requested index, and Error(hcclSystemError) if no port that HCCL_IB_HCA names can be used.
 [[nodiscard]] PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& request,
                                       const std::vector<Interface>& interfaces);
 

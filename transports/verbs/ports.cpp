@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading devices, ports and GID tables.
+// Reads devices, ports and GID tables.
 #include "verbs/ports.h"
 
 #include "base/text.h"
@@ -79,7 +79,7 @@ class PortReader {
     const int error = library_.query_gid_ex(context_, number(), static_cast<std::uint32_t>(index),
                                             &entry, 0, sizeof(entry));
     if (error == ENODATA) return std::nullopt;  // an empty entry
-    // Before Linux 5.10 the library reads sysfs as well, and fails where the interface belongs to
+    // Before Linux 5.10 the library reads sysfs as well, and fails if the interface belongs to
     // another network namespace.
     if (error != 0) return read_gid_from_sysfs(index);
     Gid gid{index, raw_bytes(entry.gid), kind_of(entry.gid_type), ""};
@@ -165,7 +165,7 @@ std::vector<Port> list_ports(const VerbsLibrary& library, const std::string& sys
   errno = 0;
   const std::unique_ptr<ibv_device*, decltype(library.free_device_list)> devices(
       library.get_device_list(&count), library.free_device_list);
-  // A kernel without RDMA has none, which is no trouble.
+  // A kernel without RDMA has no devices, which is not an error.
   if (!devices && errno != ENOSYS)
     return {unreadable("", text("cannot be listed: ", system_error_text(errno)))};
   std::vector<Port> ports;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA ports of this machine and their GID tables, as the devices tell them.
+// The RDMA ports of this machine and their GID tables, as the devices report them.
 #pragma once
 
 #include "verbs/gid.h"
@@ -13,24 +13,24 @@ namespace hccl::verbs {
 
 struct Port {
   std::string device;
-  int number = 0;          // from 1 on; 0: the device itself could not be read
-  std::string unreadable;  // why it could not be read: a clause; then the rest means nothing
+  int number = 0;          // from 1; 0 if the device itself could not be read
+  std::string unreadable;  // the reason why it could not be read, a clause; if set, the rest is unset
   std::string state;       // "active", "down", ...
   bool active = false;
   bool ethernet = false;
-  std::uint32_t mtu = 0;     // the active one, in bytes
-  int gid_table_length = 0;  // of which most entries are empty
-  std::vector<Gid> gids;     // the others, by index
+  std::uint32_t mtu = 0;     // the active MTU, in bytes
+  int gid_table_length = 0;  // including empty entries
+  std::vector<Gid> gids;     // the entries that are not empty, by index
 };
 
 constexpr const char* kSysfsDevices = "/sys/class/infiniband";
 
-// Every port of every device. Each device is opened, read and closed. Where the library cannot tell
-// a GID's kind and interface they are read below `sysfs`.
+// Returns every port of every device. Opens, reads and closes each device. Reads the kind and the
+// interface of a GID from `sysfs` if the library does not report them.
 [[nodiscard]] std::vector<Port> list_ports(const VerbsLibrary& library,
                                            const std::string& sysfs = kSysfsDevices);
 
-// The bytes that the enumerator stands for; 0 for one that there is not.
+// Returns the MTU in bytes, or 0 for an unknown value.
 [[nodiscard]] std::uint32_t bytes_of(ibv_mtu mtu);
 
 }  // namespace hccl::verbs

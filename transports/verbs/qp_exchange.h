@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The out-of-band exchange of two ends over their authenticated TCP connection, before their queue
-// pairs work: first the parameters of the pair, then a byte that says it is ready to receive.
+// pairs are connected: first the parameters of the pair, then a byte when it is ready to receive.
 #pragma once
 
 #include "base/fields.h"
@@ -20,7 +20,7 @@ struct QpInfo {
   std::uint32_t queue_pair = 0;    // 24 bits
   std::uint32_t first_packet = 0;  // 24 bits: the first packet sequence number
   std::array<std::uint8_t, 16> gid{};
-  std::uint32_t mtu = 0;           // of its port, in bytes
+  std::uint32_t mtu = 0;           // of the port, in bytes
   std::uint64_t ring_address = 0;  // where the peer writes
   std::uint32_t ring_key = 0;
   std::uint64_t adverts_address = 0;  // where the peer writes adverts
@@ -35,7 +35,7 @@ constexpr std::size_t kQpInfoBytes = 56;
 // Returns nothing if no rank of this version sends these bytes.
 [[nodiscard]] std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes);
 
-// One thread; no call blocks.
+// No call blocks. Thread safety: one thread at a time.
 class QpExchange {
  public:
   enum class Outcome : std::uint8_t { waiting, done, closed };
@@ -44,8 +44,8 @@ class QpExchange {
   void send(std::span<const std::byte> bytes) {
     to_send_.insert(to_send_.end(), bytes.begin(), bytes.end());
   }
-  // Sends and receives as much as is possible now. Returns done once everything queued has been
-  // sent and `count` bytes have arrived, which received() then holds.
+  // Sends and receives without blocking. Returns `done` once everything queued has been sent and
+  // `count` bytes have arrived; received() then returns them.
   [[nodiscard]] Outcome poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }

@@ -17,7 +17,7 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr int kDrainLook = 20;                           // milliseconds
+constexpr int kDrainPollMilliseconds = 20;
 constexpr std::uint64_t kReceiveId = ~std::uint64_t{0};  // the wr_id of all receive requests
 
 std::uint32_t random_packet_number() {
@@ -157,12 +157,12 @@ int QueuePair::post(ibv_send_wr& request) noexcept {
 }
 
 void QueuePair::fail(const ibv_wc& completion) noexcept {
-  if (!failure_.text.empty()) return;  // later ones were flushed by the first
+  if (!failure_.text.empty()) return;  // the first failure flushed the later requests
   failure_ = {severity_of(completion.status) == Severity::peer_lost,
               describe_completion(completion.status, completion.vendor_err, ends_)};
 }
 
-// Reads completions, stores immediates for poll() and returns how many there are.
+// Reads completions, stores immediates for poll() and returns their number.
 std::size_t QueuePair::reap() noexcept {
   std::array<ibv_wc, kBatch> found;
   const int count = ibv_poll_cq(completions_.get(), kBatch, found.data());
@@ -208,14 +208,14 @@ void QueuePair::drain_notifications() noexcept {
 }
 
 void QueuePair::cut() noexcept {
-  if (failure_.text.empty()) failure_ = {true, "its queue pair was ended when a call failed"};
+  if (failure_.text.empty()) failure_ = {true, "this rank aborted its queue pair because a call failed"};
   ibv_qp_attr attributes = to_error().attributes;
   static_cast<void>(device_->library().modify_qp(pair_.get(), &attributes, to_error().mask));
 }
 
 void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
   if (free_writes() == 0 || !failure_.text.empty()) return;
-  // The completion of a write of no bytes says that all writes before it have arrived.
+  // The completion of an empty write means that all writes before it have arrived.
   ibv_send_wr last{};
   last.opcode = IBV_WR_RDMA_WRITE;
   last.send_flags = IBV_SEND_SIGNALED;
@@ -227,7 +227,7 @@ void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
     if (completed_ == posted_ || !failure_.text.empty()) return;
     if (has_more_) continue;
     std::array<pollfd, 2> wait{{{channel_->fd, POLLIN, 0}, {hung_up, POLLIN, 0}}};
-    if (::poll(wait.data(), wait.size(), kDrainLook) > 0 && wait[1].revents != 0) return;
+    if (::poll(wait.data(), wait.size(), kDrainPollMilliseconds) > 0 && wait[1].revents != 0) return;
   }
 }
 

@@ -18,13 +18,13 @@
 
 namespace hccl::verbs {
 
-// Why a pair has failed, and whether the peer is lost or this library is at fault.
+// The failure of a pair, and whether the peer is lost or this library is at fault.
 struct PairFailure {
   bool peer_lost = false;
   std::string text;
 };
 
-// Destroys verbs objects; fails only if the device has gone.
+// Destroys verbs objects. That fails only if the device has gone.
 struct Destroy {
   const VerbsLibrary* library = nullptr;
 
@@ -37,8 +37,8 @@ struct Destroy {
 class QueuePair {
  public:
   struct Depths {
-    std::uint32_t writes = 0;    // the most that may be incomplete
-    std::uint32_t arrivals = 0;  // the most writes of the peer that may be unpolled
+    std::uint32_t writes = 0;    // maximum number of incomplete writes
+    std::uint32_t arrivals = 0;  // maximum number of the peer's writes that are not polled
     std::uint32_t inline_bytes = 0;
   };
   struct Target {
@@ -68,13 +68,13 @@ class QueuePair {
   // has reached that number. Throws Error(hcclSystemError).
   std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t local_key,
                       const Target& target, std::uint32_t immediate);
-  // Returns the number up to which all writes have completed: the peer has their bytes.
+  // Returns the number of the last completed write. The peer has the bytes of all writes up to it.
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
   // Returns the immediates that have arrived since the last call, in order; none if the pair has
   // failed.
   [[nodiscard]] std::span<const std::uint32_t> poll();
-  // Returns whether the last poll() may have left completions, for which no notification comes.
+  // Returns whether the last poll() may have left completions. No notification arrives for those.
   [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 
@@ -83,13 +83,14 @@ class QueuePair {
   // Requests a notification for the next completion. Poll until nothing is left before sleeping.
   // Returns false if the device fails.
   [[nodiscard]] bool arm() noexcept;
-  // Acknowledges the notifications that have come.
+  // Acknowledges the notifications that have arrived.
   void drain_notifications() noexcept;
 
-  // Ends all traffic: the peer writes nothing more, and posted writes have completed or never will.
+  // Aborts all traffic. On return the peer can write nothing more, and posted writes have completed
+  // or never will.
   void cut() noexcept;
-  // Waits until all writes have been acknowledged, the deadline has passed, the pair has failed or
-  // `hung_up` (a socket) has been closed by the peer.
+  // Blocks until all writes have been acknowledged, the deadline has passed, the pair has failed,
+  // or the peer has closed the socket `hung_up`.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:
@@ -118,7 +119,7 @@ class QueuePair {
   std::uint32_t first_packet_ = 0;
   std::uint32_t missing_receives_ = 0;
   std::uint64_t posted_ = 0;     // writes
-  std::uint64_t completed_ = 0;  // of these, as far as the completion queue says
+  std::uint64_t completed_ = 0;  // the last write known to be complete
   bool armed_ = false;
   bool has_more_ = false;
   PairFailure failure_;

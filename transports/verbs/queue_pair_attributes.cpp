@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes that each step of a queue pair's life sets. The masks are the least that
-// ibv_modify_qp(3) demands of a reliable connection, so that no device finds one too many.
+// The attributes of each transition of a queue pair. The masks are the minimum that
+// ibv_modify_qp(3) requires for a reliable connection, so that no device rejects an attribute.
 #include "verbs/queue_pair_attributes.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 namespace hccl::verbs {
 namespace {
 
-// The endpoints read nothing of each other's memory, but a device may refuse none at all.
+// The endpoints issue no RDMA reads, but a device may reject 0.
 constexpr std::uint8_t kReadsInFlight = 1;
 
 constexpr std::array<const char*, 5> kPhases{"reset", "initialized", "ready to receive",

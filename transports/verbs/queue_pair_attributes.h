@@ -12,25 +12,25 @@
 namespace hccl::verbs {
 
 // An unacknowledged packet is sent again after 4.096 us * 2^17, half a second, and devices may take
-// four times that. Shorter ones end queue pairs of a host that is merely loaded: a software device
-// (rxe) acknowledges in the kernel's threads, and those wait for a core like any other.
+// four times that. A shorter timeout ends queue pairs of a host that is merely loaded: a software
+// device (rxe) acknowledges in kernel threads, which wait for a core like any other.
 constexpr std::uint8_t kAckTimeout = 17;
-constexpr std::uint8_t kRetries = 6;  // at most 7, but rxe takes 7 as "for ever"
-// 7 means "for ever". A peer's process that is slow to post receives is not at fault, and the
-// endpoints' credits make that rare.
+constexpr std::uint8_t kRetries = 6;  // at most 7, but rxe retries without end for 7
+// 7 means without end. A peer that is slow to post receives is not at fault, and credits make that
+// rare.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;
-constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // a sender waits for 0.64 ms
+constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // the sender waits for 0.64 ms
 
 struct QueuePairParameters {
   std::uint8_t own_port = 1;
   std::uint8_t own_gid_index = 0;
   std::uint32_t own_mtu = 0;            // the port's active MTU in bytes
-  std::uint32_t own_packet_number = 0;  // the first sequence number that we send; 24 bits
+  std::uint32_t own_packet_number = 0;  // the first sequence number sent; 24 bits
   std::uint32_t peer_queue_pair = 0;    // 24 bits
   std::uint32_t peer_packet_number = 0;
   std::uint32_t peer_mtu = 0;
   GidBytes peer_gid{};
-  // Every router on the path takes one off; 64 is the default of IP stacks.
+  // Every router on the path decrements it; 64 is the default of IP stacks.
   std::uint8_t hop_limit = 64;
   std::uint8_t traffic_class = 0;                    // DSCP and ECN of the packets' IP headers
   unsigned remote_access = IBV_ACCESS_REMOTE_WRITE;  // the peer's access to registered memory
@@ -48,7 +48,7 @@ struct QueuePairChange {
 [[nodiscard]] QueuePairChange to_initialized(const QueuePairParameters& parameters);
 [[nodiscard]] QueuePairChange to_ready_to_receive(const QueuePairParameters& parameters);
 [[nodiscard]] QueuePairChange to_ready_to_send(const QueuePairParameters& parameters);
-// From any state. Everything that is posted completes as flushed.
+// May be applied in any state. Everything that is posted completes as flushed.
 [[nodiscard]] QueuePairChange to_error();
 
 // Checks the order of transitions. There is no way back: a failed queue pair is destroyed.

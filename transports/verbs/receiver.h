@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a stream: bytes come through the ring, or direct to an advertised buffer.
+// The receiving half of a stream: bytes arrive through the ring, or direct in an advertised buffer.
 #pragma once
 
 #include "verbs/advert.h"
@@ -17,18 +17,18 @@ namespace hccl::verbs {
 
 class Receiver {
  public:
-  // All must outlive the receiver. `ring` and `adverts`: the peer's.
+  // All references must outlive the receiver. `ring` and `adverts` are in the peer's memory.
   Receiver(QueuePair& pair, const StreamMemory& memory, RegistrationCache& cache,
            const QueuePair::Target& ring, const QueuePair::Target& adverts)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring), adverts_target_(adverts) {}
 
-  // Accounts for a message with data. Returns false if the peer wrote more than it may.
+  // Accounts for a data message. Returns false if the peer exceeded its window.
   [[nodiscard]] bool arrive(const Immediate& message);
   // Returns whether bytes have arrived that are neither lent nor consumed.
   [[nodiscard]] bool has_more() const {
     return window_.held() > window_.lent() || receiver_view_.direct() > 0;
   }
-  // Returns the bytes consumed since the beginning.
+  // Returns the number of bytes consumed since the beginning.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::size_t held() const { return window_.held(); }
   [[nodiscard]] std::size_t lent() const { return window_.lent(); }
@@ -39,9 +39,10 @@ class Receiver {
   // Releases up to `count` lent bytes and returns how many it released.
   std::size_t release(std::size_t count);
   // Moves arrived bytes to the destination and returns how many. Advertises the rest of the
-  // destination if it is worth it.
+  // destination if it has at least kLeastDirect bytes.
   [[nodiscard]] std::size_t take(std::span<std::byte> destination);
-  // Returns credit to the peer once a batch of it is due. `idle`: this end has nothing else to do.
+  // Returns credit to the peer once a batch of it is due. `idle` means that this end has nothing
+  // else to do.
   void return_credit(bool idle);
 
  private:
@@ -55,11 +56,11 @@ class Receiver {
   const QueuePair::Target adverts_target_;
   ReceiveWindow window_;
   ReceiverView receiver_view_;
-  std::shared_ptr<Registration> advertised_;  // of the open advert
+  std::shared_ptr<Registration> advertised_;  // the registration of the open advert
   const std::byte* awaited_ = nullptr;        // the destination of the next advertised byte
   std::uint64_t taken_ = 0;                   // bytes of the stream, by either path
-  std::uint32_t adverts_ = 0;                 // sent
-  std::uint32_t seen_ = 0;                    // of these, read by the peer as far as it has told
+  std::uint32_t adverts_ = 0;                 // number of adverts sent
+  std::uint32_t seen_ = 0;                    // adverts that the peer has acknowledged
 };
 
 }  // namespace hccl::verbs

@@ -18,7 +18,7 @@
 namespace hccl::verbs {
 namespace {
 
-// A process with CAP_IPC_LOCK locks what it wants.
+// Returns whether the process has CAP_IPC_LOCK.
 bool may_exceed_locked_memory_limit() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
@@ -28,7 +28,7 @@ bool may_exceed_locked_memory_limit() {
 
 }  // namespace
 
-// A quarter is left to the streams' rings and to others of this user.
+// Leaves a quarter to the streams' rings and to other users of locked memory.
 std::uint64_t registration_budget() {
   const std::uint64_t limit = locked_memory_limit();
   if (limit == RLIM_INFINITY || may_exceed_locked_memory_limit())
@@ -36,7 +36,7 @@ std::uint64_t registration_budget() {
   return limit / 4 * 3;
 }
 
-// Never ends: programs may end communicators in their static destructors.
+// Never destroyed: programs may destroy communicators in their static destructors.
 RegistrationCache::AllCaches& RegistrationCache::all_caches() {
   static AllCaches& all = *new AllCaches;
   return all;
@@ -51,7 +51,7 @@ RegistrationCache::RegistrationCache(std::shared_ptr<RdmaDevice> device, std::ui
 RegistrationCache::~RegistrationCache() {
   const std::lock_guard lock(all_caches().mutex);
   std::erase(all_caches().caches, this);
-  while (!by_key_.empty()) drop(by_key_.begin());  // the memory is free when others see room
+  while (!by_key_.empty()) drop(by_key_.begin());  // frees the memory before other caches see the room
 }
 
 void RegistrationCache::learn(const transport::Region& region) {
@@ -87,7 +87,7 @@ const RegistrationCache::Entry* RegistrationCache::oldest_unused() const {
   return found == entries_.rend() ? nullptr : &*found;
 }
 
-// The one that has not been used for the longest time, of those that nobody holds.
+// Evicts the least recently used granule that is not leased.
 bool RegistrationCache::evict_one() {
   RegistrationCache* owner = nullptr;
   const Entry* oldest = nullptr;
@@ -103,9 +103,10 @@ bool RegistrationCache::evict_one() {
   return true;
 }
 
-// Others of this process may have locked memory, so the budget alone does not tell.
-std::optional<Registration> RegistrationCache::register_somehow(std::span<std::byte> memory,
-                                                                bool remote) {
+// Evicts granules until the registration succeeds: other code of this process may have locked
+// memory, so staying within the budget is not enough.
+std::optional<Registration> RegistrationCache::register_with_eviction(std::span<std::byte> memory,
+                                                                      bool remote) {
   std::optional<Registration> made = device_->try_register(memory, remote);
   while (!made && evict_one()) made = device_->try_register(memory, remote);
   return made;
@@ -113,7 +114,7 @@ std::optional<Registration> RegistrationCache::register_somehow(std::span<std::b
 
 Registration RegistrationCache::register_always(std::span<std::byte> memory, bool remote) {
   const std::lock_guard lock(all_caches().mutex);
-  auto made = register_somehow(memory, remote);
+  auto made = register_with_eviction(memory, remote);
   if (made) return std::move(*made);
   throw Error(hcclSystemError, memlock_advice(memory.size(), errno, device_->port().device));
 }
@@ -123,7 +124,7 @@ RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t b
   while (all_caches().registered + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
-  std::optional<Registration> made = register_somehow(memory, true);
+  std::optional<Registration> made = register_with_eviction(memory, true);
   if (!made) {
     if (!std::exchange(reported_full_, true)) {
       log(LogLevel::info, "verbs", "sends and receives go through buffers: ",
@@ -146,7 +147,7 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease(
   const transport::Region* const region = region_of(memory.data());
   if (region == nullptr) return std::nullopt;
   const auto in_region = static_cast<std::uint64_t>(memory.data() - region->address);
-  // The granule as far as it lies in the region.
+  // Clip the granule to the region.
   const std::uint64_t number = (region->offset + in_region) / kGranuleBytes;
   const std::uint64_t begin = std::max(number * kGranuleBytes, region->offset);
   const std::uint64_t end = std::min((number + 1) * kGranuleBytes, region->offset + region->bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registrations of the program's memory. Memory is registered at first use in granules of 2 MiB and
-// stays registered until its pages go or the process has registered too much. The limit of locked
-// memory is the process's, so all caches of the process share one budget.
+// stays registered until its pages are freed or the budget is exhausted. The limit of locked memory
+// applies to the process, so all its caches share one budget.
 #pragma once
 
 #include "transport/region.h"
@@ -21,8 +21,8 @@
 
 namespace hccl::verbs {
 
-// Returns how many bytes may be registered at all: the limit of locked memory, less what the
-// streams need.
+// Returns how many bytes all caches may register: the limit of locked memory, less a quarter for
+// the streams.
 [[nodiscard]] std::uint64_t registration_budget();
 
 // Thread safety: any thread.
@@ -30,7 +30,7 @@ class RegistrationCache {
   struct Granule {
     std::shared_ptr<Registration> registration;
     std::uint64_t bytes = 0;
-    std::uint64_t used = 0;  // a stamp: larger than those of earlier uses
+    std::uint64_t used = 0;  // a stamp that grows with each use
   };
 
  public:
@@ -42,31 +42,31 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-  // Registered memory, valid while the lease exists. It refers to the pages that were there when it
-  // was registered, whatever becomes of the address range.
+  // Registered memory, valid while the lease exists. It refers to the pages at the time of
+  // registration, even if the address range is mapped anew.
   struct Lease {
     std::shared_ptr<Registration> registration;
     std::size_t bytes = 0;  // registered bytes, counted from the start of the requested range
   };
 
-  // Allows ranges of the region to be registered.
+  // Permits registration of the region's ranges.
   void learn(const transport::Region& region);
-  // Drops the registrations of the region, whose pages are about to go.
+  // Drops the registrations of the region, whose pages are about to be freed.
   void invalidate(const transport::Region& region);
-  // Leases the first part of the memory, as far as it lies in one granule. Returns nothing if it
-  // may not be registered or the budget has no room.
+  // Leases the part of the memory that lies in its first granule. Returns nothing if the memory is
+  // in no known region or the budget has no room.
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
-  // Registers memory of the streams themselves, evicting cached registrations for it. Throws
-  // Error(hcclSystemError), which says which limit to raise.
+  // Registers memory of the streams themselves, and evicts cached registrations if necessary.
+  // Throws Error(hcclSystemError), which names the limit to raise.
   [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
 
-  // Returns the bytes that this cache keeps registered.
+  // Returns the number of bytes that this cache keeps registered.
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
-  // `granule` counts from the start of the file. The address tells granules apart that two regions
-  // share or that are in no file.
+  // `granule` counts from the start of the file. The address distinguishes granules that two
+  // regions share or that no file backs.
   struct Key {
     int file = -1;
     std::uint64_t granule = 0;
@@ -90,7 +90,7 @@ class RegistrationCache {
   // Call these with the mutex of all_caches() held.
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
-  [[nodiscard]] std::optional<Registration> register_somehow(std::span<std::byte> memory,
+  [[nodiscard]] std::optional<Registration> register_with_eviction(std::span<std::byte> memory,
                                                              bool remote);
   [[nodiscard]] Granule* add(const Key& key, std::size_t bytes);
   [[nodiscard]] static bool evict_one();
@@ -103,7 +103,7 @@ class RegistrationCache {
   Entries entries_;
   std::map<Key, Entries::iterator> by_key_;
   std::uint64_t registered_ = 0;
-  bool reported_full_ = false;  // the log says that there was no room
+  bool reported_full_ = false;  // whether the shortage has been logged
 };
 
 }  // namespace hccl::verbs

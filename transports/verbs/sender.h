@@ -17,22 +17,22 @@
 
 namespace hccl::verbs {
 
-// The longest message: long enough to keep the device busy, short enough that the receiver reduces
-// one while the next is in flight.
+// Maximum size of a message: large enough to keep the device busy, small enough that the receiver
+// reduces one while the next is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
-// Writes kept free for everything but data: credits, adverts and the last write of a stream.
-constexpr std::uint32_t kPlacesForOthers = 2 * (kMostCredits + kMostAdverts);
+// Writes reserved for credits, adverts and the last write of a stream.
+constexpr std::uint32_t kReservedWrites = 2 * (kMostCredits + kMostAdverts);
 
 class Sender {
  public:
-  // All must outlive the sender. `ring`: the peer's.
+  // All references must outlive the sender. `ring` is in the peer's memory.
   Sender(QueuePair& pair, const StreamMemory& memory, RegistrationCache& cache,
          const QueuePair::Target& ring)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring) {}
 
   // Takes a prefix of the concatenated parts and returns its size. Throws Error(hcclSystemError).
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts);
-  // Releases the resources that completed writes have held.
+  // Releases the resources of completed writes.
   void release_completed();
   // Returns whether no write reads the program's memory any more.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
@@ -40,15 +40,15 @@ class Sender {
   [[nodiscard]] std::size_t room() const;
   // Applies a credit message. Returns false if it exceeds what was sent.
   [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }
-  // Reads the advert that the peer has written.
+  // Reads the next advert, which the peer has written.
   void advertised() { sender_view_.update(memory_.advert(adverts_++)); }
-  // Releases everything that writes hold. Call when the queue pair has ended.
+  // Releases the resources of all writes. Call once the queue pair has been cut.
   void abandon();
   // Returns the bytes written to the stream since the beginning.
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
-  // The target of the next write from a position on, and its greatest size.
+  // The target of the next write, and the maximum number of bytes to write there.
   struct WriteTarget {
     QueuePair::Target memory;
     std::size_t most = 0;
@@ -75,7 +75,7 @@ class Sender {
   const QueuePair::Target ring_;
   SendWindow window_;
   SenderView sender_view_;
-  std::uint32_t adverts_ = 0;   // read so far
+  std::uint32_t adverts_ = 0;   // adverts read
   std::uint64_t written_ = 0;   // bytes of the stream, by either path
   std::size_t unwritten_ = 0;   // staged bytes that no write covers yet
   std::uint64_t staged_ = 0;    // bytes staged since the beginning

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One memory file for all of it: shared memory, so that a fork of the process changes nothing.
+// Allocates everything in one memory file. A shared mapping keeps its pages when the process forks.
 #include "verbs/stream_memory.h"
 
 #include "base/shared_memory.h"
@@ -9,7 +9,7 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr std::size_t kAdvertBytes = std::size_t{64} << 10;  // a page, however large pages are
+constexpr std::size_t kAdvertBytes = std::size_t{64} << 10;  // a multiple of every page size
 static_assert(kAdvertSlots * sizeof(Advert) <= kAdvertBytes);
 
 }  // namespace

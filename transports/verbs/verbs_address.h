@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 struct VerbsAddress {
-  std::uint64_t network = 0;  // where loopback is the same
+  std::uint64_t network = 0;  // the network namespace, within which loopback works
   GidBytes gid{};
   std::uint16_t tcp_port = 0;
 
@@ -22,10 +22,10 @@ struct VerbsAddress {
 };
 
 [[nodiscard]] Bytes serialize(const VerbsAddress& address);
-// Returns nothing if no rank of this version publishes these bytes.
+// Returns nothing if the bytes are malformed or of another version.
 [[nodiscard]] std::optional<VerbsAddress> parse_verbs_address(std::span<const std::byte> bytes);
 
-// Returns the TCP address. The GID of a RoCE v2 port is an address of its network interface.
+// Returns the TCP address: the GID of a RoCE v2 port is an address of its network interface.
 [[nodiscard]] Address tcp_address(const VerbsAddress& address);
 
 }  // namespace hccl::verbs

@@ -21,7 +21,7 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// The least room to send that is worth waking up for.
+// Minimum room for which a sleeping sender wakes up.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 256;  // between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
@@ -49,7 +49,7 @@ VerbsEndpoint::VerbsEndpoint(int own, int peer,
 
 VerbsEndpoint::~VerbsEndpoint() { finish(Deadline::after(kLongestDrain)); }
 
-// A peer that has sent its final acknowledgement as well needs nothing more.
+// A peer that has sent its own final acknowledgement needs no drain.
 void VerbsEndpoint::finish(Deadline deadline) noexcept {
   if (state_ != State::streaming || !lost_.empty() || std::exchange(finished_, true)) return;
   FinalAck::send(socket_.get(), receive_->taken());
@@ -168,7 +168,7 @@ void VerbsEndpoint::progress() {
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  check_peer();  // the end of its process explains more
+  check_peer();  // the end of its process is the better explanation
   mark_lost(failure.text);
 }
 
@@ -196,7 +196,7 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
   if (!establish()) return 0;
   std::size_t left = 0;
   for (const auto& part : parts) left += part.size();
-  // A short message goes out without polling first, but a failed pair must be noticed soon.
+  // Send short messages without polling first, but poll now and then to detect a failed pair.
   const bool at_once = left <= kInlineBytes && ++unseen_sends_ < kUnseenSends;
   std::size_t taken = at_once ? send_->send(parts) : 0;
   if (taken == 0 && left > 0) {
@@ -213,7 +213,7 @@ bool VerbsEndpoint::flushed() {
   if (!send_ || send_->flushed()) return true;
   progress();
   if (!send_->flushed()) check_idle_peer();
-  if (send_->flushed()) return true;  // by a peer that has left since, too
+  if (send_->flushed()) return true;  // even if the peer has left since
   throw_if_lost();
   return false;
 }
@@ -279,10 +279,10 @@ void VerbsEndpoint::end_sleep() noexcept {
 }
 
 void VerbsEndpoint::cut() noexcept {
-  mark_lost("the stream was cut when a call had failed; see what failed first");
+  mark_lost("this rank cut the stream because a call failed; see what failed first");
   if (!pair_) return;
   pair_->cut();
-  shutdown(socket_.get(), SHUT_RDWR);  // so that the peer notices at once, not by its retries
+  shutdown(socket_.get(), SHUT_RDWR);  // the peer notices at once instead of after its retries
   if (send_) send_->abandon();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream over a queue pair: how it is established, sleeps and ends. Sending and receiving are in
-// sender.h and receiver.h. The TCP connection of the exchange stays open: when it closes the peer's
-// process has gone, and its keep-alive notices a link that is cut while nothing is sent.
+// sender.h and receiver.h. The TCP connection of the exchange stays open: it closes when the peer's
+// process ends, and its keep-alive detects a cut link while nothing is sent.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -25,7 +25,7 @@ namespace hccl::verbs {
 
 class VerbsEndpoint final : public transport::Endpoint {
  public:
-  // `own`: this rank.
+  // `own` is this rank.
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
                 std::shared_ptr<RdmaDevice> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::Limits& limits);
@@ -64,14 +64,14 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also claims the stream at the listener
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
-  FileDescriptor socket_;                   // of the TCP connection
+  FileDescriptor socket_;                   // the TCP connection
   std::string path_ = "not connected yet";  // for error texts: port, interface and addresses
   State state_ = State::connecting;
   bool finished_ = false;
   QpExchange exchange_;
   std::unique_ptr<StreamMemory> memory_;
   std::unique_ptr<QueuePair> pair_;  // destroyed before the memory
-  std::optional<Sender> send_;       // from connect_to() on
+  std::optional<Sender> send_;       // set by connect_to()
   std::optional<Receiver> receive_;
   FinalAck final_ack_;              // the peer's
   std::uint32_t idle_ = 0;          // calls that moved nothing

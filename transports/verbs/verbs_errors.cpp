@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of causes, one for what a work request ends with and one for what a device reports on
-// its own. The names are those that libibverbs prints, which people search for.
+// Tables of causes, one for the status of work requests and one for asynchronous events. The names
+// are those that libibverbs prints, so that users can search for them.
 #include "verbs/verbs_errors.h"
 
 #include "base/text.h"
@@ -24,19 +24,19 @@ struct Cause {
 constexpr const char* kReport = "report this with the versions of hccl, the kernel and the driver";
 constexpr const char* kSameVersion = "install the same hccl on all ranks";
 constexpr const char* kSeePeer = "look at the other rank's messages";
-constexpr const char* kSeeKernel = "look at what `dmesg` says of the device";
+constexpr const char* kSeeKernel = "look at what `dmesg` says about the device";
 constexpr const char* kNothing = "there is nothing to do";
 constexpr const char* kUnused = "it belongs to a kind of transport that hccl does not use";
 constexpr const char* kInfinibandOnly = "it concerns InfiniBand's subnets, not RoCE";
 
-// By ibv_wc_status.
+// Indexed by ibv_wc_status.
 constexpr std::array kCompletions{
     Cause{"success", Severity::ignorable, "nothing went wrong", kNothing},
     Cause{"local length error", Severity::own_fault,
           "a message is longer than the buffer that was posted for it, or than the port carries",
           kSameVersion},
     Cause{"local QP operation error", Severity::own_fault,
-          "the queue pair was given a request that it does not know", kReport},
+          "the queue pair was given a request that it does not support", kReport},
     Cause{"local EE context operation error", Severity::own_fault, kUnused, kReport},
     Cause{"local protection error", Severity::own_fault,
           "the memory of a request is not registered any more, or not for this use", kReport},
@@ -45,32 +45,32 @@ constexpr std::array kCompletions{
           "look for the first error of this connection, which says why"},
     Cause{"memory management operation error", Severity::own_fault, kUnused, kReport},
     Cause{"bad response error", Severity::peer_lost,
-          "the peer's device answered what the protocol does not allow", kSeeKernel},
+          "the peer's device sent an answer that the protocol does not allow", kSeeKernel},
     Cause{"local access error", Severity::own_fault,
-          "the peer's message met memory that it may not write to", kReport},
+          "the peer's message targets memory that it may not write to", kReport},
     Cause{
         "remote invalid request error", Severity::own_fault,
-        "the peer's device refused a request as too long for what the peer had posted, or as of a "
-        "kind that the peer does not allow",
+        "the peer's device refused a request that is longer than the peer's buffer, or of a kind "
+        "that the peer does not allow",
         kSameVersion},
     Cause{"remote access error", Severity::peer_lost,
           "the memory that was written to is not registered at the peer any more: its rank has "
           "left, or has freed it too early",
           kSeePeer},
     Cause{"remote operation error", Severity::peer_lost,
-          "the peer's device could not carry a request out, for a fault of its own", kSeePeer},
+          "the peer's device could not carry out a request because of a fault of its own", kSeePeer},
     Cause{"transport retry counter exceeded", Severity::peer_lost,
           "the peer's process or host has stopped answering, or packets are lost on the way: a "
           "wrong GID index, a missing route, an MTU that a switch does not carry, a firewall that "
           "drops UDP port 4791, or congestion without flow control (PFC)",
           ""},  // path_check()
     Cause{"RNR retry counter exceeded", Severity::peer_lost,
-          "the peer has posted no buffer for a message for long: its process is stopped, or runs "
+          "the peer has not posted a buffer for a message for a long time: its process is stopped, or runs "
           "another version of hccl",
           kSeePeer},
     Cause{"local RDD violation error", Severity::own_fault, kUnused, kReport},
     Cause{"remote invalid RD request", Severity::own_fault, kUnused, kReport},
-    Cause{"aborted error", Severity::peer_lost, "the peer's device gave the request up", kSeePeer},
+    Cause{"aborted error", Severity::peer_lost, "the peer's device aborted the request", kSeePeer},
     Cause{"invalid EE context number", Severity::own_fault, kUnused, kReport},
     Cause{"invalid EE context state", Severity::own_fault, kUnused, kReport},
     Cause{"fatal error", Severity::device_gone,
@@ -78,24 +78,24 @@ constexpr std::array kCompletions{
     Cause{"response timeout error", Severity::peer_lost, "the peer's device did not answer in time",
           ""},
     Cause{"general error", Severity::device_gone,
-          "the device or its driver reports a failure that has no number of its own", kSeeKernel},
+          "the device or its driver reports a failure without a specific number", kSeeKernel},
     Cause{"tag matching error", Severity::own_fault, kUnused, kReport},
     Cause{"tag matching rendezvous incomplete", Severity::own_fault, kUnused, kReport},
 };
 static_assert(kCompletions.size() == IBV_WC_TM_RNDV_INCOMPLETE + 1);
 
-// By ibv_event_type.
+// Indexed by ibv_event_type.
 constexpr std::array kEvents{
     Cause{"CQ error", Severity::own_fault,
-          "a completion queue has run over, and its queue pairs are lost", kReport},
+          "a completion queue has overflowed, and its queue pairs are lost", kReport},
     Cause{"local work queue catastrophic error", Severity::device_gone,
-          "the device could not go on with a queue pair", kSeeKernel},
+          "the device could not continue with a queue pair", kSeeKernel},
     Cause{"invalid request local work queue error", Severity::own_fault,
           "a peer sent a request that its queue pair does not allow", kSameVersion},
     Cause{"local access violation work queue error", Severity::own_fault,
           "a peer asked for memory that is not registered for it", kSameVersion},
     Cause{"communication established", Severity::ignorable,
-          "the first message came before the queue pair was told of its connection", kNothing},
+          "the first message arrived before the queue pair was connected", kNothing},
     Cause{"send queue drained", Severity::ignorable, "all that was posted has been sent", kNothing},
     Cause{"path migrated", Severity::ignorable, kUnused, kNothing},
     Cause{"path migration request error", Severity::ignorable, kUnused, kNothing},
@@ -121,7 +121,7 @@ constexpr std::array kEvents{
 static_assert(kEvents.size() == IBV_EVENT_WQ_FATAL + 1);
 
 constexpr Cause kUnknown{"unknown", Severity::device_gone,
-                         "the driver is newer than this library and tells what it does not know",
+                         "the driver is newer than this library, which does not know this value",
                          kSeeKernel};
 
 template <std::size_t N>
@@ -131,8 +131,8 @@ const Cause& find(const std::array<Cause, N>& causes, int number) {
              : kUnknown;
 }
 
-// The first thing to find out of a peer that does not answer. Around the payload a RoCE v2 packet
-// has 36 bytes more than a ping around its own: with them one that is as large gets through or not.
+// Returns the first check to make when a peer does not answer: a ping of the size of a full packet.
+// The headers of a RoCE v2 packet are 36 bytes longer than those of a ping.
 std::string path_check(const ConnectionEnds& ends) {
   constexpr std::uint32_t kBeyondPing = 36;
   return text("see whether rank ", ends.peer_rank,
@@ -190,7 +190,7 @@ std::string memlock_advice(std::size_t bytes, int error_number, const std::strin
                                    system_error_text(error_number));
   if (error_number == ENOMEM && limit != RLIM_INFINITY) {
     return text(failure, "; the limit of locked memory is ", size_text(limit),
-                ": raise `ulimit -l` (of a container: --ulimit memlock=-1), or do without RoCE: "
+                ": raise `ulimit -l` (of a container: --ulimit memlock=-1), or run without RoCE: "
                 "HCCL_IB_DISABLE=1");
   }
   if (error_number == ENOMEM) {

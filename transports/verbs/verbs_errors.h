@@ -24,7 +24,7 @@ struct ConnectionEnds {
 };
 
 enum class Severity : std::uint8_t {
-  peer_lost,    // the peer, its host or the path to it is gone: PeerLost
+  peer_lost,    // the peer, its host or the path to it is gone; becomes PeerLost
   port_down,    // this host's port has no link; its users are cut off until the link is back
   device_gone,  // the device can no longer be used
   own_fault,    // this library made an invalid request
@@ -37,13 +37,13 @@ enum class Severity : std::uint8_t {
 // Returns a description. Statuses that verbs.h does not define are described by their number.
 [[nodiscard]] std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
                                               const ConnectionEnds& ends);
-// Returns a description. `port`: the event's port_num if it has one, else 0.
+// Returns a description. `port` is the event's port_num if it has one, else 0.
 [[nodiscard]] std::string describe_event(ibv_event_type event, const std::string& device, int port);
 
 // Returns the soft RLIMIT_MEMLOCK in bytes, or RLIM_INFINITY if there is no limit.
 [[nodiscard]] std::uint64_t locked_memory_limit();
-// Returns the text for an ibv_reg_mr that failed with `error_number`: "cannot register N bytes with
-// DEVICE: ...".
+// Returns the text for an ibv_reg_mr() that failed with `error_number`: "cannot register N bytes
+// with DEVICE: ...".
 [[nodiscard]] std::string memlock_advice(std::size_t bytes, int error_number,
                                          const std::string& device,
                                          std::uint64_t limit = locked_memory_limit());

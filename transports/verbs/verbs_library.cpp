@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading libibverbs and finding its functions.
+// Loads libibverbs and finds its functions.
 #include "verbs/verbs_library.h"
 
 #include "base/text.h"
@@ -13,8 +13,9 @@ namespace {
 
 constexpr const char* kFile = "libibverbs.so.1";
 
-// The first ABI, of 2006, is still exported beside the present one: the same names, other structs.
-constexpr const char* kPresentAbi = "IBVERBS_1.1";
+// The first ABI, of 2006, is still exported beside the current one, with the same names and other
+// structs.
+constexpr const char* kCurrentAbi = "IBVERBS_1.1";
 
 class Finder {
  public:
@@ -22,10 +23,10 @@ class Finder {
 
   template <class Function>
   void required(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlvsym(handle_, name, kPresentAbi));
+    function = reinterpret_cast<Function>(dlvsym(handle_, name, kCurrentAbi));
     note(name, function != nullptr);
   }
-  // Finds a symbol that exists in one version only, which is another than the present ABI's.
+  // Finds a symbol that exists in one version only, other than that of the current ABI.
   template <class Function>
   void unversioned(const char* name, Function& function) {
     optional(name, function);
@@ -80,7 +81,7 @@ void find_queue_functions(Finder& find, VerbsLibrary& functions) {
   find.required("ibv_destroy_qp", functions.destroy_qp);
 }
 
-// dlerror() begins with the name of the file that is missing: this one, or one that it needs.
+// dlerror() begins with the name of the missing file: this one, or one that it needs.
 std::string why_not_loaded(const std::string& file, const char* error) {
   const std::string reason = error == nullptr ? "no reason given" : error;
   if (!reason.starts_with(file + ": cannot open shared object file: No such file"))
@@ -91,7 +92,7 @@ std::string why_not_loaded(const std::string& file, const char* error) {
 
 std::string fork_remark_of(const LoadedLibrary& library) {
   if (!library.usable || library.fork_error == 0) return "";
-  return text("a process that this one forks may spoil messages that are under way: ibv_fork_init ",
+  return text("a fork of this process may corrupt messages in flight: ibv_fork_init ",
               "says ", quoted(system_error_text(library.fork_error)), "; set IBV_FORK_SAFE=1");
 }
 
@@ -120,10 +121,10 @@ LoadedLibrary load_verbs_library(const char* file) {
   find_queue_functions(find, result.functions);
   result.usable = find.missing().empty();
   if (result.usable) {
-    // Before anything is registered: afterwards it refuses.
+    // It fails once memory is registered, so call it now.
     result.fork_error = result.functions.fork_init();
   } else {
-    result.why_not = text(file, " is too old: it has no ", find.missing());
+    result.why_not = text(file, " is too old: it lacks ", find.missing());
   }
   return result;
 }
@@ -140,7 +141,7 @@ const std::string& fork_remark() { return process().fork_remark; }
 int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                ibv_port_attr* attributes) {
   *attributes = {};
-  // The table grows at its front, and `sz` is how much of it the context has.
+  // The table grows at its front; `sz` is the size of the context's version.
   constexpr std::size_t kReach = sizeof(verbs_context) - offsetof(verbs_context, query_port);
   const verbs_context* const extended = verbs_get_ctx(context);
   if (extended != nullptr && extended->sz >= kReach && extended->query_port != nullptr)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs, loaded at run time: the same program runs where it is not installed. Nothing here or
-// in the rest of the layer is linked with it, so its functions are called through this table alone;
-// those that verbs.h defines inline over a context's own table (ibv_poll_cq, ibv_post_send,
-// ibv_post_recv, ibv_req_notify_cq) may be called as they are.
+// libibverbs, loaded at run time, so that the same program runs where it is not installed. The
+// layer is not linked with it: call its functions through this table alone, except those that
+// verbs.h defines inline over a context's own table (ibv_poll_cq, ibv_post_send, ibv_post_recv,
+// ibv_req_notify_cq).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace hccl::verbs {
 
-// The exported functions, each with the type that verbs.h declares. A plain aggregate: tests fill
-// in their own.
+// The exported functions, each with the type that verbs.h declares. Tests fill in functions of
+// their own.
 struct VerbsLibrary {
   decltype(&::ibv_get_device_list) get_device_list = nullptr;
   decltype(&::ibv_free_device_list) free_device_list = nullptr;
@@ -49,25 +49,27 @@ struct VerbsLibrary {
 struct LoadedLibrary {
   bool usable = false;
   VerbsLibrary functions;
-  std::string why_not;  // a clause, where it is not usable
-  int fork_error = 0;   // what ibv_fork_init returned
+  std::string why_not;  // a clause, if it is not usable
+  int fork_error = 0;   // the result of ibv_fork_init()
 };
 
-// Loads that file and never closes it. Calls ibv_fork_init, so once in a process for each file.
+// Loads that file, never unloads it, and calls ibv_fork_init(). Call once per process and file.
 [[nodiscard]] LoadedLibrary load_verbs_library(const char* file);
 
-// libibverbs.so.1, loaded at the first call; null if it cannot be had. Any thread.
+// Returns libibverbs.so.1, loaded at the first call, or null if it is not available. Thread safety:
+// any thread.
 [[nodiscard]] const VerbsLibrary* verbs_library();
-// Why verbs_library() is null: a clause, "libibverbs.so.1 is not installed: ...".
+// Returns the reason why verbs_library() is null, a clause such as "libibverbs.so.1 is not
+// installed: ...".
 [[nodiscard]] const std::string& why_no_verbs_library();
 
-// Returns what may happen to a child that the process forks beside registered memory: nothing, then
-// it is empty; or a remark for people. Kernels from 5.12 on copy such pages at the fork; on older
-// ones ibv_fork_init keeps them from the child, where it works.
+// Returns a remark about the danger of forking with registered memory, or an empty text if there is
+// none. Kernels from 5.12 on copy such pages at the fork; on older ones ibv_fork_init() keeps them
+// from the child, unless it fails.
 [[nodiscard]] const std::string& fork_remark();
 
-// Does what the inline of verbs.h does, which needs the library at link time: asks the context's
-// own table for all fields if it has that, else the exported function, which fills the older ones.
+// Replaces the inline function of verbs.h, which needs the library at link time. Uses the context's
+// own table, which fills all fields, or else the exported function, which fills the older ones.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 

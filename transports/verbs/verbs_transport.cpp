@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a device, listeners, dialers and endpoints together.
+// Connects a device, listeners, dialers and endpoints.
 #include "verbs/verbs_transport.h"
 
 #include "base/error.h"
@@ -37,20 +37,20 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       device_(RdmaDevice::open(library, choice.usable.front())),
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
-  // That memory may be locked is better known now, when there may be another way.
+  // Find out now whether memory can be locked, while another transport can still be chosen.
   static_cast<void>(StreamMemory(*cache_));
   std::vector<FileDescriptor> sockets;
   sockets.push_back(listen());
   listener_ = std::make_shared<transport::Listener>(
       std::move(sockets), own_, limits_,
       transport::SocketFamily{.name = "verbs", .describe = describe, .object = nullptr});
-  address_ = serialize(offer_);
+  address_ = serialize(own_address_);
 }
 
 FileDescriptor VerbsTransport::listen() {
-  offer_.network = network_number();
-  offer_.gid = device_->port().gid.bytes;
-  const Address address = tcp_address(offer_);
+  own_address_.network = network_number();
+  own_address_.gid = device_->port().gid.bytes;
+  const Address address = tcp_address(own_address_);
   const SocketAddress where = to_socket_address(address);
   FileDescriptor socket(
       ::socket(address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -61,7 +61,7 @@ FileDescriptor VerbsTransport::listen() {
                      device_->port().gid.index, " of ", device_->port().device, ": ",
                      system_error_text(errno), "; choose another in HCCL_IB_GID_INDEX"));
   }
-  offer_.tcp_port = local_address(socket.get()).port;
+  own_address_.tcp_port = local_address(socket.get()).port;
   return socket;
 }
 
@@ -69,7 +69,7 @@ Reach VerbsTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_verbs_address(peer_address);
   if (!theirs) return {false, "its RDMA address is malformed"};
   const std::string why_not =
-      why_unreachable(offer_.gid, theirs->gid, offer_.network == theirs->network);
+      why_unreachable(own_address_.gid, theirs->gid, own_address_.network == theirs->network);
   return {why_not.empty(), why_not};
 }
 

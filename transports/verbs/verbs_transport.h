@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that reach each other through RDMA ports over Ethernet (RoCE v2).
+// The transport between ranks that reach each other through RDMA over Ethernet (RoCE v2).
 #pragma once
 
 #include "transport/listener.h"
@@ -17,7 +17,7 @@ namespace hccl::verbs {
 
 class VerbsTransport final : public transport::Transport {
  public:
-  // Through the first of the usable ports. Throws Error.
+  // Uses the first of the usable ports. Throws Error(hcclSystemError).
   VerbsTransport(const transport::Settings& settings, const VerbsLibrary& library,
                  PortChoice choice);
 
@@ -40,7 +40,7 @@ class VerbsTransport final : public transport::Transport {
   std::vector<std::string> remarks_;
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
-  VerbsAddress offer_;
+  VerbsAddress own_address_;
   Bytes address_;
   std::shared_ptr<transport::Listener> listener_;
 };
