@@ -69,7 +69,7 @@ std::size_t AccessibleRanges::first_not_before(std::uint64_t address) const {
 }
 
 void AccessibleRanges::insert(Range range) {
-  if (count_ == kMostRanges) count_ = 0;
+  if (count_ == kMaxRanges) count_ = 0;
   const std::size_t first = first_not_before(range.begin);
   std::size_t last = first;
   for (; last < count_ && ranges_[last].begin <= range.end; ++last) {

@@ -11,11 +11,11 @@
 
 namespace hccl::device {
 
-// Remembers which host ranges allow one kind of access, at most kMostRanges of them. Neighbours are
+// Remembers which host ranges allow one kind of access, at most kMaxRanges of them. Neighbours are
 // joined, so a buffer that is taken slice by slice is one range.
 class AccessibleRanges {
  public:
-  static constexpr std::size_t kMostRanges = 64;
+  static constexpr std::size_t kMaxRanges = 64;
 
   explicit AccessibleRanges(HostAccess access) : access_(access) {}
 
@@ -45,7 +45,7 @@ class AccessibleRanges {
 
   const HostAccess access_;
   std::size_t count_ = 0;
-  std::array<Range, kMostRanges> ranges_{};  // sorted, disjoint, not adjacent
+  std::array<Range, kMaxRanges> ranges_{};  // sorted, disjoint, not adjacent
 };
 
 }  // namespace hccl::device

@@ -20,18 +20,18 @@ namespace {
 thread_local std::weak_ptr<Device> current_device;
 
 // Enough for any box; only a bound on the search for a free module.
-constexpr std::uint32_t kMostModules = 4096;
+constexpr std::uint32_t kMaxModules = 4096;
 
 // Claims the first free module and says which it is.
 FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_box) {
-  for (module = 0; module < kMostModules; ++module) {
+  for (module = 0; module < kMaxModules; ++module) {
     if (auto claim = claim_module(module)) return *std::move(claim);
   }
-  // No box has kMostModules devices in use, but another user may hold that many names.
+  // No box has kMaxModules devices in use, but another user may hold that many names.
   for (module = 0; module < devices_of_box; ++module) {
     if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
   }
-  throw SynError(synUnavailable, text("no module below ", kMostModules, " is free"));
+  throw SynError(synUnavailable, text("no module below ", kMaxModules, " is free"));
 }
 
 }  // namespace

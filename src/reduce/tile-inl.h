@@ -117,10 +117,10 @@ inline bool choose_streamed(const FoldOperands& operands, std::size_t offset, bo
 
 inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                           StorePolicy policy) {
-  constexpr std::size_t kMostDestinations = 64;  // more are stored plainly
-  bool streamed[kMostDestinations];
+  constexpr std::size_t kMaxDestinations = 64;  // more are stored plainly
+  bool streamed[kMaxDestinations];
   std::size_t done = 0;
-  if (policy == StorePolicy::streaming && operands.destination_count <= kMostDestinations) {
+  if (policy == StorePolicy::streaming && operands.destination_count <= kMaxDestinations) {
     // Until the first destination is on a line, if whole elements lead there.
     const std::size_t to_line = std::min(bytes_to_line(operands.destinations[0]), bytes);
     const std::size_t head = to_line % kernel.element_bytes == 0 ? to_line : 0;

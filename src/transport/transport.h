@@ -73,7 +73,7 @@ struct Trouble {
   std::string text;
 };
 
-constexpr std::size_t kMostAddressBytes = 256;
+constexpr std::size_t kMaxAddressBytes = 256;
 
 // Belongs to one rank of one communicator. Endpoints may outlive their transport, but those that
 // are not connected by then never will be. Thread safety: any thread.
@@ -85,7 +85,7 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   [[nodiscard]] const char* name() const { return name_; }
-  // Returns the opaque address with which other ranks reach this one, at most kMostAddressBytes.
+  // Returns the opaque address with which other ranks reach this one, at most kMaxAddressBytes.
   // The transport already accepts connections when this returns.
   [[nodiscard]] virtual const Bytes& address() const = 0;
   // Returns whether this rank and the one with that address can use this transport. Both ranks get

@@ -81,7 +81,7 @@ Member::Member(World& world, const Way& way, const transport::Limits& limits) {
   settings.limits = limits;
   transport_ = make_transport(way, settings);
   const Bytes& own = transport_->address();
-  require(own.size() <= transport::kMostAddressBytes, "the address is small");
+  require(own.size() <= transport::kMaxAddressBytes, "the address is small");
   hcclUniqueId carrier{};
   std::memcpy(carrier.internal, own.data(), own.size());
   carrier.length = own.size();

@@ -27,7 +27,7 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-constexpr std::size_t kMostParts = 16;
+constexpr std::size_t kMaxParts = 16;
 constexpr std::size_t kShortMessage = 256;
 // Bounds a receive, so that sends need not wait long for it.
 constexpr std::size_t kMaxReceive = std::size_t{256} << 10;
@@ -55,10 +55,10 @@ std::optional<std::size_t> join(std::span<const std::span<const std::byte>> part
 }
 
 ssize_t send_vectors(int socket, std::span<const std::span<const std::byte>> parts, int flags) {
-  std::array<iovec, kMostParts> vectors{};
+  std::array<iovec, kMaxParts> vectors{};
   msghdr message{};
   message.msg_iov = vectors.data();
-  for (const auto& part : parts.first(std::min(parts.size(), kMostParts))) {
+  for (const auto& part : parts.first(std::min(parts.size(), kMaxParts))) {
     if (part.empty()) continue;
     // sendmsg() does not write to the data.
     vectors[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), part.size()};

@@ -29,7 +29,7 @@ constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
 // Slots for adverts in the sender's memory, used in turn. Several adverts can be in flight: data
 // from the ring may close the first before the sender has polled for it.
 constexpr std::uint32_t kAdvertSlots = 8;
-constexpr std::uint32_t kMostAdverts = 4;
+constexpr std::uint32_t kMaxAdverts = 4;
 
 // The sender's view of the latest advert.
 class SenderView {

@@ -16,19 +16,19 @@ namespace hccl::verbs {
 // to fit the second-level cache together with the source and the destination of a copy.
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 // Maximum number of unacknowledged data messages.
-constexpr std::uint32_t kMostMessages = 128;
+constexpr std::uint32_t kMaxMessages = 128;
 // The receiver returns credit once this many bytes or messages have been consumed.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
-constexpr std::uint32_t kCreditMessages = kMostMessages / 4;
+constexpr std::uint32_t kCreditMessages = kMaxMessages / 4;
 // Maximum number of credit messages in flight: each returns kCreditBytes or kCreditMessages of a
 // full window.
-constexpr std::uint32_t kMostCredits = kRingBytes / kCreditBytes + kMostMessages / kCreditMessages;
+constexpr std::uint32_t kMaxCredits = kRingBytes / kCreditBytes + kMaxMessages / kCreditMessages;
 // Maximum number of bytes sent through the ring after a direct write until the peer consumes some.
 // The peer is likely to advertise the next destination as well, which saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
 // The bytes that the peer can lend in one piece: credit for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
-static_assert(kRingBytes <= Immediate::kMostBytes && kMostMessages <= Immediate::kMostMessages);
+static_assert(kRingBytes <= Immediate::kMaxBytes && kMaxMessages <= Immediate::kMaxMessages);
 
 // The sender's window.
 class SendWindow {
@@ -39,7 +39,7 @@ class SendWindow {
     const std::uint64_t end = std::min(taken_ + kRingBytes, run_ahead_end_);
     return static_cast<std::size_t>(end - sent_);
   }
-  [[nodiscard]] bool may_send() const { return messages_ < kMostMessages; }
+  [[nodiscard]] bool may_send() const { return messages_ < kMaxMessages; }
   void send_through_ring(std::size_t bytes) {
     sent_ += bytes;
     ++messages_;
@@ -73,7 +73,7 @@ class ReceiveWindow {
   // exceeded its window.
   [[nodiscard]] bool arrive(std::size_t bytes) {
     if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - returned_) ||
-        messages_ == kMostMessages)
+        messages_ == kMaxMessages)
       return false;
     arrived_ += bytes;
     ++messages_;
@@ -99,7 +99,7 @@ class ReceiveWindow {
   // Returns whether credit may wait until the receiver is idle: the peer can still send half of its
   // messages and is not waiting for room.
   [[nodiscard]] bool credit_can_wait() const {
-    return released_ - returned_ < kCreditBytes && messages_ < kMostMessages / 2;
+    return released_ - returned_ < kCreditBytes && messages_ < kMaxMessages / 2;
   }
   // Returns the credit to send, and counts it as sent.
   [[nodiscard]] Immediate take_credit() {

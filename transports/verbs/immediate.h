@@ -14,8 +14,8 @@ struct Immediate {
     advert = 3,  // an advert has been written, see advert.h
   };
 
-  static constexpr std::uint32_t kMostBytes = (1U << 20) - 1;
-  static constexpr std::uint32_t kMostMessages = (1U << 10) - 1;
+  static constexpr std::uint32_t kMaxBytes = (1U << 20) - 1;
+  static constexpr std::uint32_t kMaxMessages = (1U << 10) - 1;
 
   Kind kind = Kind::data;
   std::uint32_t bytes = 0;
@@ -31,8 +31,8 @@ struct Immediate {
 
 // Decodes any 32 bits. SendWindow and ReceiveWindow check whether the message is valid.
 [[nodiscard]] constexpr Immediate decode(std::uint32_t bits) {
-  return {static_cast<Immediate::Kind>(bits >> 30), bits & Immediate::kMostBytes,
-          bits >> 20 & Immediate::kMostMessages};
+  return {static_cast<Immediate::Kind>(bits >> 30), bits & Immediate::kMaxBytes,
+          bits >> 20 & Immediate::kMaxMessages};
 }
 
 }  // namespace hccl::verbs

@@ -14,7 +14,7 @@ namespace hccl::verbs {
 namespace {
 
 constexpr std::uint32_t kLeastMtu = 256;
-constexpr int kMostGidIndex = 255;  // the address vector of a queue pair holds it in one byte
+constexpr int kMaxGidIndex = 255;  // the address vector of a queue pair holds it in one byte
 
 struct ScoredGid {
   const Gid* gid = nullptr;
@@ -80,7 +80,7 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (is_zero(gid.bytes)) return "is empty";
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
-  if (gid.index > kMostGidIndex) return text("has an index over ", kMostGidIndex);
+  if (gid.index > kMaxGidIndex) return text("has an index over ", kMaxGidIndex);
   // Devices may be shared by network namespaces: their tables show the addresses of all.
   if (own == nullptr) return "no interface here has that address";
   const Interface its{gid.interface, address_of(gid.bytes)};
@@ -185,12 +185,12 @@ void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& reque
 }
 
 std::string why_none(const std::vector<std::string>& remarks) {
-  constexpr std::size_t kMostTold = 4;
+  constexpr std::size_t kMaxListed = 4;
   if (remarks.empty()) return "there is no RDMA device";
   std::vector<std::string> told(
       remarks.begin(),
-      remarks.begin() + static_cast<std::ptrdiff_t>(std::min(remarks.size(), kMostTold)));
-  if (remarks.size() > kMostTold) told.push_back(text(remarks.size() - kMostTold, " more"));
+      remarks.begin() + static_cast<std::ptrdiff_t>(std::min(remarks.size(), kMaxListed)));
+  if (remarks.size() > kMaxListed) told.push_back(text(remarks.size() - kMaxListed, " more"));
   return text("no RoCE port can be used (", join(told, ", "), ')');
 }
 

@@ -13,7 +13,7 @@ namespace hccl::verbs {
 namespace {
 
 constexpr std::uint8_t kQpInfoFormat = 1;
-constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
+constexpr std::uint32_t kMax24Bits = (1U << 24) - 1;
 constexpr std::uint32_t kSmallestMtu = 256;
 constexpr std::uint32_t kLargestMtu = 4096;
 
@@ -49,7 +49,7 @@ std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes) {
   info.ring_key = reader.u32();
   info.adverts_address = reader.u64();
   info.adverts_key = reader.u32();
-  const bool sound = info.queue_pair <= kMost24Bits && info.first_packet <= kMost24Bits &&
+  const bool sound = info.queue_pair <= kMax24Bits && info.first_packet <= kMax24Bits &&
                      info.mtu >= kSmallestMtu && info.mtu <= kLargestMtu;
   if (!known || !reader.complete() || !sound) return std::nullopt;
   return info;

@@ -14,8 +14,8 @@ bool Receiver::arrive(const Immediate& message) {
   if (!window_.arrive(direct ? 0 : message.bytes)) return false;
   // A message carries the low ten bits of the number of adverts that the peer has read. That
   // suffices because few are in flight.
-  const std::uint32_t unseen = (adverts_ - message.messages) & Immediate::kMostMessages;
-  if (unseen > kMostAdverts) return false;
+  const std::uint32_t unseen = (adverts_ - message.messages) & Immediate::kMaxMessages;
+  if (unseen > kMaxAdverts) return false;
   seen_ = adverts_ - unseen;
   return !direct || receiver_view_.arrive(message.bytes, window_.arrived(), window_.released());
 }
@@ -77,7 +77,7 @@ std::size_t Receiver::take(std::span<std::byte> destination) {
 }
 
 void Receiver::advertise(std::span<std::byte> destination) {
-  if (destination.size() < kLeastDirect || adverts_ - seen_ >= kMostAdverts ||
+  if (destination.size() < kLeastDirect || adverts_ - seen_ >= kMaxAdverts ||
       pair_.free_writes() < 2 || !pair_.copies(sizeof(Advert)))
     return;
   const auto lease = cache_.lease(destination);

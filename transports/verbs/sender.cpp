@@ -28,7 +28,7 @@ std::size_t Sender::room() const {
 std::uint64_t Sender::write(std::span<const std::byte> bytes, std::uint32_t key,
                             const WriteTarget& to) {
   const auto count = static_cast<std::uint32_t>(bytes.size());
-  const std::uint32_t seen = adverts_ & Immediate::kMostMessages;
+  const std::uint32_t seen = adverts_ & Immediate::kMaxMessages;
   const auto kind = to.direct ? Immediate::Kind::direct : Immediate::Kind::data;
   const std::uint64_t number = pair_.write(bytes, key, to.memory, encode({kind, count, seen}));
   written_ += count;

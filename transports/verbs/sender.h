@@ -21,7 +21,7 @@ namespace hccl::verbs {
 // reduces one while the next is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
 // Writes reserved for credits, adverts and the last write of a stream.
-constexpr std::uint32_t kReservedWrites = 2 * (kMostCredits + kMostAdverts);
+constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts);
 
 class Sender {
  public:

@@ -22,7 +22,7 @@ namespace {
 
 using namespace reference;
 
-constexpr std::size_t kMostDestinations = 16;
+constexpr std::size_t kMaxDestinations = 16;
 constexpr std::size_t kTailMargin = 256;  // poisoned before and after every buffer
 constexpr std::byte kTailPoison{0xA5};
 
@@ -136,7 +136,7 @@ class ReduceTile : public testing::TestWithParam<std::tuple<hcclDataType_t, hccl
  private:
   std::array<Bytes, kMostSources + 1> results_;
   std::array<Buffer, kMostSources> source_buffers_;
-  std::array<Buffer, kMostDestinations> destination_buffers_;
+  std::array<Buffer, kMaxDestinations> destination_buffers_;
 };
 
 TEST_P(ReduceTile, EqualsTheReferenceBitwise) {

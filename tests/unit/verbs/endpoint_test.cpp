@@ -231,7 +231,7 @@ TEST_F(Endpoints, SleepOnlyWhileThereIsNoRoomByEitherWay) {
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();
   const auto source = within_a_granule(far_memory_, 8 * kKiB);
-  for (std::uint32_t i = 0; i < kMostMessages; ++i)
+  for (std::uint32_t i = 0; i < kMaxMessages; ++i)
     EXPECT_EQ(far().try_send(source), source.size());
   EXPECT_EQ(far().try_send(source), 0U);
   wire_.run();

@@ -73,8 +73,8 @@ class Traffic {
     had_no_message_ = had_no_message_ || !sender_.may_send();
     EXPECT_LE(bytes_under_way_ + receiver_.held(), kRingBytes) << "the ring runs over";
     EXPECT_LE(sender_.room(), kRingBytes);
-    EXPECT_LE(credits_.size(), kMostCredits);
-    EXPECT_LE(data_.size(), kMostMessages) << "there are no more receive requests";
+    EXPECT_LE(credits_.size(), kMaxCredits);
+    EXPECT_LE(data_.size(), kMaxMessages) << "there are no more receive requests";
     EXPECT_LE(receiver_.lent(), receiver_.held());
   }
   // True if the windows were ever used up: else nothing has been tested.
@@ -174,8 +174,8 @@ TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
     ASSERT_TRUE(receiver.arrive(0));
     tell();
   }
-  EXPECT_GE(credits.size(), kMostCredits - 1);
-  EXPECT_LE(credits.size(), kMostCredits);
+  EXPECT_GE(credits.size(), kMaxCredits - 1);
+  EXPECT_LE(credits.size(), kMaxCredits);
   for (const Immediate& credit : credits) EXPECT_TRUE(sender.credit(credit));
   EXPECT_EQ(sender.room(), kRunAhead);
 }
@@ -211,7 +211,7 @@ TEST(SendWindow, IsFullAtTheEndOfTheRing) {
 
 TEST(SendWindow, IsFullWithTheLastMessage) {
   SendWindow window;
-  for (std::uint32_t i = 0; i < kMostMessages; ++i) {
+  for (std::uint32_t i = 0; i < kMaxMessages; ++i) {
     EXPECT_TRUE(window.may_send());
     if (i % 2 == 0) {
       window.send_direct();
@@ -253,10 +253,10 @@ TEST(ReceiveWindow, RefusesMoreThanTheRingHolds) {
 
 TEST(ReceiveWindow, RefusesMoreMessagesThanThereAreRequests) {
   ReceiveWindow window;
-  for (std::uint32_t i = 0; i < kMostMessages; ++i) EXPECT_TRUE(window.arrive(i % 2));
+  for (std::uint32_t i = 0; i < kMaxMessages; ++i) EXPECT_TRUE(window.arrive(i % 2));
   EXPECT_FALSE(window.arrive(0));
   EXPECT_FALSE(window.arrive(1));
-  EXPECT_EQ(window.take_credit(), (Immediate{Kind::credit, 0, kMostMessages}));
+  EXPECT_EQ(window.take_credit(), (Immediate{Kind::credit, 0, kMaxMessages}));
   EXPECT_TRUE(window.arrive(0));
 }
 
@@ -279,7 +279,7 @@ TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
   }
   EXPECT_TRUE(messages.credit_due()) << "a message is acknowledged when it has come";
   EXPECT_TRUE(messages.credit_can_wait()) << "the peer has many more";
-  for (std::uint32_t i = kCreditMessages; i < kMostMessages / 2; ++i)
+  for (std::uint32_t i = kCreditMessages; i < kMaxMessages / 2; ++i)
     ASSERT_TRUE(messages.arrive(0));
   EXPECT_FALSE(messages.credit_can_wait());
 }

@@ -19,8 +19,8 @@ constexpr std::array kKinds{Kind::data, Kind::credit, Kind::direct, Kind::advert
 
 TEST(Immediate, EveryKindTravels) {
   for (const Kind kind : kKinds) {
-    for (const std::uint32_t bytes : {0U, 1U, 4096U, Immediate::kMostBytes}) {
-      for (const std::uint32_t messages : {0U, 1U, 128U, Immediate::kMostMessages}) {
+    for (const std::uint32_t bytes : {0U, 1U, 4096U, Immediate::kMaxBytes}) {
+      for (const std::uint32_t messages : {0U, 1U, 128U, Immediate::kMaxMessages}) {
         const Immediate message{kind, bytes, messages};
         EXPECT_EQ(decode(encode(message)), message)
             << static_cast<int>(kind) << ' ' << bytes << ' ' << messages;
@@ -35,14 +35,14 @@ TEST(Immediate, AnyBitsAreAMessage) {
     const auto bits = static_cast<std::uint32_t>(random());
     const Immediate message = decode(bits);
     EXPECT_EQ(encode(message), bits);
-    EXPECT_LE(message.bytes, Immediate::kMostBytes);
-    EXPECT_LE(message.messages, Immediate::kMostMessages);
+    EXPECT_LE(message.bytes, Immediate::kMaxBytes);
+    EXPECT_LE(message.messages, Immediate::kMaxMessages);
   }
 }
 
 TEST(Immediate, EachFieldHasItsOwnBits) {
-  const std::uint32_t bytes = encode({Kind::data, Immediate::kMostBytes, 0});
-  const std::uint32_t messages = encode({Kind::data, 0, Immediate::kMostMessages});
+  const std::uint32_t bytes = encode({Kind::data, Immediate::kMaxBytes, 0});
+  const std::uint32_t messages = encode({Kind::data, 0, Immediate::kMaxMessages});
   const std::uint32_t kind = encode({Kind::advert, 0, 0});
   EXPECT_EQ(bytes & messages, 0U);
   EXPECT_EQ(messages & kind, 0U);
@@ -51,10 +51,10 @@ TEST(Immediate, EachFieldHasItsOwnBits) {
 }
 
 TEST(Immediate, WhatTheWindowsAllowFits) {
-  EXPECT_LE(kSlice, Immediate::kMostBytes);
-  const Immediate whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMostMessages};
+  EXPECT_LE(kSlice, Immediate::kMaxBytes);
+  const Immediate whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMaxMessages};
   EXPECT_EQ(decode(encode(whole)), whole) << "a credit for everything at once";
-  EXPECT_GT(Immediate::kMostMessages, 2 * kMostAdverts)
+  EXPECT_GT(Immediate::kMaxMessages, 2 * kMaxAdverts)
       << "so few bits of the number of adverts tell which are meant";
 }
 

@@ -20,8 +20,8 @@
 namespace hccl::verbs::test {
 
 // As many as an endpoint has.
-constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMostMessages + kPlacesForOthers,
-                                          .arrivals = kMostMessages + kMostCredits + kMostAdverts,
+constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMaxMessages + kPlacesForOthers,
+                                          .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                           .inline_bytes = 128};
 
 class StreamEnd {

@@ -98,7 +98,7 @@ class StreamModel {
     to_receiver_.pop_front();
     const bool direct = data.kind == Immediate::Kind::direct;
     EXPECT_TRUE(window_.arrive(direct ? 0 : data.bytes));
-    EXPECT_LE(adverts_ - data.adverts, kMostAdverts);
+    EXPECT_LE(adverts_ - data.adverts, kMaxAdverts);
     seen_by_sender_as_told_ = data.adverts;
     if (direct) {
       EXPECT_EQ(data.address - address_, data.position - begin_) << "each byte has its own place";
@@ -139,7 +139,7 @@ class StreamModel {
       destination_ -= count;
     }
     if (!receiver_view_.open() && destination_ > 0 && most > 0 && polite_ &&
-        adverts_ - seen_by_sender_as_told_ < kMostAdverts) {
+        adverts_ - seen_by_sender_as_told_ < kMaxAdverts) {
       advertise(1 + random_() % destination_);
     }
   }

@@ -108,7 +108,7 @@ TEST_F(Steps, AnAdvertMayBeServedByTheRingAlone) {
 }
 
 TEST_F(Steps, NoMoreAdvertsAreUnderWayThanThereAreRequestsFor) {
-  for (std::uint32_t i = 0; i < 3 * kMostAdverts; ++i) {
+  for (std::uint32_t i = 0; i < 3 * kMaxAdverts; ++i) {
     EXPECT_EQ(take(16 * kKiB), 0U);
     EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);
     wire_.deliver(near_->pair().number());
@@ -116,13 +116,13 @@ TEST_F(Steps, NoMoreAdvertsAreUnderWayThanThereAreRequestsFor) {
   }
   wire_.run();
   EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // says that it has seen them
-  EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMostAdverts));
+  EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts));
   wire_.run();
   EXPECT_EQ(take(16 * kKiB), 16 * kKiB);
   EXPECT_EQ(take(16 * kKiB), 0U);
   wire_.run();
   near_->progress();
-  EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMostAdverts) + 1);
+  EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts) + 1);
   EXPECT_TRUE(is_right());
 }
 
@@ -201,7 +201,7 @@ TEST_F(Steps, AdvertsThatWereNotSentCannotHaveBeenSeen) {
   };
   EXPECT_TRUE(arrives(0));
   EXPECT_FALSE(arrives(1));
-  EXPECT_FALSE(arrives(Immediate::kMostMessages - kMostAdverts));
+  EXPECT_FALSE(arrives(Immediate::kMaxMessages - kMaxAdverts));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(VerbsAddress, Travels) {
   EXPECT_EQ(parse_verbs_address(serialize(address())), address());
   const VerbsAddress six{1, test::v6(0xfd, 0x00, 7), 65535};
   EXPECT_EQ(parse_verbs_address(serialize(six)), six);
-  EXPECT_LE(serialize(address()).size(), transport::kMostAddressBytes);
+  EXPECT_LE(serialize(address()).size(), transport::kMaxAddressBytes);
 }
 
 TEST(VerbsAddress, CutOrExtendedItIsNone) {
