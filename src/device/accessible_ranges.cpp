@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Populates pages to learn whether they may be accessed: madvise answers with an error where an
+// Populates pages to find out whether they may be accessed: madvise() returns an error where an
 // instruction would raise a signal.
 #include "device/accessible_ranges.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory that this thread has found accessible, so that it may be copied by instructions
-// instead of system calls.
+// Host memory that a thread has found accessible, so that instructions may copy it instead of
+// system calls.
 #pragma once
 
 #include "device/host_memory.h"
@@ -12,7 +12,7 @@
 namespace hccl::device {
 
 // Remembers which host ranges allow one kind of access, at most kMaxRanges of them. Neighbours are
-// joined, so a buffer that is taken slice by slice is one range.
+// joined, so a buffer that is copied slice by slice is one range.
 class AccessibleRanges {
  public:
   static constexpr std::size_t kMaxRanges = 64;
@@ -23,12 +23,12 @@ class AccessibleRanges {
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
   // Asks the kernel again about the known part of the range, and forgets it unless all its pages
-  // are mapped and the first and the last admit the access. Costs about 1.5 us, however long the
-  // range is. So a known range whose middle alone has since been protected stays known.
+  // are mapped and the first and the last admit the access. Takes about 1.5 us for any length. It
+  // does not detect a range of which only the middle has since been protected.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Returns true if every page of the range is mapped and admits the access. Populates a range that
-  // is not known. Makes no system call for a known one: recheck() it once before a series of
-  // accesses. Returns false where the kernel cannot tell.
+  // is not known. Makes no system call for a known one, so call recheck() once before a series of
+  // accesses. Returns false if the kernel cannot answer.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:
@@ -38,7 +38,7 @@ class AccessibleRanges {
   };
 
   [[nodiscard]] static Range pages_of(std::uint64_t address, std::uint64_t bytes);
-  // Returns the index of the first range that ends at or behind `address`.
+  // Returns the index of the first range that ends at or after `address`.
   [[nodiscard]] std::size_t first_not_before(std::uint64_t address) const;
   void insert(Range range);
   void erase(std::size_t first, std::size_t last);

@@ -10,7 +10,7 @@ namespace hccl::device {
 using DeviceAddress = std::uint64_t;
 
 inline constexpr DeviceAddress kAddressBase = 0x1001'0000'0000'0000;
-inline constexpr std::uint64_t kAddressSpan = 1ull << 44;  // of one device: 16 TiB
+inline constexpr std::uint64_t kAddressSpan = 1ull << 44;  // per device: 16 TiB
 inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
 
@@ -18,12 +18,12 @@ inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
   return kAddressBase + device * kAddressSpan;
 }
 
-// The id of the device that an address of its range belongs to.
+// Returns the id of the device to which a device address belongs.
 [[nodiscard]] constexpr std::uint32_t device_of(DeviceAddress address) {
   return static_cast<std::uint32_t>((address - kAddressBase) / kAddressSpan);
 }
 
-// Every other address is the host's.
+// Returns whether an address is a device's; every other address is the host's.
 [[nodiscard]] constexpr bool is_device_address(std::uint64_t address) {
   return address >= kAddressBase && address < kAddressBase + (std::uint64_t{1} << 52);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// First fit with coalescing.
+// Implements first fit with coalescing.
 #include "device/address_allocator.h"
 
 namespace hccl::device {
@@ -40,11 +40,11 @@ void AddressAllocator::release(std::uint64_t offset, std::uint64_t bytes) {
   }
 }
 
-// Without memory: the entry is used again.
+// Reuses the entry, so it needs no memory.
 void AddressAllocator::move_range(Ranges::iterator range, std::uint64_t offset,
                                   std::uint64_t bytes) {
   auto entry = free_.extract(range);
-  if (entry.empty()) return;  // never of an iterator, but the compiler does not know
+  if (entry.empty()) return;  // never true for a valid iterator, but the compiler does not know
   entry.key() = offset;
   entry.mapped() = bytes;
   free_.insert(std::move(entry));

@@ -12,8 +12,8 @@ class AddressAllocator {
  public:
   AddressAllocator(std::uint64_t first, std::uint64_t end) { free_.emplace(first, end - first); }
 
-  // Both may throw std::bad_alloc; then nothing has changed.
-  // Lowest free range of `bytes` at a multiple of `alignment`; nothing if there is none.
+  // Returns the lowest free range of `bytes` at a multiple of `alignment`, or nothing if there is
+  // none. Like release(), throws std::bad_alloc without having changed anything.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
   void release(std::uint64_t offset, std::uint64_t bytes);
 
@@ -22,7 +22,7 @@ class AddressAllocator {
 
   void move_range(Ranges::iterator range, std::uint64_t offset, std::uint64_t bytes);
 
-  Ranges free_;  // never two adjacent
+  Ranges free_;  // no two are adjacent
 };
 
 }  // namespace hccl::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation, look-up, retirement and relocation of device memory.
+// Allocates, looks up, retires and relocates device memory.
 #include "device/arena.h"
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ std::atomic<std::uint64_t> next_serial{1};
 
 constexpr std::uint64_t kLeadStep = std::uint64_t{6} * 64;  // six cache lines
 
-// The allocation a thread looked up last; collectives resolve the same few buffers over and over.
+// The allocation that a thread looked up last. Collectives resolve the same few buffers repeatedly.
 struct CachedLookup {
   std::uint64_t serial = 0;
   std::uint64_t version = 0;
@@ -84,12 +84,12 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   const std::lock_guard lock(mutex_);
   collect_locked();
   // A tile reads and writes many buffers at the same offset. If all of them started at the same
-  // offset of a page, those lines would fight for the same few places of the first-level cache.
+  // offset of a page, those lines would compete for the same few sets of the first-level cache.
   std::uint64_t lead = next_lead_ % kPageBytes;
   next_lead_ += kLeadStep;
   std::uint64_t pages = round_up(lead + bytes, kPageBytes);
   auto offset = addresses_.allocate(pages, pages >= kHugePageBytes ? kHugePageBytes : kPageBytes);
-  if (!offset) {  // all that is left, to the last page
+  if (!offset) {  // only the remaining space, to the last page, may fit
     lead = 0;
     pages = round_up(bytes, kPageBytes);
     offset = addresses_.allocate(pages, kPageBytes);
@@ -97,7 +97,7 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   if (!offset) {
     throw SynError(synOutOfDeviceMemory,
                    text(what, " of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
-                        " are free, but not in one piece; free memory or raise "
+                        " are free, but not contiguous; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
   }
   allocations_.emplace(
@@ -126,7 +126,7 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
   try {
     collect_locked();
   } catch (const std::bad_alloc&) {
-    // It is released; its range is collected with the next.
+    // It is released; a later call collects its range.
   }
 }
 
@@ -158,7 +158,7 @@ void Arena::collect_locked() {
       retire_pages(offset, allocation.bytes);
     if (allocation.file_offset == entry->first) {
       addresses_.release(entry->first, allocation.bytes);
-    } else {  // moved away from a stopped peer, which may still write to the range at this address
+    } else {  // it moved away from a stopped peer, which may still write to the range
       fresh_pages_.release(allocation.file_offset, allocation.bytes);
     }
     entry = allocations_.erase(entry);
@@ -172,7 +172,8 @@ bool Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
   const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(file_offset), static_cast<off_t>(bytes));
   const int error = errno;
-  // Not before: who uses a neighbour meanwhile could take up the old pages once more.
+  // Notify only now: a user of a neighbouring allocation could have registered the old pages again
+  // before.
   for (PageWatcher* const watcher : watchers_) watcher->pages_left(file_offset, bytes);
   errno = error;
   return result == 0;
@@ -242,7 +243,7 @@ Placement Arena::place(DeviceAddress address) {
   if (hit != nullptr) return {hit->file_offset + (offset - hit->first), hit->pages, hit->version};
   const std::lock_guard lock(mutex_);
   const auto entry = find(offset);
-  // Not found: a range of zero bytes at the end of an allocation.
+  // A range of zero bytes at the end of an allocation is not found.
   return entry == allocations_.end() ? Placement{offset, 0} : remember(*entry, offset);
 }
 
@@ -266,7 +267,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     }
     const auto fresh = fresh_pages_.allocate(allocation.bytes, kPageBytes);
     if (!fresh)
-      throw Error(hcclOutOfMemory, "no room to move an allocation away from a stopped peer");
+      throw Error(hcclOutOfMemory, "the file has no room to move an allocation away from a stopped peer");
     copy_data(*view_, allocation.file_offset, *fresh, allocation.bytes);
     allocation.view.move_to(view_->file(), *fresh);
     // The old range is never used again: the stopped peer may write there at any time.

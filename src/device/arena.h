@@ -32,11 +32,11 @@ struct MemoryRange {
 struct Placement {
   std::uint64_t file_offset = 0;
   std::uint32_t serial =
-      0;  // of the pages there; tells peers whether they know them (ArenaView::follow)
-  std::uint64_t version = 0;  // of the allocations when it was found
+      0;  // of the pages there, by which peers recognise new ones (ArenaView::follow)
+  std::uint64_t version = 0;  // of the allocations at the time of the look-up
 };
 
-// Hears of pages that go. Called with the arena's lock held, which it must not ask for.
+// Observes freed pages. Called with the arena's lock held; must not take it.
 class PageWatcher {
  public:
   PageWatcher() = default;
@@ -44,80 +44,82 @@ class PageWatcher {
   PageWatcher(const PageWatcher&) = delete;
   PageWatcher& operator=(const PageWatcher&) = delete;
 
-  // The pages of the range have been given back, and it is nobody's until this returns.
+  // The pages of the range have been freed. The range is not reused until this returns.
   virtual void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
 class Arena {
  public:
-  // True once nothing queued before the free can touch the memory any more.
+  // Returns true once no work queued before the free can access the memory.
   using Quiescent = std::function<bool()>;
 
-  // Devices of one box pass different `stagger` values, so that their buffers do not all start at
+  // Devices of one node pass different `stagger` values, so that their buffers do not all start at
   // the same cache set.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
   ~Arena();
 
-  // Throws SynError(synOutOfDeviceMemory) with `what` asked for it. Allocations share no page and
-  // start at a multiple of 128 bytes.
+  // Returns the address of a new allocation, a multiple of 128 bytes. Allocations share no page.
+  // Throws SynError(synOutOfDeviceMemory), whose text begins with `what`.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Returns at once; the range is reused and its pages given back when `quiescent`. Throws
-  // SynError(synInvalidArgument) for anything but the base address of an allocation.
+  // Returns at once; the range is reused and its pages are freed once `quiescent` returns true.
+  // Throws SynError(synInvalidArgument) for anything but the base address of an allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
-  // Checks [address, address + bytes) and finds it in the file. Throws Error(hcclInvalidArgument)
-  // naming `what` and the allocation it leaves. `bytes` may be 0.
+  // Checks [address, address + bytes) and returns its position in the file. Throws
+  // Error(hcclInvalidArgument), which names `what` and the allocation whose bounds the range
+  // leaves. `bytes` may be 0.
   [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
 
-  // Where [address, address + bytes) lies for the program's own code, until it is freed. Throws
-  // Error: hcclInvalidArgument as resolve() does, hcclOutOfMemory.
+  // Returns the host address at which the program's own code can access [address, address + bytes),
+  // valid until it is freed. Throws Error(hcclInvalidArgument) as resolve() does, and
+  // Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
   // Translates an address that a program passes as memory: returns the device address behind it if
   // it lies in the range of host views, else `address` itself. Does not check allocations. Takes
-  // two comparisons. Where the system refuses that range (see ViewSpace), views are host memory.
+  // two comparisons. If the system refuses that range (see ViewSpace), views count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;
     const std::optional<std::uint64_t> offset = views_.offset_of(address);
     return offset ? base_ + *offset : address;
   }
-  // The device address of what the view of a live allocation shows at `host_address`, wherever it
-  // is mapped; nothing if there is no such view.
+  // Returns the device address that the view of a live allocation shows at `host_address`, or
+  // nothing if there is no such view.
   [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
 
-  // Gives the whole pages inside [address, address + bytes) back: they read as zeros from then on.
-  // No work that uses the range may be queued. Throws Error: hcclInvalidArgument as resolve() does,
-  // hcclSystemError if the system refuses.
+  // Frees the whole pages inside [address, address + bytes): they read as zeros from then on. No
+  // work that uses the range may be queued. Throws Error(hcclInvalidArgument) as resolve() does,
+  // and Error(hcclSystemError) if the system refuses.
   void trim(DeviceAddress address, std::uint64_t bytes);
 
-  // Sets whether children forked from now on find a private copy of the range in its host view
-  // (until it is freed); by default they find nothing mapped. Throws as host_view() does.
+  // Sets whether children forked from now on get a private copy of the range in its host view,
+  // until it is freed; by default nothing is mapped there. Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // Around a fork(), for fork_snapshot.cpp. The lock of the arena is held in between, by both
-  // processes. Returns the bytes that the child keeps.
+  // Call these around a fork(), as fork_snapshot.cpp does. Both processes hold the lock of the
+  // arena in between. lock_for_fork() returns the number of bytes that the child keeps.
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // In the child: makes the copies; false if there is no memory for one, which is then missing.
-  // Allocates nothing.
+  // Called in the child: makes the copies. Returns false if there is no memory for one, which is
+  // then missing. Does not allocate.
   [[nodiscard]] bool copy_kept() const noexcept;
-  // In the child: unmaps them again.
+  // Called in the child: unmaps the copies.
   void drop_kept() const noexcept;
 
-  // Moves every allocation that overlaps `range` (file offsets) to fresh pages: what a stopped peer
-  // still writes to the old ones reaches nobody. The old pages stay until the allocation is freed:
-  // operations of others may be reading them.
+  // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
+  // writes of a stopped peer to the old ones have no effect. The old pages stay until the
+  // allocation is freed: other ranks' operations may be reading them.
   void move_to_fresh_pages(MemoryRange range);
-  // For an operation that named its result's memory when it lay at `before`: if the allocation has
-  // moved since, the result follows.
+  // Copies an operation's result to the allocation's current pages if the allocation has moved
+  // since the operation resolved its memory to `before`.
   void bring_after(DeviceAddress address, const Placement& before, std::uint64_t bytes);
 
-  // Gives back what has become quiescent.
+  // Frees released allocations that have become quiescent.
   void collect();
 
-  // From now on, and no longer: after unwatch() the watcher is not called.
+  // Registers a watcher. After unwatch() returns, the watcher is not called.
   void watch(PageWatcher& watcher);
   void unwatch(PageWatcher& watcher);
 
@@ -128,10 +130,10 @@ class Arena {
   [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
 
-  // Resolves the addresses with which an operation was queued, before it runs: finds also freed
-  // allocations whose memory it still owns.
+  // Resolves an address of a queued operation before it runs. Also finds freed allocations that
+  // still wait for the operation.
   [[nodiscard]] Placement place(DeviceAddress address);
-  // Returns whether it would be found again. False may be wrong.
+  // Returns whether place() would return the same placement. May return false wrongly.
   [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
     return placement.version == version_.load(std::memory_order_acquire);
   }
@@ -142,29 +144,30 @@ class Arena {
  private:
   struct Allocation {
     std::uint64_t requested = 0;    // bytes the program asked for
-    std::uint64_t lead = 0;         // bytes between its first page and its address
+    std::uint64_t lead = 0;         // bytes from the first page to the address
     std::uint64_t bytes = 0;        // whole pages
-    std::uint64_t file_offset = 0;  // of its first page
-    std::uint32_t serial = 0;       // of the pages: a new one when they are new
+    std::uint64_t file_offset = 0;  // of the first page
+    std::uint32_t serial = 0;       // of the pages: changes when they are replaced
     bool live = true;
     Quiescent quiescent;
-    std::vector<std::uint64_t> left_behind;  // file offsets of pages it has moved away from
-    HostView view;                           // if the program has asked for it
+    std::vector<std::uint64_t> left_behind;  // file offsets of earlier pages
+    HostView view;                           // if the program requested one
   };
   using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
 
   Allocations::iterator find(std::uint64_t offset);
-  // Returns the allocation of a range that resolve() has found. Throws if it was freed meanwhile.
+  // Returns the allocation of a range that resolve() has found. Throws Error(hcclInvalidArgument)
+  // if it was freed meanwhile.
   [[nodiscard]] Allocations::value_type& require_live(DeviceAddress address);
   void map_view(Allocations::value_type& entry);
-  // Calls visit(view, file offset, bytes) for all pages that children keep.
+  // Calls visit(view, file offset, bytes) for all page ranges that children keep.
   template <class Visit>
   void for_each_kept(Visit visit) const;
   void collect_locked();
-  // False, with errno, if the system refuses.
+  // Returns false and sets errno if the system refuses.
   bool give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept;
   void retire_pages(std::uint64_t file_offset, std::uint64_t bytes);
-  // Puts an allocation into the thread's cache of look-ups; returns where `offset` is in the file.
+  // Puts an allocation into the thread's look-up cache. Returns the placement of `offset`.
   [[nodiscard]] Placement remember(const Allocations::value_type& entry,
                                    std::uint64_t offset) const;
   [[nodiscard]] std::string describe(const Allocations::value_type& entry) const;
@@ -173,17 +176,17 @@ class Arena {
   std::uint64_t capacity_;
   std::shared_ptr<ArenaView> view_;
   std::mutex mutex_;
-  ViewSpace views_;  // outlives the views, which are in the allocations
+  ViewSpace views_;  // outlives the views of the allocations
   Allocations allocations_;
   AddressAllocator addresses_;
   AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages
   std::atomic<std::uint64_t> allocated_{0};
   std::uint32_t next_serial_ = 1;
   std::atomic<std::uint64_t> version_{
-      1};                 // changes with the allocations: validates threads' cached look-ups
-  std::uint64_t serial_;  // tells arenas apart in those caches
+      1};                 // changes with the allocations and validates cached look-ups
+  std::uint64_t serial_;  // identifies the arena in those caches
   std::size_t retiring_ = 0;
-  KeptRanges kept_;  // offsets of the arena
+  KeptRanges kept_;  // offsets in the arena
   std::vector<PageWatcher*> watchers_;
   std::uint64_t next_lead_;
 };

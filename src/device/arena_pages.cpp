@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations as the program's own code and its children see them, and pages that are given back.
+// Maps allocations for the program's own code and for its children, and frees pages.
 #include "base/error.h"
 #include "base/text.h"
 #include "device/arena.h"
@@ -66,7 +66,7 @@ void Arena::trim(DeviceAddress address, std::uint64_t bytes) {
   const std::uint64_t first = round_up(offset, kPageBytes);
   const std::uint64_t end = (offset + bytes) / kPageBytes * kPageBytes;
   if (first >= end) return;
-  // New pages: peers have the old ones in their records under the old number.
+  // The serial tells peers, which know the old pages, that there are new ones.
   allocation.serial = next_serial_++;
   version_.fetch_add(1, std::memory_order_release);
   if (!give_back(first, end - first)) {
@@ -98,7 +98,7 @@ std::uint64_t Arena::lock_for_fork() {
 template <class Visit>
 void Arena::for_each_kept(Visit visit) const {
   kept_.for_each_rounded(kPageBytes, [&](std::uint64_t begin, std::uint64_t end) {
-    // Adjacent allocations in one range may have their pages at unrelated file offsets.
+    // Adjacent allocations may have their pages at unrelated file offsets.
     for (auto entry = std::prev(allocations_.upper_bound(begin)); begin < end; ++entry) {
       const Allocation& allocation = entry->second;
       const std::uint64_t piece = std::min(end, entry->first + allocation.bytes) - begin;
@@ -111,8 +111,8 @@ void Arena::for_each_kept(Visit visit) const {
 
 namespace {
 
-// Lets the system use huge pages where all of one is about to be written: memory that is mostly
-// holes would grow with them.
+// Allows huge pages where all of one is about to be written. Elsewhere they would enlarge memory
+// that is mostly holes.
 void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   const auto start = reinterpret_cast<std::uint64_t>(memory);
   const std::uint64_t first = round_up(start, kHugePageBytes);
@@ -120,7 +120,7 @@ void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
-// Copies what the file holds there into memory that is all zeros.
+// Copies the file's data in the range to memory that is all zeros.
 bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
                   std::uint64_t bytes) noexcept {
   const int file = view.file().get();
@@ -143,7 +143,7 @@ bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
 
 }  // namespace
 
-// The views themselves are not inherited, so their places are free.
+// The views themselves are not inherited, so their addresses are free.
 bool Arena::copy_kept() const noexcept {
   bool complete = true;
   for_each_kept([&](std::byte* place, std::uint64_t offset, std::uint64_t bytes) {

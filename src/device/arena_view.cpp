@@ -33,7 +33,7 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
   for (std::size_t at = 0; at < bytes; at += kPageBytes) {
     auto* word = reinterpret_cast<std::atomic<std::uint8_t>*>(start + at);
     if (write) {
-      word->fetch_add(0, std::memory_order_relaxed);  // writes what is there, whoever else writes
+      word->fetch_add(0, std::memory_order_relaxed);  // keeps the value, even if others write concurrently
     } else {
       static_cast<void>(word->load(std::memory_order_relaxed));
     }
@@ -43,7 +43,7 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
 void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
   if (populate_pages(start, bytes, write)) return;
   if (errno != EINVAL) {
-    throw Error(hcclOutOfMemory, text("no memory behind ", bytes, " bytes of device memory: ",
+    throw Error(hcclOutOfMemory, text("cannot allocate ", bytes, " bytes of device memory:  ",
                                       system_error_text(errno), "; free memory on this host"));
   }
   touch(start, bytes, write);
@@ -60,7 +60,8 @@ std::shared_ptr<ArenaView> ArenaView::open(const FileDescriptor& file) {
       if (auto known = found->second.lock()) return known;
     }
   }
-  // Made without the lock: the destructor takes it, also where there is no memory to enter it.
+  // Construct it without the lock: the destructor takes the lock, also when the insertion below
+  // throws.
   std::shared_ptr<ArenaView> view(new ArenaView(file.duplicate(), identity.bytes));
   const std::lock_guard lock(registry_mutex());
   auto& entry = registry()[identity];
@@ -101,7 +102,7 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
   }
   madvise(mapped, bytes, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes, MADV_DONTFORK);
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // where shared memory may have them
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // has an effect if shared memory may have them
   window.pages = std::move(pages);
   base = static_cast<std::byte*>(mapped);
   window.base.store(base, std::memory_order_release);
@@ -110,8 +111,8 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
 
 namespace {
 
-// Calls visit(window, word, mask) for every bitmap word that covers pages of the range; stops when
-// it returns false.
+// Calls visit(window, word, mask) for every bitmap word that covers pages of the range, until it
+// returns false.
 template <class Visit>
 bool for_each_word(std::uint64_t offset, std::uint64_t bytes, Visit visit) {
   constexpr std::uint64_t kPagesPerWindow = ArenaView::kWindowBytes / kPageBytes;
@@ -189,8 +190,9 @@ bool ArenaView::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
   return next_data(offset) >= offset + bytes;
 }
 
-// Only ENXIO says that there is no data up to the end of the file. Any other failure (a sandbox
-// that forbids the call, a file system without it) says nothing, and data must not read as zeros.
+// Only ENXIO means that there is no data up to the end of the file. After any other failure (a
+// sandbox that forbids the call, a file system without it) there may be data, which must not read
+// as zeros.
 std::uint64_t ArenaView::next_data(std::uint64_t offset) const {
   const off_t data = lseek(file_.get(), static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);

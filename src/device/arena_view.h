@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device's memory as this process sees it: the memory file of one device, its own or a peer's,
-// mapped in windows on first use, with a record of the pages that are in this process's page
+// mapped in windows at first use, with a record of the pages that are in this process's page
 // tables.
 #pragma once
 
@@ -18,23 +18,24 @@
 
 namespace hccl::device {
 
-// A source range may hold data, be a hole nobody ever wrote, or both in places.
+// A range may hold data, be a hole that was never written, or have both.
 enum class Content : std::uint8_t { data, hole, mixed };
 
 class ArenaView {
  public:
-  // The longest range at() promises to be contiguous.
+  // The longest range that at() guarantees to be contiguous.
   static constexpr std::size_t kLongestSpan = 1u << 20;
   static constexpr std::uint64_t kWindowBytes = 256ull << 20;
 
-  // One view per memory file and process. Takes a duplicate of `file`.
+  // Returns the one view of a memory file in this process. Duplicates `file`. Throws
+  // Error(hcclSystemError).
   [[nodiscard]] static std::shared_ptr<ArenaView> open(const FileDescriptor& file);
   ~ArenaView();
   ArenaView(const ArenaView&) = delete;
   ArenaView& operator=(const ArenaView&) = delete;
 
-  // The host address of file offset `offset`, good for kLongestSpan bytes (or to the end of the
-  // file). Maps the window if this is its first use; throws Error(hcclOutOfMemory) if it cannot.
+  // Returns the host address of file offset `offset`, valid for kLongestSpan bytes or to the end of
+  // the file. Maps the window at its first use. Throws Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* at(std::uint64_t offset) {
     std::byte* base = windows_[offset / kWindowBytes].base.load(std::memory_order_acquire);
     if (base == nullptr) [[unlikely]] {
@@ -55,34 +56,35 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Brings a piece of the range that is not populated yet into the page tables, allocating pages if
-  // `write`. Works on at most kSlice bytes at a time from *position on, so that the caller can look
-  // for an abort in between; returns whether it is done. Not to be called on holes without `write`:
+  // Brings a part of the range that is not populated yet into the page tables, and allocates pages
+  // if `write`. Processes at most kSlice bytes from *position on, so that the caller can check for
+  // an abort in between; returns whether it is done. Do not call it on holes without `write`:
   // reading a hole allocates it. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
-  // Returns what the file holds in the range. Asks the kernel, which looks at every page of the
-  // data that begins there, however much of it lies in the range: not for a range that is taken
-  // piece by piece. Allocates nothing.
+  // Returns what the file holds in the range. Asks the kernel, which examines every page of the
+  // data that begins there, even beyond the range, so do not call it for a range piece by piece.
+  // Allocates nothing.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
-  // Returns whether it holds nothing there, at the cost of one look.
+  // Returns whether the range is a hole, with one system call.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
-  // Returns where the first data at or behind `offset` begins, or the end of the file if there is
-  // none. Where the kernel cannot tell holes from data, everything is data.
+  // Returns the offset of the first data at or after `offset`, or the end of the file if there is
+  // none. If the kernel cannot distinguish holes from data, everything is data.
   [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const;
 
-  // Forgets what is populated in the range.
+  // Forgets which pages of the range are populated.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Forgets it if the owner has put new pages there since a buffer that starts at `offset` was last
-  // followed: `serial` is the owner's number of the pages.
+  // Forgets them if the owner has put new pages there since a buffer that starts at `offset` was
+  // last followed. `serial` is the owner's number of the pages.
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;
-    // Buffers tend to lie at multiples of large powers of two: a plain remainder would mix them up.
+    // Buffers tend to lie at multiples of large powers of two, which would collide under a plain
+    // remainder.
     Followed& entry = followed_[page * 0x9e3779b97f4a7c15u >> 54];
     if (entry.known.load(std::memory_order_relaxed) == known &&
         entry.end.load(std::memory_order_relaxed) >= offset + bytes)
@@ -101,7 +103,7 @@ class ArenaView {
   static constexpr std::size_t kWords = kWindowBytes / 4096 / 64;
   struct Window {
     std::atomic<std::byte*> base{nullptr};
-    std::unique_ptr<std::atomic<std::uint64_t>[]> pages;  // a bit per page; made with the mapping
+    std::unique_ptr<std::atomic<std::uint64_t>[]> pages;  // a bit per page; created with the mapping
   };
 
   ArenaView(FileDescriptor file, std::uint64_t bytes);
@@ -114,7 +116,7 @@ class ArenaView {
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  // A buffer, and up to where it was followed.
+  // A buffer, and the end of the range that was followed.
   struct Followed {
     std::atomic<std::uint64_t> known{0};
     std::atomic<std::uint64_t> end{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands of a stream, in order: any number of producers under the stream's lock, one consumer
-// at a time. A command that runs may look at those behind it.
+// at a time. A running command may look ahead at those behind it.
 #pragma once
 
 #include "device/progress.h"
@@ -20,7 +20,7 @@ namespace hccl::device {
 class Stream;
 class Lookahead;
 
-// Work that puts other work in order or in time and touches no data: it runs behind a failure too.
+// Work that orders or times other work and touches no data. It runs even behind a failure.
 template <class Work>
 struct Ordering {
   Work work;
@@ -43,7 +43,7 @@ class Command {
   template <class Stored, class... Arguments>
   void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
-    // Else the queue would be left with a segment that has no command.
+    // A throwing constructor would leave the queue with a segment that has no command.
     static_assert(std::is_nothrow_constructible_v<Stored, Arguments...>);
     new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
@@ -91,8 +91,8 @@ class CommandQueue {
   CommandQueue(const CommandQueue&) = delete;
   CommandQueue& operator=(const CommandQueue&) = delete;
 
-  // Producers, one at a time. The command becomes visible with pushed(). Returns its ticket (from
-  // 1).
+  // Called by producers, one at a time. The command becomes visible with pushed(). Returns its
+  // ticket, which counts from 1.
   template <class Work, class... Arguments>
   std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
@@ -111,8 +111,9 @@ class CommandQueue {
     return pushed_.load(std::memory_order_seq_cst);
   }
 
-  // The consumer, `stream`: runs the next command, which must have been pushed. In passing, it may
-  // be left where it is. `behind_failure`: see Progress::poisons().
+  // Called by the consumer, `stream`. Runs the next command, which must have been pushed. If
+  // `opportunistic`, the command may return Outcome::would_block and stay in the queue.
+  // `behind_failure`: see Progress::poisons().
   [[nodiscard]] Outcome run_next(const Stream& stream, bool opportunistic,
                                  bool behind_failure) noexcept;
 
@@ -125,10 +126,10 @@ class CommandQueue {
   };
 
   alignas(64) std::atomic<std::uint64_t> pushed_{0};
-  Segment* head_;                      // consumer's
-  std::uint64_t head_end_ = kSegment;  // consumer's: the first command behind the head
-  std::uint64_t taken_ = 0;            // consumer's
-  alignas(64) Segment* tail_;          // producers'
+  Segment* head_;                      // owned by the consumer
+  std::uint64_t head_end_ = kSegment;  // owned by the consumer: the first command after the head
+  std::uint64_t taken_ = 0;            // owned by the consumer
+  alignas(64) Segment* tail_;          // owned by the producers
   std::atomic<Segment*> spare_{nullptr};
 };
 
@@ -163,12 +164,11 @@ class Lookahead {
   [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
   // Returns whether commands behind this one may begin although earlier ones may still block:
-  // nothing else uses the device's memory before their turn, for the program waits for this stream
-  // and no other stream has work. Computed once.
+  // nothing else uses the device's memory before their turn, because the program waits for this
+  // stream and no other stream has work. Computed once.
   [[nodiscard]] bool may_begin() noexcept;
 
-  // Returns the next command's callable if it is a `Work`; null if it is another, or none is
-  // queued.
+  // Returns the next command's callable if it is a `Work`, or null.
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
     if (position_ >= queue_.pushed()) return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between host memory and memory files. Instructions copy at twice the kernel's speed, and
-// do so where the pages on both sides are known to be there. Elsewhere pread and pwrite copy: they
-// give zeros for holes and EFAULT for bad host addresses.
+// Copies between host memory and memory files. Instructions copy at twice the speed of the kernel,
+// and are used if the pages on both sides are known to be mapped. Otherwise pread() and pwrite()
+// copy: they return zeros for holes and EFAULT for bad host addresses.
 #include "device/copy.h"
 
 #include "base/error.h"
@@ -34,9 +34,10 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
       text(what, " ", bytes, " bytes: ", system_error_text(error), "; free memory on this host"));
 }
 
-// Below this a copy by a system call costs little.
+// Minimum size of a copy by instructions: below it a system call costs little.
 constexpr std::size_t kLeastPlainCopy = 2048;
-// Below this a copy by a system call costs less than the system calls of a check.
+// Minimum size for which pages are checked: below it a copy by a system call costs less than the
+// check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
 // Returns true if this process can reach both sides of a copy without a fault that would end it.
@@ -50,7 +51,7 @@ bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, cons
   return ranges.admits(address, bytes);
 }
 
-// Calls copy(place, done, piece) for the pieces of a range of a view, each contiguous there.
+// Calls copy(place, done, piece) for the contiguous pieces of a range of a view.
 template <class Copy>
 void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Copy copy) {
   for (std::size_t done = 0; done < bytes; done += kPiece)
@@ -128,8 +129,8 @@ void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress sourc
   ArenaView& view = *arena.view();
   const std::uint64_t to = arena.file_offset(destination);
   const std::uint64_t from = arena.file_offset(source);
-  // Ranges may overlap: the pieces go in the direction that reads before it overwrites, each
-  // through a buffer. If they do not, what is in the page tables is read from where it lies.
+  // Ranges may overlap: then pieces are copied through a buffer, in the direction that reads before
+  // it overwrites. Otherwise populated pages are read in place.
   const bool backwards = to > from && to < from + bytes;
   const bool overlaps = to < from + bytes && from < to + bytes;
   std::vector<std::byte> buffer;

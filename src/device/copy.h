@@ -14,26 +14,27 @@ namespace hccl::device {
 class Arena;
 class ArenaView;
 
-// Says who asks the kernel about the host memory of a copy: the copy itself, or its caller, by
+// Tells whether the copy itself asks the kernel about the host memory, or its caller has called
 // recheck_host_buffer() for the whole buffer, of which this thread then copies pieces.
 enum class HostCheck : std::uint8_t { by_copy, by_caller };
 
-// Prepares for copies from (read) or to (write) pieces of a host buffer on this thread.
+// Prepares for copies from (read) or to (write) pieces of a host buffer on this thread. Pass the
+// result to the copies.
 [[nodiscard]] HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes,
                                             HostAccess access);
 
-// All throw Error (no memory, bad host address). The device ranges were checked when the work was
-// queued.
+// All copies throw Error(hcclInvalidArgument) for a bad host address and Error(hcclOutOfMemory).
+// The device ranges were checked when the work was queued.
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
                     HostCheck check = HostCheck::by_copy);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
-// From any device's memory file, at `offset` there.
+// Copies from any device's memory file, at `offset`.
 void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
-// Populates device memory that is used over and over, such as a staging buffer, so that copies to
-// and from it need not go through the kernel. Does nothing for pieces too short to gain by it.
-// Throws Error(hcclOutOfMemory).
+// Populates device memory that is used repeatedly, such as a staging buffer, so that copies to and
+// from it need no system call. Does nothing for pieces too short to benefit. Throws
+// Error(hcclOutOfMemory).
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
                     std::size_t bytes);

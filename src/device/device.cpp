@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of a device and frees that wait for them.
+// Manages the streams of a device and frees that wait for them.
 #include "device/device.h"
 
 #include "base/text.h"

@@ -18,19 +18,19 @@ namespace hccl::device {
 
 class Device {
  public:
-  // `id` within the process, `module` within the box; `claim` holds the module.
+  // `id` is unique within the process and `module` within the node; `claim` holds the module.
   Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim, std::uint64_t memory_bytes);
 
   [[nodiscard]] std::shared_ptr<Stream> create_stream();
-  // Drains the stream and forgets it.
+  // Runs the stream's work and removes it.
   void destroy_stream(const std::shared_ptr<Stream>& stream);
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
-  // Returns whether no other stream has work that is not complete.
+  // Returns whether no other stream has incomplete work.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
-  // Waits for all streams.
+  // Blocks until all streams have run their work.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
-  // Returns at once; the memory lives until what is queued now has run.
+  // Returns at once. The memory stays until all work queued so far has run.
   void free_memory(DeviceAddress address);
 
   [[nodiscard]] Arena& arena() noexcept { return arena_; }
@@ -47,7 +47,7 @@ class Device {
   std::atomic<std::size_t> stream_count_{0};
 };
 
-// "0000:bb:00.0" of a module.
+// Returns the PCI bus id of a module, such as "0000:bb:00.0".
 [[nodiscard]] std::string pci_bus_id(std::uint32_t module);
 
 }  // namespace hccl::device

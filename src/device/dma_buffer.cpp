@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel makes a dma-buf of pages of a memory file.
+// Uses /dev/udmabuf, which makes a dma-buf of pages of a memory file.
 #include "device/dma_buffer.h"
 
 #include "base/error.h"
@@ -19,10 +19,10 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
   const FileDescriptor maker(open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
   if (!maker.valid()) {
     throw Error(hcclUnsupported,
-                text("no dma-buf of device memory: /dev/udmabuf: ", system_error_text(errno),
+                text("cannot export device memory as a dma-buf: /dev/udmabuf:  ", system_error_text(errno),
                      "; load the module udmabuf and give this user access, or copy to the host"));
   }
-  // Allocations share no page.
+  // Whole pages may be exported: allocations share no page.
   const std::uint64_t first = range.file_offset / kPageBytes * kPageBytes;
   udmabuf_create request{};
   request.memfd = static_cast<__u32>(arena.view()->file().get());
@@ -31,7 +31,7 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
   request.size = round_up(range.file_offset + bytes - first, kPageBytes);
   FileDescriptor buffer(ioctl(maker.get(), UDMABUF_CREATE, &request));
   if (!buffer.valid()) {
-    throw Error(hcclUnsupported, text("the kernel makes no dma-buf of ", request.size,
+    throw Error(hcclUnsupported, text("the kernel cannot make a dma-buf of ", request.size,
                                       " bytes: ", system_error_text(errno),
                                       "; see size_limit_mb of the module udmabuf"));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory as a dma-buf, for drivers that import such.
+// Exports device memory as a dma-buf, for drivers that import one.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -7,9 +7,9 @@
 
 namespace hccl::device {
 
-// A dma-buf of the pages that hold the range, from the first one on. It keeps these pages after the
-// memory is freed. Throws Error: hcclInvalidArgument if the range is not in one allocation,
-// hcclUnsupported if this system cannot make dma-bufs.
+// Returns a dma-buf of the pages that hold the range. It keeps these pages after the memory is
+// freed. Throws Error(hcclInvalidArgument) if the range is not in one allocation,
+// Error(hcclUnsupported) if this system cannot make dma-bufs.
 [[nodiscard]] FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address,
                                                std::uint64_t bytes);
 

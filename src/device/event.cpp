@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording, waiting and timing.
+// Records, waits and measures.
 #include "device/event.h"
 
 #include "base/syn_error.h"
@@ -65,7 +65,7 @@ bool Event::query(Outcome* outcome, std::string* reason) const {
 std::uint64_t Event::time() const {
   if (!collects_time_) {
     throw SynError(synInvalidArgument,
-                   "the event collects no time; create it with EVENT_COLLECT_TIME");
+                   "the event does not collect time; create it with EVENT_COLLECT_TIME");
   }
   const std::lock_guard lock(mutex_);
   if (!stamp_) throw SynError(synObjectNotInitialized, "the event was never recorded");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event: a point in a stream's work, with the time at which it was reached if asked for.
+// An event: a point in a stream's work, optionally with the time at which it was reached.
 #pragma once
 
 #include "device/progress.h"
@@ -20,17 +20,17 @@ class Event {
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;
 
-  // Blocks until the captured work is complete; helps its stream along. Writes the reason of a
-  // failure to `reason`, unless that is null; so does query().
+  // Blocks until the captured work is complete, and runs work of its stream meanwhile. Like
+  // query(), writes the reason of a failure to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr) const;
 
-  // Nanoseconds on the clock of now() at which the captured work was complete. Throws SynError: not
-  // recorded (synObjectNotInitialized), not complete (synBusy), no time collected
-  // (synInvalidArgument).
+  // Returns the time on the clock of now(), in nanoseconds, at which the captured work completed.
+  // Throws SynError(synObjectNotInitialized) if nothing was recorded, SynError(synBusy) if the work
+  // is not complete, SynError(synInvalidArgument) if the event collects no time.
   [[nodiscard]] std::uint64_t time() const;
 
-  // Nanoseconds of a clock that never repeats a value within a process.
+  // Returns nanoseconds of a clock that never repeats a value within a process.
   [[nodiscard]] static std::uint64_t now() noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers around fork(). The code that runs in the child is async-signal-safe:
-// threads that it does not have may have held any lock but those taken here.
+// The handlers around fork(). Code that runs in the child is async-signal-safe: threads of the
+// parent may have held any lock except those taken here.
 #include "device/fork_snapshot.h"
 
 #include "base/file_descriptor.h"
@@ -26,8 +26,8 @@ namespace {
 struct Snapshots {
   std::mutex mutex;  // held across a fork
   std::vector<Arena*> arenas;
-  // Sockets of the fork in progress, on which the child reports that it has made its copies, or
-  // closes without. Not valid if no memory is kept.
+  // Sockets of the fork in progress. The child sends a byte once it has made its copies, or closes
+  // its end without one. Invalid if no memory is kept.
   std::array<int, 2> ends{-1, -1};
   std::uint64_t bytes = 0;
 };
@@ -68,8 +68,8 @@ void unlock(Snapshots& all) noexcept {
   all.mutex.unlock();
 }
 
-// Waits until the child says that it is done, or is gone, or has had time enough: 10 s and 1 s for
-// each GiB. A child that is stopped for longer finds the connection closed.
+// Waits until the child reports that it is done or has ended, at most 10 s plus 1 s per GiB. A
+// child that is stopped for longer finds the connection closed.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {
@@ -95,8 +95,8 @@ void in_child() noexcept {
     bool complete = true;
     for (Arena* const arena : all.arenas) complete = arena->copy_kept() && complete;
     if (!complete)
-      say("hccl WARN: no memory for all that a forked child is to keep of device memory\n");
-    // The parent has given up: it may have changed what was copied last.
+      say("hccl WARN: not enough memory for the device memory that a forked child keeps\n");
+    // The parent has stopped waiting and may have changed the memory while it was copied.
     if (send(all.ends[1], "", 1, MSG_NOSIGNAL) != 1) {
       for (Arena* const arena : all.arenas) arena->drop_kept();
     }

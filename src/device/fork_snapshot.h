@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes forked children's private copies of device memory, in the child, while the forking thread
-// waits.
+// Makes private copies of device memory in forked children, while the forking thread waits.
 #pragma once
 
 namespace hccl::device {
 
 class Arena;
 
-// From now on, children get what `arena` keeps; a second call does nothing. Not to be called with
-// the arena's lock. Throws std::bad_alloc.
+// Makes children forked from now on copy the ranges that `arena` keeps. A second call does nothing.
+// Do not hold the arena's lock. Throws std::bad_alloc.
 void copy_at_fork(Arena& arena);
-// To be called before the arena goes.
+// Call before the arena is destroyed.
 void forget_at_fork(Arena& arena) noexcept;
 
 }  // namespace hccl::device

@@ -55,7 +55,7 @@ class ReadProbe {
 };
 
 bool can_read(std::uint64_t address) {
-  thread_local std::optional<ReadProbe> probe;  // made at the thread's first use
+  thread_local std::optional<ReadProbe> probe;  // created at the thread's first use
   if (!probe) probe.emplace();
   return probe->can_read(address);
 }
@@ -72,8 +72,7 @@ bool can_write(std::uint64_t address) {
          }) >= 0;
 }
 
-// Returns the first address of a page in the range, or of the range itself, that cannot be
-// accessed.
+// Returns the first address in the range that cannot be accessed, at page granularity, or nothing.
 std::optional<std::uint64_t> first_inaccessible(std::uint64_t address, std::uint64_t bytes,
                                                 HostAccess access) {
   const std::uint64_t page = system_page_bytes();

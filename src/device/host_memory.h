@@ -9,17 +9,17 @@ namespace hccl::device {
 // Returns the size of the system's pages, which are larger than kPageBytes on some machines.
 [[nodiscard]] std::uint64_t system_page_bytes();
 
-// Throws Error(hcclInvalidArgument) naming `what` if the range begins or ends where nothing is
-// mapped. A hole in its middle is found when it is copied.
+// Throws Error(hcclInvalidArgument), which names `what`, if the range begins or ends where nothing
+// is mapped. Copies detect a hole in its middle.
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what);
 
 enum class HostAccess : std::uint8_t { read, write };
 
 // Checks a range before this process accesses it directly, where a bad address would raise a signal
-// instead of returning an error. Costs about 1.5 us for a range that this thread has found
-// accessible before (AccessibleRanges), else a look at every page. Throws Error:
-// hcclInvalidArgument naming `what` and the first address that cannot be accessed so,
-// hcclSystemError if there is no descriptor left to ask with.
+// instead of returning an error. Takes about 1.5 us for a range that this thread has found
+// accessible before (AccessibleRanges); otherwise checks every page. Throws
+// Error(hcclInvalidArgument), which names `what` and the first inaccessible address, and
+// Error(hcclSystemError) if no descriptor is left for the check.
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what);
 

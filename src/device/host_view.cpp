@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping allocations for the program.
+// Maps allocations for the program.
 #include "device/host_view.h"
 
 #include "base/errno_advice.h"
@@ -25,8 +25,8 @@ HostView::~HostView() {
     munmap(base_, bytes_);
     return;
   }
-  // Atomically: were the place free for a moment, anybody's mapping could end up in it. Where the
-  // system refuses this, the view stays, in a place that nobody uses.
+  // Replace the mapping atomically: if the range were free for a moment, another thread's mapping
+  // could end up there. If the system refuses, the view stays mapped but unused.
   void* const reserved = mmap(base_, bytes_, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (reserved == MAP_FAILED) return;
@@ -62,7 +62,7 @@ void HostView::map(void* at, const FileDescriptor& file, std::uint64_t offset) {
   }
   madvise(mapped, bytes_, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes_, MADV_DONTFORK);
-  madvise(mapped, bytes_, MADV_HUGEPAGE);  // where shared memory may have them
+  madvise(mapped, bytes_, MADV_HUGEPAGE);  // has an effect if shared memory may have them
   base_ = static_cast<std::byte*>(mapped);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation as the program's own code sees it: in one piece, at one place for as long as it
-// lives.
+// One allocation as the program's own code sees it: contiguous, at one address for its lifetime.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -13,17 +12,17 @@ namespace hccl::device {
 class HostView {
  public:
   HostView() = default;
-  // Maps [offset, offset + bytes) of the file, whole pages, at `place` in address space that its
-  // owner has reserved, or anywhere if that is null. Throws Error(hcclOutOfMemory).
+  // Maps [offset, offset + bytes) of the file, whole pages, at `place` in address space that the
+  // caller has reserved, or anywhere if that is null. Throws Error(hcclOutOfMemory).
   HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
            std::byte* place = nullptr);
-  // The place is reserved again, or free.
+  // Returns the address range to the reservation, or unmaps it if there is none.
   ~HostView();
   HostView(HostView&& other) noexcept;
   HostView& operator=(HostView&& other) noexcept;
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  // Shows other pages at the same place. Throws Error(hcclOutOfMemory).
+  // Maps other pages at the same address. Throws Error(hcclOutOfMemory).
   void move_to(const FileDescriptor& file, std::uint64_t offset);
 
  private:

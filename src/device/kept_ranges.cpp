@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges that touch are one.
+// Joins ranges that touch.
 #include "device/kept_ranges.h"
 
 #include <algorithm>

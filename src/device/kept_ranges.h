@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes of an arena a forked child keeps: a set of ranges. Pure bookkeeping.
+// The set of ranges of an arena that a forked child keeps. Pure bookkeeping.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace hccl::device {
 
 class KeptRanges {
  public:
-  // May throw std::bad_alloc; then nothing has changed but that the ranges that [begin, end)
-  // overlaps may be fewer.
+  // Adds a range. Throws std::bad_alloc; then the set of bytes is unchanged, but ranges may have
+  // been joined.
   void add(std::uint64_t begin, std::uint64_t end);
   void remove(std::uint64_t begin, std::uint64_t end);
 
@@ -18,8 +18,8 @@ class KeptRanges {
   // Returns the number of bytes in all ranges.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 
-  // Calls visit(begin, end), in order, for pieces of `unit` bytes and multiples of that which hold
-  // all of it, each as long as possible. Allocates nothing.
+  // Calls visit(begin, end), in order, for ranges of whole units of `unit` bytes that cover the
+  // set, each as long as possible. Allocates nothing.
   template <class Visit>
   void for_each_rounded(std::uint64_t unit, Visit visit) const {
     std::uint64_t begin = 0;
@@ -36,7 +36,7 @@ class KeptRanges {
   }
 
  private:
-  std::map<std::uint64_t, std::uint64_t> ranges_;  // begin -> end; they do not touch each other
+  std::map<std::uint64_t, std::uint64_t> ranges_;  // begin -> end; no two touch
 };
 
 }  // namespace hccl::device

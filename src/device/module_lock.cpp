@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks of open file descriptions (F_OFD_SETLK): unlike others they belong to the descriptor, not
-// to the process.
+// Uses locks of open file descriptions (F_OFD_SETLK), which belong to the descriptor instead of the
+// process.
 #include "device/module_lock.h"
 
 #include "base/text.h"
@@ -18,15 +18,16 @@ namespace {
 
 constexpr mode_t kOwnerOnly = S_IRWXU;
 
-// Where there is a folder of this user, in order of preference: the first belongs to the user
-// already, the others to all.
+// Returns the possible folders of this user, in order of preference. The parent of the first
+// belongs to the user, those of the others to all users.
 std::array<std::string, 3> folders() {
   const uid_t user = geteuid();
   return {text("/run/user/", user, "/hccl"), text("/dev/shm/hccl-", user),
           text("/tmp/hccl-", user)};
 }
 
-// The folder, if nobody else can put or replace files in it; else `why` says why not.
+// Opens the folder, and creates it if necessary. Sets `why` if it cannot, or if other users can
+// create or replace files in it.
 FileDescriptor own_folder(const std::string& path, std::string& why) {
   FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};

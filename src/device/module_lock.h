@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims to modules where another user holds their names: locks on files in a folder that belongs
-// to this user alone. A lock ends with its holder; the empty file may stay.
+// Claims modules whose names another user holds, by locks on files in a folder that belongs to this
+// user alone. A lock ends with its holder; the empty file may stay.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -11,8 +11,8 @@
 namespace hccl::device {
 
 struct NameLock {
-  std::optional<FileDescriptor> held;  // until destroyed; nothing if another process holds it
-  std::string no_folder;               // why there is no folder, as a clause; empty if there is one
+  std::optional<FileDescriptor> held;  // the lock; nothing if another process holds it
+  std::string no_folder;               // the reason why there is no folder, a clause; empty if there is one
 };
 
 [[nodiscard]] NameLock lock_name(const std::string& name);

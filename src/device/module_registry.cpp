@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims by abstract socket name. The holder listens, though it never accepts: the kernel then
-// tells whoever connects which process that is.
+// Claims modules by the names of abstract sockets. The holder listens but never accepts: that lets
+// the kernel report the holder's process to one that connects.
 #include "device/module_registry.h"
 
 #include "base/abstract_socket.h"
@@ -32,7 +32,7 @@ struct ModuleAddress {
 };
 
 std::string claim_name(std::uint32_t id) {
-  // A hash of fixed meaning: processes of one box must agree on it.
+  // FNV-1a: all processes of a node must compute the same hash.
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char letter : box_identity()) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
@@ -43,7 +43,7 @@ std::string claim_name(std::uint32_t id) {
 ModuleAddress address_of(const std::string& name) {
   ModuleAddress address;
   address.name.sun_family = AF_UNIX;
-  // A leading zero byte: the abstract namespace.
+  // The leading zero byte selects the abstract namespace.
   std::copy(name.begin(), name.end(), address.name.sun_path + 1);
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
@@ -65,7 +65,7 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
   if (bind(socket.get(), address.get(), address.length) == 0) {
     // Another user may have held the name until a moment ago.
     if (is_locked(name)) return std::nullopt;
-    // The claim holds without it; only holder_text() would have less to say.
+    // The claim is valid without it; it only serves holder_text().
     static_cast<void>(listen(socket.get(), SOMAXCONN));
     return socket;
   }
@@ -75,9 +75,9 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
 }
 
 std::string holder_text(std::uint32_t id) {
-  constexpr const char* kUnknown = "another process of this box";
+  constexpr const char* kUnknown = "another process on this node";
   const ModuleAddress address = address_of(claim_name(id));
-  // Without blocking: the holder's queue of connections may be full.
+  // Do not block: the holder's queue of connections may be full.
   const FileDescriptor socket = unix_socket(id, SOCK_NONBLOCK);
   if (connect(socket.get(), address.get(), address.length) != 0) return kUnknown;
   const auto holder = peer_credentials(socket.get());
@@ -97,14 +97,14 @@ std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
   NameLock lock = lock_name(name);
   if (!lock.no_folder.empty()) {
     throw Error(hcclSystemError,
-                text("user ", *user, " holds the name of module ", id, " of this box, and user ",
+                text("user ", *user, " holds the name of module ", id, " of this node, and user ",
                      geteuid(), " has no folder of its own to claim it in (", lock.no_folder,
                      "); set HCCL_NODE_ID to a name that others cannot guess, the same for all ",
                      "ranks of this machine"));
   }
   if (lock.held) {
     log(LogLevel::warning, "device", "user ", *user, " holds the name of module ", id,
-        " of this box; it is claimed by a lock instead");
+        " of this node; it is claimed by a lock instead");
   }
   return std::move(lock.held);
 }

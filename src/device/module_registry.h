@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holders of this box's modules: a bound abstract socket per module, so there is no file to go
-// stale and a dead holder's claim is gone with it. Where another user has bound the name first, a
-// lock in a folder of this user's own takes its place.
+// The holders of this node's modules. A claim is a bound abstract socket, so there is no file to go
+// stale and a claim ends with its holder. If another user has bound the name first, a lock in a
+// folder of this user takes its place.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -12,18 +12,19 @@
 
 namespace hccl::device {
 
-// The claim on module `id`, held until destroyed; nothing if another process (or this one) holds
-// it.
+// Claims module `id`. Returns the claim, held until it is destroyed, or nothing if a process holds
+// the module already. Throws Error(hcclSystemError).
 [[nodiscard]] std::optional<FileDescriptor> claim_module(std::uint32_t id);
 
-// Names the holder of a claimed module for texts: "pid 4711 (trainer)", "this process". Needs no
-// privilege.
-// Does not block. Throws Error(hcclSystemError) if this process can make no socket.
+// Describes the holder of a claimed module, such as "pid 4711 (trainer)" or "this process". Needs
+// no privilege. Does not block. Throws Error(hcclSystemError) if this process cannot create a
+// socket.
 [[nodiscard]] std::string holder_text(std::uint32_t id);
 
-// As claim_module(), for a module that it did not get: nothing if a process of this user holds
-// it. Looks at all unix sockets, so it is for the last resort. Throws Error(hcclSystemError) that
-// names the user who holds the module's name if there is no folder for a lock.
+// Like claim_module(), for a module whose name another process has bound. Returns nothing if a
+// process of this user holds it. Reads the list of all unix sockets, so use it as a last resort.
+// Throws Error(hcclSystemError), which names the user who holds the module's name, if there is no
+// folder for a lock.
 [[nodiscard]] std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id);
 
 }  // namespace hccl::device

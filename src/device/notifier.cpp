@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for many streams at once, and calling the program back.
+// Waits for many streams at once, and calls the program back.
 #include "device/notifier.h"
 
 #include "base/process.h"
@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Exit must not hang on a callback that waits for a lock of the thread that exits.
-constexpr auto kExitPatience = 200ms;
+// Exit must not hang on a callback that waits for a lock of the exiting thread.
+constexpr auto kExitTimeout = 200ms;
 
 constinit thread_local bool is_notifier = false;
 
@@ -127,7 +127,7 @@ void Notifier::stop() {
   const std::uint64_t seen = ends_;
   const auto gone = [&] { return ends_ != seen; };
   if (exiting_) {
-    ended_.wait_for(lock, kExitPatience, gone);
+    ended_.wait_for(lock, kExitTimeout, gone);
   } else {
     ended_.wait(lock, gone);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that tells the program that work of streams has run. The program's callbacks run on
-// it and may call the library, which work on a stream must not.
+// The thread that notifies the program of work that streams have run. The program's callbacks run
+// on it and may call the library, unlike work on a stream.
 #pragma once
 
 #include "base/waiter.h"
@@ -19,7 +19,7 @@ namespace hccl::device {
 
 class Stream;
 
-// To be given once, when the work up to `up_to` has run: the result of the work in (after, up_to].
+// Delivered once, when the work up to `up_to` has run: the result of the work in (after, up_to].
 struct Notification {
   std::uint64_t after;
   std::uint64_t up_to;
@@ -27,7 +27,8 @@ struct Notification {
   void* argument;
 };
 
-// Sleeps until a stream has come to a position that somebody wants to be told of. Thread-safe.
+// Sleeps until a stream reaches a position for which there is a notification. Thread safety: any
+// thread.
 class Notifier {
  public:
   // Never destroyed: streams may ring it while the process exits.
@@ -36,13 +37,14 @@ class Notifier {
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  // Starts the thread if it does not run. Does not block. Throws Error(hcclSystemError) if there
-  // can be no thread, or std::bad_alloc; then the callback is never called.
+  // Starts the thread if it does not run. Does not block. Throws Error(hcclSystemError) if no
+  // thread can be started, or std::bad_alloc; then the callback is never called.
   void add(Stream& stream, const Notification& notification);
-  // A stream may have come to a position. Its news must have been stored with seq_cst order.
+  // Call when a stream may have reached a position, after its progress was stored with seq_cst
+  // order.
   void ring() noexcept { bell_.ring(); }
-  // Gives what is due, and ends the thread; waits for the callbacks. Called by one of them it does
-  // nothing. Notifications that are not due stay, and are given after the next add().
+  // Delivers due notifications, waits for their callbacks and ends the thread. Does nothing if
+  // called by a callback. Other notifications stay, and are delivered after the next add().
   void stop();
 
  private:
@@ -61,13 +63,15 @@ class Notifier {
   Notifier() = default;
   ~Notifier() = default;
   void run();
-  // Returns whether there was one. Streams take turns.
+  // Takes the next due notification and returns true, or returns false if there is none. Streams
+  // take turns.
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
-  // By the thread, which ends if it returns true.
+  // Called by the thread, which ends if it returns true.
   [[nodiscard]] bool ends();
-  // By the thread before it sleeps: asks the streams to ring.
+  // Called by the thread before it sleeps. Asks the streams to ring, and returns whether one has
+  // progressed meanwhile.
   [[nodiscard]] bool has_news();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();
@@ -76,7 +80,7 @@ class Notifier {
   std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<Watch> watches_;  // each with pending notifications
-  std::size_t turn_ = 0;        // the watch that is looked at first
+  std::size_t turn_ = 0;        // the watch that is checked first
   bool running_ = false;
   bool stopping_ = false;
   bool exiting_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record of failed work.
+// Keeps the record of failed work.
 #include "device/progress.h"
 
 #include "device/notifier.h"
@@ -12,7 +12,7 @@ namespace hccl::device {
 namespace {
 
 constexpr std::size_t kRememberedFailures = 256;
-// Failures that poison a stream at the same time come from different streams.
+// Maximum number of failures that poison a stream at a time. They come from different streams.
 constexpr std::size_t kRememberedPoisons = 16;
 
 std::shared_ptr<WorkFailure> make_failure() noexcept {
@@ -28,17 +28,17 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
   return one == other || (one && other && *one == *other);
 }
 
-// Made before it is needed, for then there is no memory; outlives static objects.
+// Created before it is needed, when there may be no memory. Outlives static objects.
 const FailureNote& unexplained() {
   static const auto* const note =
-      new FailureNote{hcclInternalError, "no memory was left to say why; free memory on this host"};
+      new FailureNote{hcclInternalError, "no memory was left for the reason; free memory on this host"};
   return *note;
 }
 
 }  // namespace
 
-// Room for all that is ever noted: work that fails for lack of memory must be noted too, and by an
-// owner of the queue that nothing may keep from giving it up.
+// Reserves all memory in advance: failures for lack of memory must be recorded too, and the owner
+// of a queue must not throw while it does so.
 Progress::Progress() : spare_(std::make_shared<WorkFailure>()) {
   failures_.reserve(kRememberedFailures);
   poisons_.reserve(kRememberedPoisons);
@@ -59,8 +59,8 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
   last_failure_.store(ticket, std::memory_order_release);
 }
 
-// A command that takes over another stream's failure shares it, and so does work that did not run
-// behind a failure. Work that fails as its predecessor did adds nothing until the program knows.
+// A command that takes over another stream's failure shares it, and so does work suppressed behind
+// a failure. Work that fails like its predecessor adds no record until the failure is reported.
 std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
   std::shared_ptr<const FailureNote> note = take_explanation();
   if (taken_over_) return std::exchange(taken_over_, nullptr);
@@ -86,7 +86,7 @@ void Progress::note_interval(std::uint64_t ticket, Outcome outcome,
     return;
   }
   if (failures_.size() == kRememberedFailures) {
-    // The oldest two become one: rather a success too few than a failure.
+    // Merge the oldest two: better to report a success as failed than to lose a failure.
     failures_[1].first = failures_[0].first;
     failures_[1].outcome = std::min(failures_[0].outcome, failures_[1].outcome);
     failures_.erase(failures_.begin());
@@ -206,7 +206,7 @@ void Progress::report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pu
   if (knows_all) advance_reported(up_to);
 }
 
-// Without the lock: a report ends the poison of other streams, too.
+// Reports without the lock: a report also ends the poison of other streams.
 void Progress::report_each(std::uint64_t after, std::uint64_t up_to,
                            std::uint64_t pushed) noexcept {
   while (const std::shared_ptr<WorkFailure> failure = next_to_report(after, up_to, pushed)) {

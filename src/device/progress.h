@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a stream has come and which of its work failed; outlives the stream, because events refer
+// The position of a stream and the failures of its work. Outlives the stream, because events refer
 // to it.
 #pragma once
 
@@ -20,8 +20,8 @@ namespace hccl::device {
 
 class Stream;
 
-// In a list of failures the first is the worst. Left: work that is to be run again,
-// because whoever ran it in passing would have had to wait.
+// Ordered by severity. would_block: the work was run opportunistically, would have had to wait, and
+// will run again.
 enum class Outcome : std::uint8_t { success, failed, collective_failed, would_block };
 
 struct Capture;
@@ -36,7 +36,7 @@ class Progress {
   }
   [[nodiscard]] bool reached(std::uint64_t ticket) const noexcept { return completed() >= ticket; }
 
-  // By the stream's owner, in ticket order.
+  // Called by the stream's owner, in ticket order.
   void complete(std::uint64_t ticket, Outcome outcome) noexcept {
     if (outcome != Outcome::success) [[unlikely]]
       record_failure(ticket, outcome);
@@ -45,8 +45,7 @@ class Progress {
       wake();
   }
 
-  // Waits until `ready()`, which is looked at when `ticket` is complete and whenever wake() is
-  // called.
+  // Blocks until `ready()` returns true. Calls it when `ticket` is complete and after each wake().
   template <class Ready>
   void wait(std::uint64_t ticket, Ready ready) noexcept {
     Waiter waiter(WaitLadder::within_process());
@@ -54,24 +53,25 @@ class Progress {
       if (!waiter.poll_again()) sleep_until(ticket, std::chrono::seconds(1), ready);
     }
   }
-  // Sleeps until `ticket` is complete or the deadline has passed.
+  // Blocks until `ticket` is complete or the deadline has passed.
   void wait_until(std::uint64_t ticket, const Deadline& deadline) noexcept {
     while (!reached(ticket) && !deadline.expired())
       sleep_until(ticket, deadline.remaining(), [&] { return reached(ticket); });
   }
-  // Makes everybody look again who waits for a ticket: the sleepers, and the notifier.
+  // Wakes all threads that wait for a ticket, and the notifier.
   void wake() noexcept;
-  // By a waiter, before it looks again and sleeps: completing `ticket` calls wake(). So may
-  // completing an earlier one; then the waiter must ask anew.
+  // Makes the completion of `ticket`, and perhaps of an earlier one, call wake() once. A waiter
+  // calls it before each check that precedes a sleep.
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
-  // Makes wake() ring the notifier, which has `change` more notifications to give, or less.
+  // Changes the number of notifications that wait for this stream. While there are any, wake()
+  // rings the notifier.
   void change_notifications(int change) noexcept {
     notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
 
-  // Returns how work in (after, up_to] failed, or success: a failed copy rather than a failed
-  // collective. Leaves out failures that the program knew when `reports` had been made. Writes the
-  // reason to `reason`, unless that is null.
+  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that had been
+  // reported to the program by report number `reports`. Writes the reason to `reason`, unless that
+  // is null.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
@@ -79,42 +79,43 @@ class Progress {
     return search_failure(after, up_to, reports, reason);
   }
 
-  // Returns why work in (after, up_to] failed, also if the program knows it; null if none did. A
-  // failed copy goes before a failed collective.
+  // Returns the reason of the worst failure in (after, up_to], even if it has been reported, or
+  // null if there is none. A failed copy is worse than a failed collective.
   [[nodiscard]] std::shared_ptr<const FailureNote> failure_in(std::uint64_t after,
                                                               std::uint64_t up_to) const noexcept {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after) return nullptr;
     return find_note(after, up_to);
   }
 
-  // By this stream's owner, for a command that waits for what was captured of another stream:
-  // returns how that ended. A failure becomes the command's own.
+  // Called by this stream's owner, for a command that waits for a capture of another stream:
+  // returns the outcome of the captured work. A failure becomes the command's own.
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
-  // A failed copy or kernel leaves wrong data behind, so it poisons the stream: all work fails that
-  // is queued before the program gets to know. A failed collective does not; its communicator
-  // fails. By the owner.
+  // A failed copy or kernel leaves wrong data behind, so it poisons the stream: all work queued
+  // before the failure is reported to the program fails as well. A failed collective does not
+  // poison it; its communicator fails. Called by the owner.
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
-  // By the owner: returns why the work that comes next may not run, or why the last that was held
-  // did not.
+  // Returns the reason why the next work may not run, or why the last suppressed work did not.
+  // Called by the owner.
   [[nodiscard]] FailureNote failure() const;
-  // By the owner, behind complete(): returns the failure that has poisoned the stream with it,
-  // once.
+  // Called by the owner after complete(): returns, once, the failure that has just poisoned the
+  // stream.
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
-  // The program knows of the failure: what it queues behind `pushed` runs again.
+  // Call once the program knows of the failure: work queued after `pushed` runs again.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
-  // A failure is reported by whoever synchronises with it.
+  // Returns the ticket up to which failures have been reported. Synchronising with a failure
+  // reports it.
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
-  // The program gets to know of failures up to `ticket`; what it queues behind `pushed` runs again.
+  // Marks failures up to `ticket` as reported: work queued after `pushed` runs again.
   void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
-  // The same for failures in (after, up_to] alone. Others remain to be reported.
+  // Does the same for failures in (after, up_to] only.
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
@@ -122,14 +123,14 @@ class Progress {
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
-    std::shared_ptr<WorkFailure> failure;  // null: no memory was left to tell it from others
+    std::shared_ptr<WorkFailure> failure;  // null if there was no memory to record it
   };
   struct Poison {
-    std::shared_ptr<WorkFailure> failure;  // as in an interval
+    std::shared_ptr<WorkFailure> failure;  // as in Interval
     std::uint64_t until;
   };
-  // Asks when it has announced itself: a wake-up that answers an earlier ask, and forgets this one,
-  // is heard then.
+  // Ask only after announcing the sleeper: a wake-up for an earlier request also clears this one,
+  // but then it reaches the sleeper.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {
@@ -138,17 +139,17 @@ class Progress {
     });
   }
   void report_each(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
-  // Returns a failure in the range that the program does not know yet, null if there is none.
-  // Ends what failed without memory to tell it from others.
+  // Returns a failure in the range that has not been reported yet, or null if there is none. Marks
+  // failures without a record as reported.
   [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t after,
                                                             std::uint64_t up_to,
                                                             std::uint64_t pushed) noexcept;
-  // Notes that the program knows all failures up to `ticket`.
+  // Records that all failures up to `ticket` have been reported.
   void advance_reported(std::uint64_t ticket) noexcept;
   [[nodiscard]] std::shared_ptr<const FailureNote> find_note(std::uint64_t after,
                                                              std::uint64_t up_to) const noexcept;
   void record_failure(std::uint64_t ticket, Outcome outcome) noexcept;
-  // With the lock held.
+  // Call with the lock held.
   [[nodiscard]] std::shared_ptr<WorkFailure> failure_of(std::uint64_t ticket,
                                                         Outcome outcome) noexcept;
   void note_interval(std::uint64_t ticket, Outcome outcome,
@@ -156,7 +157,8 @@ class Progress {
   void poison(std::uint64_t ticket, const std::shared_ptr<WorkFailure>& failure) noexcept;
   [[nodiscard]] const Poison* active_poison(std::uint64_t ticket) const noexcept;
   void set_poisoned_until() noexcept;
-  // Returns the worst of the intervals in the range, null if there is none. With the lock held.
+  // Returns the worst of the intervals in the range, or null if there is none. Call with the lock
+  // held.
   [[nodiscard]] const Interval* worst(std::uint64_t after, std::uint64_t up_to,
                                       std::uint64_t reports) const noexcept;
   [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to,
@@ -166,26 +168,26 @@ class Progress {
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
   std::atomic<std::uint64_t> poisoned_until_{0};
-  // The lowest ticket a sleeper waits for: completing others makes no system call.
+  // The lowest ticket that a sleeper waits for. Completing others makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
-  std::atomic<int> notifications_{0};  // that the notifier has to give
+  std::atomic<int> notifications_{0};  // that wait in the notifier
   Doorbell bell_;
   mutable std::mutex mutex_;
   std::vector<Interval> failures_;  // ascending; neighbours differ
   std::vector<Poison> poisons_;
-  std::shared_ptr<WorkFailure> spare_;  // for the next failure, for which there may be no memory
-  std::shared_ptr<WorkFailure> taken_over_;  // the owner's: the failure that its command returns
-  std::shared_ptr<WorkFailure> new_poison_;  // the owner's
+  std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
+  std::shared_ptr<WorkFailure> taken_over_;  // owned by the owner: the failure that its command returns
+  std::shared_ptr<WorkFailure> new_poison_;  // owned by the owner
 };
 
 // A point in a stream's work: everything queued before it.
 struct Capture {
-  std::shared_ptr<Progress> progress;  // null: nothing was captured, complete from the start
+  std::shared_ptr<Progress> progress;  // null if nothing was captured; then it is complete
   std::weak_ptr<Stream> stream;
   std::uint64_t ticket = 0;
-  std::uint64_t reported = 0;  // failures up to here had been reported when this was captured
-  std::uint64_t reports = 0;   // and as many had been, of all streams
+  std::uint64_t reported = 0;  // failures up to this ticket had been reported at the time of the capture
+  std::uint64_t reports = 0;   // number of reports of all streams at that time
 
   [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }
   [[nodiscard]] Outcome outcome(std::string* reason = nullptr) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acquiring and releasing devices.
+// Acquires and releases devices.
 #include "device/runtime.h"
 
 #include "base/log.h"
@@ -16,18 +16,18 @@
 namespace hccl::device {
 namespace {
 
-// The device the thread acquired last.
+// The device that the thread acquired last.
 thread_local std::weak_ptr<Device> current_device;
 
-// Enough for any box; only a bound on the search for a free module.
+// Bounds the search for a free module; larger than any node.
 constexpr std::uint32_t kMaxModules = 4096;
 
-// Claims the first free module and says which it is.
+// Claims the first free module and sets `module` to its number.
 FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_box) {
   for (module = 0; module < kMaxModules; ++module) {
     if (auto claim = claim_module(module)) return *std::move(claim);
   }
-  // No box has kMaxModules devices in use, but another user may hold that many names.
+  // No node has kMaxModules devices in use, but another user may hold that many names.
   for (module = 0; module < devices_of_box; ++module) {
     if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
   }
@@ -101,7 +101,7 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
   std::optional<FileDescriptor> claim;
   if (module) {
     if (*module >= static_cast<std::uint32_t>(settings->device_count)) {
-      throw SynError(synNoDeviceFound, text("module ", *module, " does not exist: this box has ",
+      throw SynError(synNoDeviceFound, text("module ", *module, " does not exist: this node has ",
                                             settings->device_count, "; raise HCCL_DEVICE_COUNT"));
     }
     claim = claim_module(*module);

@@ -23,28 +23,29 @@ class Runtime {
   // Never destroyed: programs call from static destructors.
   [[nodiscard]] static Runtime& instance();
 
-  // Reads the environment. A second call succeeds, or throws SynError(synAlreadyInitialized) if the
-  // environment says so.
+  // Reads the environment. A second call succeeds, or throws SynError(synAlreadyInitialized) if
+  // HCCL_STRICT is set.
   void initialize();
-  // Drains and releases everything; initialize() may follow.
+  // Completes all work and releases everything; initialize() may follow.
   void destroy();
   [[nodiscard]] bool initialized() const noexcept {
     return initialized_.load(std::memory_order_acquire);
   }
-  // Throws SynError(synUninitialized).
+  // Throws SynError(synUninitialized) before initialize().
   void require_initialized() const;
 
-  // Module `module`, or the first free one (never runs out: modules beyond the box's count are made
-  // up). Becomes the calling thread's current device. Throws SynError(synUnavailable /
-  // synNoDeviceFound).
+  // Acquires module `module`, or the first free one; modules beyond the node's count are created on
+  // demand. Makes the device the calling thread's current one. Throws SynError(synUnavailable) if
+  // the module is held, SynError(synNoDeviceFound) if it does not exist.
   std::shared_ptr<Device> acquire(std::optional<std::uint32_t> module);
   void release(std::uint32_t device_id);
 
   // Throws SynError(synInvalidArgument) for an id that is not held.
   [[nodiscard]] std::shared_ptr<Device> device(std::uint32_t device_id);
-  // The device the calling thread acquired last, else the process's first; null if it holds none.
+  // Returns the device that the calling thread acquired last, else the process's first; null if the
+  // process holds none.
   [[nodiscard]] std::shared_ptr<Device> current();
-  // All that this process holds.
+  // Returns all devices that this process holds.
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices();
 
   HandleTable<Stream>& streams() noexcept { return streams_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ownership of a stream's queue, waiting and synchronising.
+// Passes on the ownership of a stream's queue, waits and synchronises.
 #include "device/stream.h"
 
 #include "base/cancellation.h"
@@ -30,21 +30,21 @@ void Stream::close() {
     has_run_all = queued() == 0;
   }
   worker_.stop();
-  std::vector<Farewell> farewells;
+  std::vector<DestroyCallback> callbacks;
   {
-    const std::lock_guard lock(farewells_mutex_);
-    farewells.swap(farewells_);
+    const std::lock_guard lock(destroy_callbacks_mutex_);
+    callbacks.swap(destroy_callbacks_);
   }
-  for (const Farewell& farewell : farewells) {
-    if (const auto owner = farewell.owner.lock()) farewell.action();
+  for (const DestroyCallback& callback : callbacks) {
+    if (const auto owner = callback.owner.lock()) callback.action();
   }
 }
 
 void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void()> action) {
-  const std::lock_guard lock(farewells_mutex_);
+  const std::lock_guard lock(destroy_callbacks_mutex_);
   // A stream may outlive any number of communicators.
-  std::erase_if(farewells_, [](const Farewell& farewell) { return farewell.owner.expired(); });
-  farewells_.push_back({std::move(owner), std::move(action)});
+  std::erase_if(destroy_callbacks_, [](const DestroyCallback& callback) { return callback.owner.expired(); });
+  destroy_callbacks_.push_back({std::move(owner), std::move(action)});
 }
 
 bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
@@ -54,14 +54,14 @@ bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
     if (outcome == Outcome::would_block) return false;
     progress_->complete(next, outcome);
     if (outcome == Outcome::failed) [[unlikely]]
-      be_held();
+      hold_behind_failure();
     if (manner == Manner::until_wanted && has_waiters()) return next == ticket;
   }
   return true;
 }
 
-// The program may have been told of the failure meanwhile, or before this stream came to it.
-void Stream::be_held() noexcept {
+// The failure may have been reported meanwhile, or before this stream reached it.
+void Stream::hold_behind_failure() noexcept {
   const std::shared_ptr<WorkFailure> failure = progress_->take_new_poison();
   if (failure && !failure->hold(weak_from_this())) release(*failure);
 }
@@ -98,26 +98,27 @@ void Stream::disown() {
 void Stream::run_until(std::uint64_t ticket, bool by_program) {
   if (progress_->reached(ticket)) return;
   const std::uint32_t attends = by_program ? 1 : 0;
-  attended_.fetch_add(attends, std::memory_order_relaxed);
+  waiting_host_threads_.fetch_add(attends, std::memory_order_relaxed);
   if (try_own() || wait_or_own(ticket)) {
     run_owned(ticket, Manner::steadily);
     disown();
   }
-  attended_.fetch_sub(attends, std::memory_order_relaxed);
+  waiting_host_threads_.fetch_sub(attends, std::memory_order_relaxed);
 }
 
-// The program may be needed elsewhere when the deadline has passed, so this thread runs only what
-// need not wait for other ranks; that saves waking the worker.
+// The program may have other work after the deadline, so this thread runs only work that need not
+// wait for other ranks. That saves waking the worker.
 bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   if (progress_->reached(ticket)) return true;
-  run_at_hand(ticket, deadline);
+  try_to_run(ticket, deadline);
   if (progress_->reached(ticket)) return true;
   hurry();
   progress_->wait_until(ticket, deadline);
   return progress_->reached(ticket);
 }
 
-// Waits for the owner to come to `ticket`, or to leave the queue to this thread: then true.
+// Waits until the owner reaches `ticket`, or leaves the queue to this thread; returns true in the
+// second case.
 bool Stream::wait_or_own(std::uint64_t ticket) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   bool owner = false;
@@ -128,8 +129,8 @@ bool Stream::wait_or_own(std::uint64_t ticket) {
   return owner;
 }
 
-// By a waiter that has not become the owner: it may be the one that the last owner left the rest
-// to.
+// Called by a waiter that has not become the owner: the last owner may have left the rest of the
+// work to it.
 void Stream::pass_on() {
   if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
     worker_.ring();
@@ -163,8 +164,8 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// Work that failed before the event has failed for this stream too, whose work may read the
-// results, unless the program knew of it when it recorded the event.
+// Work that failed before the event was recorded fails this stream too, whose work may read the
+// results, unless the failure had been reported before.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // in order already
   if (capture.complete() && capture.outcome() == Outcome::success) return;
@@ -183,8 +184,8 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
-// Tries once: trying again would keep the queue from others that may run it to the end.
-void Stream::run_at_hand(std::uint64_t ticket, const Deadline& deadline) {
+// Tries once: a second try would keep the queue from threads that may run it to the end.
+void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool owner = try_own();
   bool goes_on = owner;
@@ -194,13 +195,13 @@ void Stream::run_at_hand(std::uint64_t ticket, const Deadline& deadline) {
   owner ? disown() : pass_on();
 }
 
-// As a thread that synchronises does: what was queued here is at hand, and another thread would
-// take it, and the core, away. But this one may be needed to queue what its peers wait for. Where
-// nothing can be run so, the queue is left to the worker for some time.
-void Stream::run_in_passing(std::uint64_t ticket) {
-  constexpr std::uint32_t kVain = 15;
-  if (vain_.load(std::memory_order_relaxed) != 0) {
-    vain_.fetch_sub(1, std::memory_order_relaxed);
+// Runs the queue as a thread that synchronises does: the commands are in this core's cache, and
+// another thread would compete for the core. But this thread may have to queue work that peers wait
+// for, so it never blocks. If it can run nothing, it leaves the queue to the worker for some time.
+void Stream::run_opportunistically(std::uint64_t ticket) {
+  constexpr std::uint32_t kSkippedAttempts = 15;
+  if (skipped_attempts_.load(std::memory_order_relaxed) != 0) {
+    skipped_attempts_.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
   const std::uint64_t before = progress_->completed();
@@ -214,17 +215,18 @@ void Stream::run_in_passing(std::uint64_t ticket) {
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   if (!owner) return pass_on();
-  if (progress_->completed() == before) vain_.store(kVain, std::memory_order_relaxed);
+  if (progress_->completed() == before) skipped_attempts_.store(kSkippedAttempts, std::memory_order_relaxed);
   disown();
 }
 
-// Coming back only when half of the queue has run keeps the enqueuer out of the way of the work.
+// Returns only when half of the queue has run, so that the enqueuer does not interfere with the
+// work.
 void Stream::wait_for_room() {
   const CancellationBlock block;
   constexpr auto kPatience = std::chrono::milliseconds(20);
   const std::uint64_t pushed = queue_.pushed();
   const std::uint64_t half = pushed - std::min(pushed, least_full() / 2);
-  run_in_passing(half);
+  run_opportunistically(half);
   std::uint64_t completed = progress_->completed();
   for (bool moves = true; moves && !has_room() && completed < half;) {
     hurry();
@@ -232,7 +234,7 @@ void Stream::wait_for_room() {
     moves = progress_->completed() != completed;
     completed = progress_->completed();
   }
-  // Somebody may queue for many devices and synchronise only then, so a queue that stands still
+  // A thread may queue work for many devices before it synchronises, so a queue without progress
   // must grow.
   full_.store(!has_room() && completed < half ? 2 * queued() : least_full(),
               std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream: work in order. A thread that waits also works: when it synchronises, it runs the
-// stream's queue itself. A worker thread runs it when nobody waits.
+// A stream: work in order. A thread that synchronises runs the stream's queue itself. A worker
+// thread runs it when no thread waits.
 #pragma once
 
 #include "base/deadline.h"
@@ -40,7 +40,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
   }
-  // The same for a caller that must not block, and has made room before; makes the work in place.
+  // Like enqueue(), for a caller that must not block and has called make_room(). Constructs the
+  // work in place.
   template <class Work, class... Arguments>
   std::uint64_t emplace_at_once(Arguments&&... arguments) {
     worker_.start_once();
@@ -53,8 +54,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     if (worker_.is_asleep()) worker_.ring();
     return ticket;
   }
-  // For what is to follow the work that has been queued, which may be the last: also while the
-  // stream closes. Not done if all has run.
+  // Appends work behind everything queued so far, even while the stream is closing. Does nothing if
+  // everything has run.
   template <class Work, class... Arguments>
   void emplace_behind(Arguments&&... arguments) {
     {
@@ -64,101 +65,104 @@ class Stream : public std::enable_shared_from_this<Stream> {
     }
     if (worker_.is_asleep()) worker_.ring();
   }
-  // Throws SynError(synInvalidArgument) from close() on.
+  // Throws SynError(synInvalidArgument) after close().
   void require_open() const {
     if (closing_.load(std::memory_order_relaxed)) [[unlikely]]
       refuse();
   }
 
-  // Runs or waits for the work up to `ticket`. By a thread of the program, or in a command of
-  // another stream.
+  // Runs or waits for the work up to `ticket`. Called by a thread of the program, or by a command
+  // of another stream.
   void run_until(std::uint64_t ticket, bool by_program = true);
-  // Waits for the work up to `ticket` until the deadline, running at most what does not wait.
-  // Returns whether it has run.
+  // Waits for the work up to `ticket` until the deadline, and runs only work that does not block.
+  // Returns whether all of it has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
-  // Returns whether a thread of the program waits for this stream, and so calls nothing else
-  // meanwhile.
+  // Returns whether a thread of the program waits for this stream and so makes no other calls.
   [[nodiscard]] bool host_is_waiting() const noexcept {
-    return attended_.load(std::memory_order_relaxed) != 0;
+    return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // For ranks that share cores: they gain more by beginning calls ahead of their turn, which they
-  // may while the program waits for all it has queued, than by a queue that stays in the cache.
+  // Keeps the queue long. For ranks that share cores: they gain more from starting calls ahead of
+  // their turn, while the program waits for all it has queued, than from a queue that stays in the
+  // cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
-  // Blocks for everything queued so far; a failure is reported once. Writes its reason to `reason`,
-  // unless that is null.
+  // Blocks until everything queued so far has run, and returns the outcome; a failure is reported
+  // once. Writes its reason to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
-  // Returns true if everything queued so far is complete; then tells how it ended, and why it
-  // failed.
+  // Returns whether everything queued so far is complete. If so, sets the outcome and the reason of
+  // a failure.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
-  // Sees to it that work nobody waits for begins now.
+  // Makes the worker start queued work now instead of after its nap.
   void hurry();
 
   [[nodiscard]] Capture capture();
-  // Makes work that is queued from now on wait for what was captured, and fail with it.
+  // Makes work that is queued from now on wait for the captured work, and fail with it.
   void follow(Capture capture);
-  // Waits for work of another (or this) stream, helping it along. By the stream's owner, in a
-  // command.
+  // Waits for work of another stream, or of this one, and helps to run it. Called by a command of
+  // the stream's owner.
   static void wait_for(const Capture& capture);
 
-  // The program knows of a failure behind which this stream's work does not run: what is queued
-  // from now on runs again.
+  // Call once the program knows of a failure that poisons this stream: work queued from now on runs
+  // again.
   void release(const WorkFailure& failure) noexcept;
 
-  // Called when the stream is destroyed, after its last work, if `owner` still lives.
+  // Registers an action that runs when the stream is destroyed, after its last work, if `owner`
+  // still exists.
   void at_destruction(std::weak_ptr<const void> owner, std::function<void()> action);
-  // Takes no more work, and runs what it has.
+  // Accepts no more work, and runs all that is queued.
   void close();
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
-  // Enough for a thread that has run it in passing to go on queueing.
+  // Returns whether there is enough room for a thread that ran the queue opportunistically to
+  // continue queueing.
   [[nodiscard]] bool has_room() const noexcept { return queued() < least_full() / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
 
  private:
   friend class StreamWorker;
-  // Commands; few enough to stay in a core's cache until they run.
+  // Number of commands, small enough that they stay in a core's cache until they run.
   static constexpr std::uint64_t kFullQueue = 2048;
   static constexpr std::uint64_t kLongQueue = 65536;
   [[nodiscard]] std::uint64_t least_full() const noexcept {
     return least_full_.load(std::memory_order_relaxed);
   }
 
-  // Reads what has completed first: that had been pushed, but what completes in between might not
-  // have been.
+  // Reads completed() first: what completed had been pushed before, while later completions might
+  // exceed the earlier count of pushes.
   [[nodiscard]] std::uint64_t queued() const noexcept {
     const std::uint64_t completed = progress_->completed();
     return queue_.pushed() - completed;
   }
   [[nodiscard]] bool try_own() noexcept {
     bool expected = false;
-    return !owned_.load(std::memory_order_seq_cst) &&  // a sleeper's last look, too
+    return !owned_.load(std::memory_order_seq_cst) &&  // pairs with a sleeper's last check
            owned_.compare_exchange_strong(expected, true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool has_waiters() const noexcept {
     return waiters_.load(std::memory_order_seq_cst) != 0;
   }
-  // How the owner of the queue runs it: to the end; until somebody waits for it; or only what can
-  // be done soon.
+  // How the owner runs the queue: to the end, until another thread waits for it, or only commands
+  // that do not block.
   enum class Manner : std::uint8_t { steadily, until_wanted, opportunistic };
-  // By the owner: runs commands up to `ticket`. Returns whether all were run.
+  // Called by the owner. Runs commands up to `ticket`. Returns whether all were run.
   bool run_owned(std::uint64_t ticket, Manner manner);
-  // Gives the queue to a waiter or the worker if there is work left, never to nobody.
+  // Gives up ownership. If work is left, a waiter or the worker becomes the owner.
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void pass_on();
-  // By the owner, after work has failed: lets the failure's report release this stream.
-  void be_held() noexcept;
+  // Called by the owner after work has failed, so that the report of the failure releases this
+  // stream.
+  void hold_behind_failure() noexcept;
   void wait_for_room();
   [[noreturn]] static void refuse();
-  void run_in_passing(std::uint64_t ticket);
-  void run_at_hand(std::uint64_t ticket, const Deadline& deadline);
+  void run_opportunistically(std::uint64_t ticket);
+  void try_to_run(std::uint64_t ticket, const Deadline& deadline);
 
   Device& device_;
   std::uint64_t id_;
@@ -167,19 +171,19 @@ class Stream : public std::enable_shared_from_this<Stream> {
   CommandQueue queue_;
   alignas(64) std::atomic<bool> owned_{false};
   std::atomic<std::uint32_t> waiters_{0};   // threads that want to own the queue
-  std::atomic<std::uint32_t> attended_{0};  // threads of the program that wait
+  std::atomic<std::uint32_t> waiting_host_threads_{0};  // waiting threads of the program
   std::atomic<std::uint64_t> full_{kFullQueue};
-  std::atomic<std::uint64_t> least_full_{kFullQueue};  // it has grown if full_ is more
-  std::atomic<std::uint32_t> vain_{0};                 // how often not to try that again
-  std::atomic<bool> closing_{false};                   // set with the lock held
+  std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
+  std::atomic<std::uint32_t> skipped_attempts_{0};                 // opportunistic runs to skip
+  std::atomic<bool> closing_{false};                   // written with the lock held
   std::atomic<bool> runs_opportunistically_{
-      false};  // the program has run its queue itself for room
-  std::mutex farewells_mutex_;
-  struct Farewell {
+      false};  // the program has run its queue itself to make room
+  std::mutex destroy_callbacks_mutex_;
+  struct DestroyCallback {
     std::weak_ptr<const void> owner;
     std::function<void()> action;
   };
-  std::vector<Farewell> farewells_;  // under farewells_mutex_
+  std::vector<DestroyCallback> destroy_callbacks_;  // under destroy_callbacks_mutex_
   StreamWorker worker_;
 };
 

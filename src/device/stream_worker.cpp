@@ -18,8 +18,8 @@ constexpr auto kLongNap = 960us;
 constexpr auto kAttended = 5ms;
 constexpr auto kInUse = 10ms;
 
-// To when the clock shows a multiple of `period`: if the workers of all processes wake up together,
-// their timers cost one interrupt.
+// Returns the time until the clock shows a multiple of `period`. If the workers of all processes
+// wake up together, their timers cost one interrupt.
 std::chrono::nanoseconds until_next(std::chrono::nanoseconds period) {
   return period - std::chrono::steady_clock::now().time_since_epoch() % period;
 }
@@ -82,7 +82,7 @@ void StreamWorker::run() {
   asleep_.store(false, std::memory_order_seq_cst);
   std::uint64_t seen = 0;
   auto last_use = std::chrono::steady_clock::now();
-  auto last_work = last_use;  // that nobody waited for
+  auto last_work = last_use;  // without a waiting thread
   while (!stopping_.load(std::memory_order_seq_cst)) {
     const bool wanted = has_work() && !stream_.has_waiters() &&
                         !stream_.runs_opportunistically_.exchange(false, std::memory_order_relaxed);
@@ -91,7 +91,7 @@ void StreamWorker::run() {
       stream_.disown();
       seen = stream_.pushed();
       last_use = std::chrono::steady_clock::now();
-      if (ran_all) last_work = last_use;  // else the program waits for what it queues
+      if (ran_all) last_work = last_use;  // otherwise the program waits for what it queues
       continue;
     }
     const auto now = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread behind a stream: runs its queue when nobody waits for it.
+// The thread behind a stream: runs its queue when no thread waits for it.
 #pragma once
 
 #include "base/waiter.h"
@@ -12,9 +12,9 @@ namespace hccl::device {
 
 class Stream;
 
-// After use the worker naps in steps short enough that work without a waiter starts within 200 us,
-// so that an enqueue need not ring it (a system call); after 10 ms without use it sleeps and must
-// be rung. While the program has waited for all its work itself for 5 ms, the steps are longer:
+// After use the worker naps in steps so short that work without a waiter starts within 200 us, and
+// an enqueue need not wake it by a system call; after 10 ms without use it sleeps and must be
+// woken. The steps are longer once the program has waited for all its work itself for 5 ms, because
 // with more ranks than cores the naps took a quarter of the time. Then the first work without a
 // waiter starts within 1 ms, or when it is queried.
 class StreamWorker {
@@ -22,15 +22,16 @@ class StreamWorker {
   explicit StreamWorker(Stream& stream) : stream_(stream) {}
   ~StreamWorker() { stop(); }
 
-  // The enqueuer's work must have been pushed with seq_cst order.
+  // Call after the work was pushed with seq_cst order.
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
-  // Before the first work is pushed. Throws Error(hcclSystemError) if there can be no thread.
+  // Call before the first work is pushed. Throws Error(hcclSystemError) if no thread can be
+  // started.
   void start_once() {
     if (!started_.load(std::memory_order_acquire)) [[unlikely]]
       start();
   }
   void ring();
-  // Ends a long nap: somebody asks for work that nobody has begun.
+  // Ends a long nap, because the program asks for work that no thread has begun.
   void hurry();
   void stop();
 
@@ -47,7 +48,7 @@ class StreamWorker {
   std::atomic<bool> started_{false};
   std::atomic<bool> stopping_{false};
   Doorbell bell_;
-  std::mutex mutex_;  // starting and stopping
+  std::mutex mutex_;  // guards starting and stopping
   std::thread thread_;
 };
 

@@ -19,7 +19,7 @@
 namespace hccl::device {
 namespace {
 
-// The length of all mappings of this process; nothing if /proc does not tell.
+// Returns the length of all mappings of this process, or nothing if /proc is not readable.
 std::optional<std::uint64_t> mapped_bytes() noexcept {
   const FileDescriptor file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return std::nullopt;
@@ -31,8 +31,8 @@ std::optional<std::uint64_t> mapped_bytes() noexcept {
   return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Returns true if a reservation of `bytes` leaves at least as much again of the address space that
-// RLIMIT_AS allows, for the program and the library's other mappings.
+// Returns whether a reservation of `bytes` leaves at least another `bytes` of the address space
+// that RLIMIT_AS allows, for the program and the library's other mappings.
 bool leaves_room(std::uint64_t bytes) noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
@@ -51,7 +51,7 @@ std::byte* ViewSpace::place(std::uint64_t offset) noexcept {
   std::uint64_t base = base_.load(std::memory_order_relaxed);
   if (base == kNowhere) {
     if (refused_) return nullptr;
-    // Begins where a huge page may begin, as the arena does.
+    // The range begins at a huge page, as the arena does.
     const std::uint64_t length = bytes_ + kHugePageBytes;
     void* mapped = MAP_FAILED;
     errno = ENOMEM;
@@ -61,7 +61,7 @@ std::byte* ViewSpace::place(std::uint64_t offset) noexcept {
       refused_ = true;
       log(LogLevel::info, "device", "cannot reserve ", bytes_,
           " bytes of address space: ", system_error_text(errno),
-          "; buffers that are host views are treated as host memory; raise ulimit -v to twice that "
+          "; host views of buffers count as host memory; raise ulimit -v to twice that "
           "beyond what is in use");
       return nullptr;
     }

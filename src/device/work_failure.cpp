@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explaining and reporting failures.
+// Explains and reports failures.
 #include "device/work_failure.h"
 
 #include "device/stream.h"
@@ -14,7 +14,7 @@ namespace hccl::device {
 
 namespace {
 
-// Streams that wait for each other are few; more of them cost an allocation.
+// Number of streams without an allocation. Few streams wait for each other.
 constexpr std::size_t kUsualStreams = 8;
 
 std::atomic<std::uint64_t> last_report{0};
@@ -59,7 +59,7 @@ bool WorkFailure::hold(std::weak_ptr<Stream> stream) noexcept {
   try {
     held_.push_back(std::move(stream));
   } catch (const std::bad_alloc&) {
-    // The stream's own report ends the failure there, and no other does.
+    // The stream's own report ends the failure there.
     return true;
   }
   return true;

@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
 // How a type folds: `first` makes an accumulator of the first source's words, `next` adds another
-// source's, `finish` turns it back into words. An accumulator is kVectors of Vector; kExact tells
+// source's, `finish` turns it back into words. An accumulator is kVectors of Vector; kExact means
 // that no result needs more bits than the operands have. Integers are summed and multiplied
 // unsigned, where wrapping is defined.
 template <class T>
@@ -57,7 +57,8 @@ struct Product : Sum<T> {
   }
 
  private:
-  // No instruction multiplies bytes: those at even and at odd places are multiplied as 16 bits.
+  // No instruction multiplies bytes, so bytes at even and at odd positions are multiplied as 16
+  // bits.
   template <class D>
   static HWY_INLINE Words<D> bytes(D d, Words<D> a, Words<D> b) {
     const LaneTag<std::uint16_t, D> pairs;
@@ -104,7 +105,7 @@ struct Average : Sum<Summed<T>> {
     return value;
   }
 
-  // Divided by 2^bits towards zero: a shift rounds down, which a negative value must not.
+  // Divides by 2^bits towards zero. A shift alone would round negative values down.
   template <class V>
   static HWY_INLINE V shifted(V value, int bits) {
     if constexpr (std::is_signed_v<T>) {
@@ -115,8 +116,8 @@ struct Average : Sum<Summed<T>> {
     return hn::ShiftRightSame(value, bits);
   }
 
-  // Bytes by the rounded-up 2^16 / n: exact for what fits a byte and n from 2 to 256, for the error
-  // is less than 1 / n.
+  // Multiplies bytes by the rounded-up 2^16 / n. That is exact for bytes and n from 2 to 256,
+  // because the error is less than 1 / n.
   template <class D, class V>
   static HWY_INLINE Words<D> divided(D d, V value, std::size_t n) {
     const LaneTag<T, D> tag;
@@ -146,11 +147,11 @@ struct IntegerExtremum : Sum<T> {
   }
 };
 
-// Minimum with -0 < +0, where any NaN gives a NaN. One instruction for the smaller of two floats
-// cannot say so on every processor, but two and an `or` can: with the operands in both orders, they
-// differ at most in the sign of a zero, or in that one result is a NaN. (For this, the smaller of a
-// NaN and a number must be a NaN in at least one order.) The maximum is the negated minimum of the
-// negated operands.
+// Minimum with -0 < +0, where any NaN gives a NaN. No single instruction does that on every
+// processor, but two and an `or` do: with the operands in both orders, the results differ at most
+// in the sign of a zero, or in that one is a NaN. (This requires that the minimum of a NaN and a
+// number is a NaN in at least one order.) The maximum is the negated minimum of the negated
+// operands.
 template <class T, bool kMaximum>
 struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;
@@ -184,7 +185,7 @@ struct FloatExtremum : Sum<T> {
   }
 };
 
-// Bits know no elements, so that a fold of bytes is that of every integer.
+// Bitwise folds ignore element boundaries, so one kernel serves every integer type.
 struct BitAnd {
   static constexpr std::size_t kElementBytes = 1;
   static constexpr std::size_t kVectors = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first and the last pass of an average across nodes. The last is plain arithmetic, as it runs
-// once over what a network has brought.
+// The first and the last pass of an average across nodes. The last uses plain arithmetic because it
+// runs once over data from a network.
 #include "reduce/float_environment.h"
 #include "reduce/plain.h"
 #include "reduce/reduce.h"
@@ -12,7 +12,7 @@
 namespace hccl::reduce {
 namespace {
 
-// A float: exact for any number of parts.
+// Returns the scale, which a float represents exactly for any number of parts.
 float prescale(std::uint32_t parts) noexcept {
   return 1.0F / static_cast<float>(std::bit_ceil(std::uint64_t{parts}));
 }
@@ -25,8 +25,8 @@ std::array<std::byte, 4096> block_of(float value) {
   return block;
 }
 
-// One rounding makes up for the scale and divides; what the product loses to overflow is none of
-// the mean's.
+// Compensates for the scale and divides with one rounding. The product overflows only if the mean
+// does.
 template <class Element>
 void average_prescaled(std::byte* values, std::size_t bytes, std::uint32_t parts) {
   const float factor = 1.0F / static_cast<float>(parts) / prescale(parts);
@@ -40,7 +40,7 @@ void average_reals(std::byte* values, std::size_t bytes, std::uint32_t parts) {
     Element::write(Element::average(Element::read(values + at), parts), values + at);
 }
 
-// There may be more parts than the type can count.
+// Divides in a wider type: there may be more parts than T can represent.
 template <class T>
 void average_integers(std::byte* values, std::size_t bytes, std::uint32_t parts) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;

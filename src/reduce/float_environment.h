@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floating-point mode of a kernel. Reductions run on whatever thread waits, and a program may
-// have set its own to flush denormals or to trap; the result must not depend on who computed it.
+// The floating-point mode of a kernel. Reductions run on any thread that waits, and a program may
+// have set its threads to flush denormals or to trap. The result must not depend on the thread.
 #pragma once
 
 #if defined(__x86_64__)
@@ -9,7 +9,7 @@
 
 namespace hccl::reduce {
 
-// Rounding to nearest, denormals kept, no traps, from construction to destruction.
+// Sets rounding to nearest, denormals and no traps, and restores the mode on destruction.
 class FloatEnvironment {
  public:
   FloatEnvironment() noexcept : saved_(read()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folding any number of bytes by vectors, the last few by ever shorter ones. Compiled once per
+// Folds any number of bytes by vectors, the tail by ever shorter ones. Compiled once per
 // instruction set.
 #if defined(HCCL_REDUCE_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_FOLD_INL_H_
@@ -73,21 +73,21 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
   }
 }
 
-// Eight registers of accumulators fit every instruction set, and are a few lines of each source:
-// sources at the same offset in a page, which is the rule, share the sets of a cache, so that a
-// line is best used up at once.
+// Folds several registers at a time. Eight registers of accumulators fit every instruction set and
+// cover a few lines of each source. Sources at the same offset in a page, the usual case, share the
+// sets of a cache, so a line is best consumed at once.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
-// The same where every destination is written at once. A vector as long as a line uses it up by
-// itself, and going from buffer to buffer line by line took 0.8 of the time in the cache; folds of
-// several registers compute for too long to gain by it.
+// Like the above, but writes every destination at once. If a vector is as long as a line, going
+// from buffer to buffer line by line took 0.8 of the time in the cache; folds of several registers
+// compute for too long to gain from it.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1
                                                     : kUnroll<Fold>;
 
-// The results go to `out`; past the cache, `out` is on a line.
+// Writes the results to `out`, which is aligned to a line if kPastCache.
 template <class Fold, bool kPastCache>
 void fold_block(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
                 std::size_t end, std::byte* out) {
@@ -107,13 +107,13 @@ void fold_block(const std::byte* const* sources, std::size_t source_count, std::
   }
 }
 
-// Folds as many times kUnrolled vectors as there are, and returns where it stopped. All sources are
-// read before any destination is written. `bytes` is the length of a vector, or of what is used of
+// Folds whole groups of kUnrolled vectors and returns the offset where it stopped. All sources are
+// read before any destination is written. `bytes` is the length of a vector, or of the used part of
 // a single lane.
 template <class Fold, std::size_t kUnrolled, class D>
 HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t begin,
                                   std::size_t end, std::size_t bytes = kVectorBytes<D>) {
-  // Copies: the compiler takes every store for one to `operands`, and would load them again.
+  // Copy them: the compiler assumes that every store may change `operands`, and would reload them.
   const auto [sources, source_count, destinations, destination_count] = operands;
   for (; end - begin >= kUnrolled * bytes; begin += kUnrolled * bytes) {
     Words<D> results[kUnrolled];
@@ -128,8 +128,8 @@ HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t
   return begin;
 }
 
-// True where reading is nearly all there is to do, which goes fastest by several lines of a source
-// at a time: from the last-level cache and past it, eight sources took 0.7 of the time that they
+// Returns whether the fold mostly reads. Then reading several lines of a source at a time is
+// fastest: from the last-level cache and beyond it, eight sources took 0.7 of the time that they
 // took line by line. Two were faster line by line.
 inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;

@@ -17,8 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-// Packing::first and Packing::second make words of floats of the first and the second half of the
-// elements, in an order of the packing's own; Packing::pack rounds and puts them back.
+// Packing::first and Packing::second convert the first and the second half of the elements to
+// floats, in an order that the packing chooses; Packing::pack rounds them and restores the order.
 template <class Packing, class FloatFold>
 struct Halves {
   static constexpr std::size_t kElementBytes = 2;
@@ -62,8 +62,8 @@ struct Bfloat16Lanes {
   }
 
  private:
-  // Adds half of the last kept place, less one unless that place is odd. Neither an infinity nor
-  // the canonical NaN changes; a finite value past the largest becomes infinite, as it must.
+  // Adds half a unit in the last kept place, less one if that place is even. Neither an infinity
+  // nor the canonical NaN changes; a finite value beyond the largest becomes infinite, as required.
   template <bool kExact, class D>
   static HWY_INLINE Words<D> round(D d, Words<D> words) {
     if constexpr (kExact) {
@@ -75,12 +75,12 @@ struct Bfloat16Lanes {
   }
 };
 
-#if HWY_TARGET != HWY_SCALAR  // there are no vectors to halve there: plain.h
+#if HWY_TARGET != HWY_SCALAR  // a scalar target has no vectors to halve, see plain.h
 struct Float16Lanes {
   template <class D>
   using Tag = LaneTag<hwy::float16_t, D>;
-  // Vectors are split and joined as integers: Highway's NEON cannot take the upper half of a vector
-  // of float16_t.
+  // Splits and joins vectors as integers: Highway's NEON cannot take the upper half of a vector of
+  // float16_t.
   template <class D>
   using Bits = LaneTag<std::uint16_t, D>;
 

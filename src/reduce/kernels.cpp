@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walks over a tile, compiled once per instruction set (this file includes itself through
-// foreach_target.h), and the table of everything for the one this processor has.
+// Compiles the walks over a tile once per instruction set (this file includes itself through
+// foreach_target.h), and assembles the table for this processor.
 #include "reduce/kernels.h"
 
 #include "reduce/targets.h"

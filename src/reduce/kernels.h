@@ -8,7 +8,7 @@
 
 namespace hccl::reduce {
 
-// The memory of a fold: at least two sources, and destinations, each of which may be a source.
+// The memory of a fold: at least two sources, and destinations that may equal sources.
 struct FoldOperands {
   const std::byte* const* sources;
   std::size_t source_count;
@@ -18,7 +18,7 @@ struct FoldOperands {
 
 // How one data type folds under one reduction.
 struct FoldKernel {
-  // Blocks are multiples of this, whatever the length of a vector.
+  // Blocks are multiples of this size for every vector length.
   static constexpr std::size_t kBlockUnit = 512;
 
   std::size_t element_bytes;
@@ -26,16 +26,16 @@ struct FoldKernel {
   // be one of them at `begin`.
   void (*block)(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
                 std::size_t end, std::byte* out);
-  // The same past the cache into `out`, which is on a line.
+  // Like block(), but bypasses the cache. `out` is aligned to a line.
   void (*streamed_block)(const std::byte* const* sources, std::size_t source_count,
                          std::size_t begin, std::size_t end, std::byte* out);
   // Folds the bytes [begin, end) of every source, whole elements, into every destination.
   void (*range)(const FoldOperands& operands, std::size_t begin, std::size_t end);
 };
 
-// The kernels of one data type, by hcclRedOp_t, then the bitwise ones, which floats have not.
+// The kernels of one data type, indexed by hcclRedOp_t, then the bitwise ones, which floats lack.
 struct FoldRow {
-  static constexpr std::size_t kBitwise = hcclOpNone;  // where those begin
+  static constexpr std::size_t kBitwise = hcclOpNone;  // index of the first bitwise kernel
   static constexpr std::size_t kOperations = kBitwise + 3;
 
   FoldKernel by_operation[kOperations];
@@ -53,13 +53,13 @@ struct TileWalks {
   // Copies a tile to destinations other than itself, line by line.
   void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,
                            std::size_t destination_count, std::size_t bytes);
-  // Copies a tile past the cache.
+  // Copies a tile and bypasses the cache.
   void (*stream_copy)(const std::byte* source, std::byte* const* destinations,
                       std::size_t destination_count, std::size_t bytes);
 };
 
 struct KernelTable {
-  FoldRow folds[hcclNumTypes];  // by hcclDataType_t
+  FoldRow folds[hcclNumTypes];  // indexed by hcclDataType_t
   TileWalks walks;
 
   [[nodiscard]] const FoldKernel& fold(hcclDataType_t type, hcclRedOp_t operation) const noexcept {
@@ -67,10 +67,10 @@ struct KernelTable {
   }
 };
 
-// Asks the processor (cpuid and the like, microseconds). Callers keep the answer.
+// Returns the kernels for this processor. Takes microseconds (cpuid), so callers keep the result.
 [[nodiscard]] KernelTable best_kernels() noexcept;
 
-// The parts of it: float, double; half, bfloat16; int8, uint8, int32, uint32, int64, uint64.
+// The rows of the table: float, double; half, bfloat16; int8, uint8, int32, uint32, int64, uint64.
 [[nodiscard]] const FoldRow* float_folds() noexcept;
 [[nodiscard]] const FoldRow* half_folds() noexcept;
 [[nodiscard]] const FoldRow* integer_folds() noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How buffers are seen by the kernels: as vectors of 32-bit words, each of which holds one element,
-// part of one or several. Compiled once per instruction set.
+// The kernels see buffers as vectors of 32-bit words, each of which holds one element, part of one,
+// or several. Compiled once per instruction set.
 #if defined(HCCL_REDUCE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_LANES_INL_H_
 #undef HCCL_REDUCE_LANES_INL_H_
@@ -21,16 +21,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using Words = hn::VFromD<D>;
 
-// The same vector as lanes of T.
+// Reinterprets a vector as lanes of T.
 template <class T, class D>
 using LaneTag = hn::Repartition<T, D>;
 
 template <class T, class D>
 using Lanes = hn::VFromD<LaneTag<T, D>>;
 
-// Every result that is not a number becomes this one. Which payload survives an addition depends on
-// the order of the operands, which compilers and instruction sets choose freely; without it, equal
-// inputs would give unequal bits.
+// Every NaN result becomes this canonical NaN. Compilers and instruction sets choose the order of
+// operands freely, and the order decides which NaN payload survives an addition; without this,
+// equal inputs could give different bits.
 template <class T>
 inline constexpr auto kCanonicalNaN = std::uint32_t{0x7FC00000};
 template <>

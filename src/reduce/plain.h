@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of each type and reduction on single elements, for processors without any of the
-// instruction sets that the vector kernels are compiled for. Gives the same bits.
+// instruction sets that the vector kernels are compiled for. Its results are bitwise the same.
 #pragma once
 
 #include "reduce/kernels.h"
@@ -20,8 +20,8 @@ T load(const std::byte* from) {
   return value;
 }
 
-// How elements become accumulators and come back. Integers are summed and multiplied unsigned, and
-// wide enough that the language does not make them signed.
+// Converts elements to accumulators and back. Integers are summed and multiplied unsigned, and wide
+// enough that the language does not promote them to signed.
 template <class T>
 struct Integer {
   static constexpr std::size_t kBytes = sizeof(T);
@@ -44,7 +44,7 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Returns whether the smaller (larger) of the two is `a`: -0 is less than +0, and a NaN wins.
+  // Returns whether the smaller (larger) of the two is `a`: -0 is less than +0, and a NaN is kept.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;
@@ -83,7 +83,8 @@ struct Bfloat16 : Real<float> {
 struct Float16 : Real<float> {
   static constexpr std::size_t kBytes = 2;
 
-  // Exponent and mantissa move to their places in a float, whose exponent counts from 112 less.
+  // Moves exponent and mantissa to their positions in a float and adds 112, the difference of the
+  // exponent biases.
   static float read(const std::byte* from) {
     const std::uint32_t half = load<std::uint16_t>(from);
     const std::uint32_t magnitude = half & 0x7FFF;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of the layer: picks a kernel, once per process which instruction set, and runs
-// it.
+// The entry points of the layer. Selects the instruction set once per process, and a kernel per
+// call.
 #include "reduce/reduce.h"
 
 #include "reduce/float_environment.h"
@@ -38,7 +38,7 @@ void copy_cached(const std::byte* source, std::span<std::byte* const> destinatio
 
 void copy_interleaved(const std::byte* source, std::span<std::byte* const> destinations,
                       std::size_t bytes) noexcept {
-  std::array<std::byte*, 64> others;  // of one turn
+  std::array<std::byte*, 64> others;  // of one group of destinations
   while (!destinations.empty()) {
     const auto turn = destinations.first(std::min(destinations.size(), others.size()));
     const auto end = std::ranges::remove_copy(turn, others.begin(), source).out;

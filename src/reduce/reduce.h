@@ -12,20 +12,20 @@
 
 namespace hccl::reduce {
 
-// `cached` is for working sets that lie well within the last-level cache. `interleaved` is for
-// those about as large: a copy goes to all its destinations line by line, so that their misses
-// overlap. `streaming` bypasses the cache (non-temporal stores, fenced before return): for working
-// sets past it. Destinations in place are stored plainly all the same, which is cheaper.
+// `cached` is for working sets well within the last-level cache. `interleaved` is for working sets
+// of about its size: a copy goes to all its destinations line by line, so that their misses
+// overlap. `streaming` is for larger working sets: it bypasses the cache (non-temporal stores,
+// fenced before return), except for destinations in place, where plain stores are cheaper.
 enum class StorePolicy { cached, interleaved, streaming };
 
-// Bytes of one element, 0 for a value that is no data type.
+// Returns the size of an element in bytes, or 0 if `type` is not a data type.
 [[nodiscard]] constexpr std::size_t element_size(hcclDataType_t type) noexcept {
   constexpr std::array<std::uint8_t, hcclNumTypes> kBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
   static_assert(hcclBfloat16 == 9 && hcclFloat16 == 6 && hcclInt64 == 4);
   const auto number = static_cast<std::size_t>(type);
   return number < kBytes.size() ? kBytes[number] : 0;
 }
-// Whole elements in `bytes`, 0 likewise.
+// Returns the number of whole elements in `bytes`, or 0 if `type` is not a data type.
 [[nodiscard]] constexpr std::size_t elements_in(hcclDataType_t type, std::size_t bytes) noexcept {
   const std::size_t size = element_size(type);
   return size == 0 ? 0 : bytes / size;
@@ -40,29 +40,29 @@ enum class StorePolicy { cached, interleaved, streaming };
 // Returns true if reduce_tile knows this pair: only integers have bitwise reductions.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
-// destinations[d][i] = fold over s of sources[s][i], in the order of `sources`, of which there is
-// at least one; half and bfloat16 fold in float and round once, to nearest even. A destination may
-// equal a source (same address); no other overlap. Addresses need no alignment, but aligned
-// elements are faster. Bitwise the same for every split of a buffer into tiles, on every processor
-// and in every floating-point mode of the calling thread: a floating-point result that is not a
-// number is always the canonical NaN, -0 is less than +0; sums and products of integers wrap; an
-// average is the sum, multiplied by 1 / n in the accumulator's type, or divided and truncated in
-// integers. One source is copied as it is.
+// Sets destinations[d][i] to the fold over s of sources[s][i], in the order of `sources`, which
+// must not be empty. half and bfloat16 fold in float and round once, to nearest even. A destination
+// may equal a source (same address) but not otherwise overlap one. Addresses need no alignment, but
+// aligned elements are faster. Results are bitwise the same for every split of a buffer into tiles,
+// on every processor and in every floating-point mode of the calling thread: every NaN result is
+// the canonical NaN, and -0 is less than +0. Sums and products of integers wrap. An average is the
+// sum multiplied by 1 / n in the accumulator's type, or divided and truncated for integers. A
+// single source is copied unchanged.
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<const std::byte* const> sources,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
-// An average whose sum is not folded at once, but rounded in between, in three passes: sums of half
-// and bfloat16 may then leave the range of the type although the mean does not. So each input is
-// scaled down by the smallest power of two that is not less than `parts`, which only rounds what
-// becomes denormal; the sum is folded; average_tile() makes up for the scale.
+// Support for averages whose sums are folded in several steps with rounding in between. There a sum
+// of half or bfloat16 may leave the range of the type although the mean does not. So prescale each
+// input by the smallest power of two that is not less than `parts`, which rounds only values that
+// become denormal; fold the sum; and call average_tile(), which compensates for the scale.
 [[nodiscard]] bool needs_prescale(hcclDataType_t type) noexcept;
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept;
-// Makes averages of complete sums of `parts` values each, in place: multiplies by 1 / parts in the
-// accumulator's type and rounds once, or divides and truncates integers. Sums of types that need it
-// are of prescaled values.
+// Turns complete sums of `parts` values each into averages, in place: multiplies by 1 / parts in
+// the accumulator's type and rounds once, or divides and truncates integers. If
+// needs_prescale(type), the sums must be of prescaled values.
 void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
                   std::uint32_t parts) noexcept;
 

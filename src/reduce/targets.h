@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The instruction sets the kernels are compiled for. Accumulators are arrays of vectors, which the
-// scalable vector extensions cannot hold; AArch64 runs NEON. On x86, only the targets
-// that differ for these kernels: SSE2, AVX2, AVX-512; each costs compile time.
+// scalable vector extensions cannot hold; AArch64 runs NEON. On x86, only targets that make a
+// difference for these kernels are compiled, SSE2, AVX2 and AVX-512, because each costs compile
+// time.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tile is walked: vector by vector into all destinations at once, or past the cache in
-// blocks. Compiled once per instruction set.
+// Walks a tile: vector by vector into all destinations at once, or in blocks that bypass the cache.
+// Compiled once per instruction set.
 #if defined(HCCL_REDUCE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_TILE_INL_H_
 #undef HCCL_REDUCE_TILE_INL_H_
@@ -30,7 +30,7 @@ HWY_INLINE void copy_lines(std::byte* to, const std::byte* from, std::size_t byt
   }
 }
 
-// Copies a multiple of a line past the cache, to an address aligned to a line.
+// Copies whole lines to an address aligned to a line, and bypasses the cache.
 HWY_INLINE void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   const FullTag d;
   for (std::size_t at = 0; at < bytes; at += kLine) {
@@ -40,7 +40,7 @@ HWY_INLINE void stream_lines(std::byte* to, const std::byte* from, std::size_t b
   }
 }
 
-// Bytes to the next line.
+// Returns the number of bytes to the next line.
 inline std::size_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::uintptr_t>(address) % kLine;
 }
@@ -51,8 +51,8 @@ HWY_INLINE void prefetch_lines(const std::byte* from, std::size_t bytes) {
   }
 }
 
-// Stores a folded block past the cache (`streamed`) or plainly, asking for as much of `next` line
-// by line on the way.
+// Stores a folded block, bypassing the cache if `streamed`, and prefetches as many bytes of `next`
+// line by line meanwhile.
 template <std::size_t kBytes>
 HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::byte* next,
                             bool streamed) {
@@ -67,12 +67,12 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// Folds whole blocks and stores them past the cache; returns where it stopped. Reads have to go on
-// while a block is stored: blocks are short (2 KiB lost a sixth of the bandwidth), and storing to
-// each destination goes with asking for one source's next block (won a tenth; asking for all
-// sources at once lost as much). Two sources are too few for that, and are asked for further ahead
-// (won a tenth to a fifth; half as far and twice as far lost a tenth). Where there is little to
-// store, the block and what it waits for cost a third of the bandwidth.
+// Folds whole blocks, stores them and bypasses the cache; returns the offset where it stopped.
+// Reads must continue while a block is stored, so blocks are short (2 KiB lost a sixth of the
+// bandwidth), and storing to each destination prefetches one source's next block (won a tenth;
+// prefetching all sources at once lost as much). Two sources are too few for that and are
+// prefetched further ahead (won a tenth to a fifth; half and twice the distance lost a tenth). With
+// little to store, the block and its latency cost a third of the bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -101,9 +101,9 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands
   return begin;
 }
 
-// Chooses the destinations worth streaming to from `offset` on: those on a line, unless in place:
-// their lines have just been read, so that a plain store costs no further read and is the cheaper
-// one. Returns whether there are any.
+// Chooses the destinations to stream to from `offset` on: those aligned to a line, except in place.
+// Lines in place have just been read, so that a plain store costs no further read and is cheaper.
+// Returns whether there are any.
 inline bool choose_streamed(const FoldOperands& operands, std::size_t offset, bool* streamed) {
   const std::byte* const* const end = operands.sources + operands.source_count;
   bool any = false;
@@ -117,11 +117,11 @@ inline bool choose_streamed(const FoldOperands& operands, std::size_t offset, bo
 
 inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                           StorePolicy policy) {
-  constexpr std::size_t kMaxDestinations = 64;  // more are stored plainly
+  constexpr std::size_t kMaxDestinations = 64;  // with more, all use plain stores
   bool streamed[kMaxDestinations];
   std::size_t done = 0;
   if (policy == StorePolicy::streaming && operands.destination_count <= kMaxDestinations) {
-    // Until the first destination is on a line, if whole elements lead there.
+    // Advance until the first destination is aligned to a line, if whole elements lead there.
     const std::size_t to_line = std::min(bytes_to_line(operands.destinations[0]), bytes);
     const std::size_t head = to_line % kernel.element_bytes == 0 ? to_line : 0;
     if (choose_streamed(operands, head, streamed)) {
@@ -159,8 +159,8 @@ inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* d
 }
 
 // Copies in blocks, so that the second and later destinations read the source from the nearest
-// cache. Each destination has blocks of its own, shifted to its lines: a line stored half plainly
-// and half past the cache would be written twice.
+// cache. Each destination has blocks of its own, aligned to its lines: a line stored half with
+// plain and half with non-temporal stores would be written twice.
 inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kBlock = 16384;

@@ -173,7 +173,7 @@ std::size_t ShmEndpoint::try_send_parts(std::span<const std::span<const std::byt
   }
   publish();
   if (sent_ == before && offered > 0) {
-    look_after_idle_peer();
+    check_idle_peer();
     throw_if_lost();
   }
   return count_sent(static_cast<std::size_t>(sent_ - before));
@@ -200,7 +200,7 @@ std::span<const std::byte> ShmEndpoint::try_receive(std::size_t most) {
   const auto known = static_cast<std::size_t>(seen_ - position_);
   std::size_t count = std::min(most, arrived());
   if (count <= known && count < most) {
-    look_after_idle_peer();
+    check_idle_peer();
     count = std::min(most, arrived());  // data may have arrived just before the peer ended
     if (count <= known) throw_if_lost();
   }
@@ -250,7 +250,7 @@ bool ShmEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
 void ShmEndpoint::end_sleep() noexcept {
   if (!segment_) return;
   my_sleep_->wanted.store(0, std::memory_order_relaxed);
-  look_after_peer();
+  check_peer();
 }
 
 }  // namespace hccl::shm

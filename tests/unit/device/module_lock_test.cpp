@@ -200,7 +200,7 @@ TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
   });
   const std::string said = result_of([&] { return claim(module_); });
   EXPECT_EQ(said,
-            text("user 65534 holds the name of module ", module_, " of this box, and user ", kUser,
+            text("user 65534 holds the name of module ", module_, " of this node, and user ", kUser,
                  " has no folder of its own to claim it in (/run/user/", kUser,
                  "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
                  kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID to a name that others ",

@@ -85,9 +85,9 @@ TEST(ModuleRegistry, AHolderThatIsAskedTooOftenIsNamedNoMoreAndNobodyWaits) {
   const auto claim = claim_module(module);
   ASSERT_TRUE(claim);
   std::string answer;
-  for (int ask = 0; ask < 70'000 && answer != "another process of this box"; ++ask)
+  for (int ask = 0; ask < 70'000 && answer != "another process on this node"; ++ask)
     answer = holder_text(module);
-  EXPECT_EQ(answer, "another process of this box");
+  EXPECT_EQ(answer, "another process on this node");
 }
 
 }  // namespace

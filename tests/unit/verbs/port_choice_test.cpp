@@ -85,7 +85,7 @@ TEST(PortChoice, APortIsUsedByItsIpv4Gid) {
   EXPECT_EQ(choice.usable[0].mtu, 1024U);
   EXPECT_EQ(choice.remarks,
             Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is RoCE v1, not RoCE v2; GID 1 (fe80::1) "
-                  "rejected: is link-local, which leads nowhere without a scope; GID 2 (10.77.0.1) "
+                  "rejected: is link-local, which is ambiguous without a scope; GID 2 (10.77.0.1) "
                   "rejected: is RoCE v1, not RoCE v2; GID 3 (10.77.0.1, RoCE v2, roce0) chosen"});
 }
 
@@ -97,10 +97,10 @@ TEST(PortChoice, Ipv4GoesBeforeIpv6) {
   EXPECT_EQ(used(choice), Texts{"rxe0:1/2"});
   EXPECT_EQ(
       choice.remarks,
-      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is link-local, which leads nowhere without a "
-            "scope; GID 1 (fd00::1) rejected: GID 2 goes before it; GID 2 (10.77.0.1, RoCE v2, "
+      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is link-local, which is ambiguous without a "
+            "scope; GID 1 (fd00::1) rejected: GID 2 is preferred; GID 2 (10.77.0.1, RoCE v2, "
             "roce0) chosen; GID 3 (10.77.0.1) "
-            "rejected: GID 2 goes before it"});
+            "rejected: GID 2 is preferred"});
   const Port six = port_of("rxe2", 1, {gid(0, v6(0xfd, 0, 2), "roce2")});
   EXPECT_EQ(used({six, kFirst}), (Texts{"rxe0:1/3", "rxe2:1/0"})) << "of ports as well";
 }
@@ -112,7 +112,7 @@ TEST(PortChoice, LinkLocalLeadsNowhere) {
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.why_none,
             "no RoCE port can be used (rxe1 port 1: GID 1 (fe80::1) rejected: is link-local, which "
-            "leads nowhere without a scope)");
+            "is ambiguous without a scope)");
 }
 
 TEST(PortChoice, DevicesThatAreNamedMustBeUsable) {
@@ -130,7 +130,7 @@ TEST(PortChoice, DevicesThatAreNamedMustBeUsable) {
     EXPECT_STREQ(error.what(),
                  "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: is down "
                  "(see its cable and `ip link`), rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
-                 "name it); mend that, or unset it to do without RoCE");
+                 "name it); correct that, or unset it to run without RoCE");
   }
 }
 
@@ -170,7 +170,7 @@ TEST(PortChoice, PortsWithoutALinkOrOfInfinibandAreRejected) {
                    "rxe2 rejected: cannot be opened: Permission denied",
                    "RDMA devices rejected: cannot be listed: Operation not permitted",
                    "rxe3 port 1 rejected: has no GID (its network interface needs an address)",
-                   "rxe4 port 2 rejected: does not tell its MTU"}));
+                   "rxe4 port 2 rejected: does not report its MTU"}));
   EXPECT_EQ(choice.why_none, "no RoCE port can be used (" + choice.remarks[0] + ", " +
                                  choice.remarks[1] + ", " + choice.remarks[2] + ", " +
                                  choice.remarks[3] + ", 2 more)");
@@ -185,7 +185,7 @@ TEST(PortChoice, OnlyRoceV2GidsOfAReachableIndexAreUsed) {
   const PortChoice choice = choose_ports({port}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.remarks,
-            Texts{"rxe0 port 1: GID 0 (10.77.0.1) rejected: is not RoCE's; GID 1 (10.77.0.1) "
+            Texts{"rxe0 port 1: GID 0 (10.77.0.1) rejected: is not a RoCE GID; GID 1 (10.77.0.1) "
                   "rejected: is RoCE v1, not RoCE v2; GID 2 (::) rejected: is empty; GID 256 "
                   "(10.77.0.1) rejected: has an index over 255"});
 }
@@ -246,8 +246,8 @@ TEST(PortChoice, DevicesThatAreNotThereAreRefused) {
 
 TEST(PortChoice, MalformedNamesAreRefused) {
   EXPECT_EQ(refusal({kFirst}, devices("rxe0,,rxe1")),
-            "HCCL_IB_HCA=\"rxe0,,rxe1\" is no list of RDMA devices; set it to names like mlx5_0 or "
-            "mlx5_0:1, comma separated, perhaps after = or ^");
+            "HCCL_IB_HCA=\"rxe0,,rxe1\" is not a list of RDMA devices; set it to names like mlx5_0 or "
+            "mlx5_0:1, comma separated, optionally after = or ^");
   EXPECT_NE(refusal({kFirst}, devices("rxe0:")), "");
 }
 
@@ -259,7 +259,7 @@ TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
   const PortChoice choice = choose_ports({two}, index(1), kInterfaces);
   EXPECT_EQ(used(choice), Texts{"rxe0:1/1"});
   EXPECT_NE(choice.remarks[0].find("GID 1 (fd00::1, RoCE v2, roce0) chosen; "), std::string::npos);
-  EXPECT_NE(choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_IB_GID_INDEX=1 names another"),
+  EXPECT_NE(choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_IB_GID_INDEX=1 names another GID"),
             std::string::npos)
       << choice.remarks[0];
   const Port short_table = port_of("rxe1", 1, {gid(0, v4(10, 78, 0, 1), "roce1")});
@@ -275,8 +275,8 @@ TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
             "7: is empty); set it to 3 (rxe0 port 1), 3 (rxe1 port 1)");
   EXPECT_EQ(
       refusal({kFirst}, index(1)),
-      "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: is link-local, which leads "
-      "nowhere without a scope); set it to 3 (rxe0 port 1)");
+      "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: is link-local, which is "
+      "ambiguous without a scope); set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({port_of("rxe0", 1, {gid(0, {}, "roce0")})}, index(0)),
             "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: is empty); unset it, and "
             "give a network interface of RoCE an address");

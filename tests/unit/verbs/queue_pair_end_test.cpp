@@ -92,9 +92,9 @@ TEST_F(EndingPairs, NothingComesOrGoesAfterACut) {
   EXPECT_EQ(near_->memory, std::vector<std::byte>(4096, std::byte{0xA5}));
   EXPECT_EQ(far_->memory, std::vector<std::byte>(4096, std::byte{0x11}));
   EXPECT_TRUE(near().failure().peer_lost);
-  EXPECT_EQ(near().failure().text, "its queue pair was ended when a call failed");
+  EXPECT_EQ(near().failure().text, "this rank aborted its queue pair because a call failed");
   EXPECT_TRUE(near().poll().empty());
-  EXPECT_EQ(near().failure().text, "its queue pair was ended when a call failed");
+  EXPECT_EQ(near().failure().text, "this rank aborted its queue pair because a call failed");
   near().cut();
   // The far end notices after its retries.
   wire_.fail(far().number(), IBV_WC_RETRY_EXC_ERR);

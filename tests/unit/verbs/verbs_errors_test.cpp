@@ -113,7 +113,7 @@ TEST(Causes, ALimitOfLockedMemoryIsNamed) {
   EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
             "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
             "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1), or "
-            "do without RoCE: HCCL_IB_DISABLE=1");
+            "run without RoCE: HCCL_IB_DISABLE=1");
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 8 << 20), "is 8 MiB:"));
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 65537), "is 65537 bytes:"));
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 0), "is 0 bytes:"));
@@ -124,8 +124,8 @@ TEST(Causes, WithoutALimitSomethingElseIsShort) {
   EXPECT_FALSE(contains(unlimited, "ulimit")) << unlimited;
   EXPECT_TRUE(contains(unlimited, "; free memory")) << unlimited;
   EXPECT_EQ(memlock_advice(4096, EFAULT, "rxe0", 0),
-            "cannot register 4096 bytes with rxe0: Bad address; look at what `dmesg` says of the "
-            "device");
+            "cannot register 4096 bytes with rxe0: Bad address; look at what `dmesg` says "
+            "about the device");
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
   EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);

@@ -22,7 +22,7 @@ TEST(VerbsLibrary, AnAbsentFileIsNotInstalled) {
 TEST(VerbsLibrary, AnotherLibraryIsNoVerbs) {
   const LoadedLibrary library = load_verbs_library("libc.so.6");
   EXPECT_FALSE(library.usable);
-  EXPECT_EQ(library.why_not, "libc.so.6 is too old: it has no ibv_get_device_list");
+  EXPECT_EQ(library.why_not, "libc.so.6 is too old: it lacks ibv_get_device_list");
 }
 
 TEST(VerbsLibrary, WhatIsNoLibraryCannotBeLoaded) {
