@@ -267,7 +267,8 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     }
     const auto fresh = fresh_pages_.allocate(allocation.bytes, kPageBytes);
     if (!fresh)
-      throw Error(hcclOutOfMemory, "the file has no room to move an allocation away from a stopped peer");
+      throw Error(hcclOutOfMemory,
+                  "the file has no room to move an allocation away from a stopped peer");
     copy_data(*view_, allocation.file_offset, *fresh, allocation.bytes);
     allocation.view.move_to(view_->file(), *fresh);
     // The old range is never used again: the stopped peer may write there at any time.

@@ -33,7 +33,8 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
   for (std::size_t at = 0; at < bytes; at += kPageBytes) {
     auto* word = reinterpret_cast<std::atomic<std::uint8_t>*>(start + at);
     if (write) {
-      word->fetch_add(0, std::memory_order_relaxed);  // keeps the value, even if others write concurrently
+      word->fetch_add(
+          0, std::memory_order_relaxed);  // keeps the value, even if others write concurrently
     } else {
       static_cast<void>(word->load(std::memory_order_relaxed));
     }

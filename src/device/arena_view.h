@@ -103,7 +103,8 @@ class ArenaView {
   static constexpr std::size_t kWords = kWindowBytes / 4096 / 64;
   struct Window {
     std::atomic<std::byte*> base{nullptr};
-    std::unique_ptr<std::atomic<std::uint64_t>[]> pages;  // a bit per page; created with the mapping
+    std::unique_ptr<std::atomic<std::uint64_t>[]>
+        pages;  // a bit per page; created with the mapping
   };
 
   ArenaView(FileDescriptor file, std::uint64_t bytes);

@@ -18,9 +18,10 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
   const MemoryRange range = arena.resolve(address, bytes, "addr");
   const FileDescriptor maker(open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
   if (!maker.valid()) {
-    throw Error(hcclUnsupported,
-                text("cannot export device memory as a dma-buf: /dev/udmabuf:  ", system_error_text(errno),
-                     "; load the module udmabuf and give this user access, or copy to the host"));
+    throw Error(
+        hcclUnsupported,
+        text("cannot export device memory as a dma-buf: /dev/udmabuf:  ", system_error_text(errno),
+             "; load the module udmabuf and give this user access, or copy to the host"));
   }
   // Whole pages may be exported: allocations share no page.
   const std::uint64_t first = range.file_offset / kPageBytes * kPageBytes;

@@ -12,7 +12,7 @@ namespace hccl::device {
 
 struct NameLock {
   std::optional<FileDescriptor> held;  // the lock; nothing if another process holds it
-  std::string no_folder;               // the reason why there is no folder, a clause; empty if there is one
+  std::string no_folder;  // the reason why there is no folder, a clause; empty if there is one
 };
 
 [[nodiscard]] NameLock lock_name(const std::string& name);

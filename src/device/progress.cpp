@@ -30,8 +30,8 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 
 // Created before it is needed, when there may be no memory. Outlives static objects.
 const FailureNote& unexplained() {
-  static const auto* const note =
-      new FailureNote{hcclInternalError, "no memory was left for the reason; free memory on this host"};
+  static const auto* const note = new FailureNote{
+      hcclInternalError, "no memory was left for the reason; free memory on this host"};
   return *note;
 }
 

@@ -177,7 +177,8 @@ class Progress {
   std::vector<Interval> failures_;  // ascending; neighbours differ
   std::vector<Poison> poisons_;
   std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
-  std::shared_ptr<WorkFailure> taken_over_;  // owned by the owner: the failure that its command returns
+  std::shared_ptr<WorkFailure>
+      taken_over_;  // owned by the owner: the failure that its command returns
   std::shared_ptr<WorkFailure> new_poison_;  // owned by the owner
 };
 
@@ -186,8 +187,9 @@ struct Capture {
   std::shared_ptr<Progress> progress;  // null if nothing was captured; then it is complete
   std::weak_ptr<Stream> stream;
   std::uint64_t ticket = 0;
-  std::uint64_t reported = 0;  // failures up to this ticket had been reported at the time of the capture
-  std::uint64_t reports = 0;   // number of reports of all streams at that time
+  std::uint64_t reported =
+      0;  // failures up to this ticket had been reported at the time of the capture
+  std::uint64_t reports = 0;  // number of reports of all streams at that time
 
   [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }
   [[nodiscard]] Outcome outcome(std::string* reason = nullptr) const {

@@ -43,7 +43,8 @@ void Stream::close() {
 void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void()> action) {
   const std::lock_guard lock(destroy_callbacks_mutex_);
   // A stream may outlive any number of communicators.
-  std::erase_if(destroy_callbacks_, [](const DestroyCallback& callback) { return callback.owner.expired(); });
+  std::erase_if(destroy_callbacks_,
+                [](const DestroyCallback& callback) { return callback.owner.expired(); });
   destroy_callbacks_.push_back({std::move(owner), std::move(action)});
 }
 
@@ -215,7 +216,8 @@ void Stream::run_opportunistically(std::uint64_t ticket) {
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   if (!owner) return pass_on();
-  if (progress_->completed() == before) skipped_attempts_.store(kSkippedAttempts, std::memory_order_relaxed);
+  if (progress_->completed() == before)
+    skipped_attempts_.store(kSkippedAttempts, std::memory_order_relaxed);
   disown();
 }
 

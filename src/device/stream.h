@@ -170,11 +170,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   SpinLock lock_;
   CommandQueue queue_;
   alignas(64) std::atomic<bool> owned_{false};
-  std::atomic<std::uint32_t> waiters_{0};   // threads that want to own the queue
+  std::atomic<std::uint32_t> waiters_{0};               // threads that want to own the queue
   std::atomic<std::uint32_t> waiting_host_threads_{0};  // waiting threads of the program
   std::atomic<std::uint64_t> full_{kFullQueue};
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
-  std::atomic<std::uint32_t> skipped_attempts_{0};                 // opportunistic runs to skip
+  std::atomic<std::uint32_t> skipped_attempts_{0};     // opportunistic runs to skip
   std::atomic<bool> closing_{false};                   // written with the lock held
   std::atomic<bool> runs_opportunistically_{
       false};  // the program has run its queue itself to make room

@@ -16,7 +16,7 @@ NetworkMemory::NetworkMemory(device::Arena& arena,
                              const std::vector<std::unique_ptr<transport::Transport>>& transports)
     : arena_(arena), learned_(arena.view()->bytes() / kWindow + 1) {
   for (const auto& transport : transports) {
-    if (transport->learns()) learning_.push_back(transport.get());
+    if (transport->registers_memory()) learning_.push_back(transport.get());
   }
   if (!learning_.empty()) arena_.watch(*this);
 }
@@ -35,7 +35,7 @@ void NetworkMemory::learn(std::uint64_t address, std::uint64_t bytes) {
     const std::uint64_t offset = window * kWindow;
     const auto length = static_cast<std::size_t>(std::min(kWindow, view.bytes() - offset));
     for (transport::Transport* const transport : learning_)
-      transport->learn({view.at(offset), length, view.file().get(), offset});
+      transport->register_memory({view.at(offset), length, view.file().get(), offset});
     learned_[window] = true;
   }
 }

@@ -97,11 +97,11 @@ class Transport {
   // was opened before or the address is malformed, Error(hcclSystemError) if a resource is lacking.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
-  // Returns whether learn() has an effect.
-  [[nodiscard]] virtual bool learns() const { return false; }
+  // Returns whether register_memory() has an effect.
+  [[nodiscard]] virtual bool registers_memory() const { return false; }
   // Makes memory known that stays mapped at its address, though its pages may come and go.
   // Transfers from and to it then need no copy.
-  virtual void learn(const Region& /*region*/) {}
+  virtual void register_memory(const Region& /*region*/) {}
   // Drops what the transport holds of the pages of the region, identified by file and offset,
   // because they have been freed. The caller guarantees that no transfer uses them until this
   // returns.

@@ -36,10 +36,11 @@ void RdmaDevice::open_context() {
   if (devices != nullptr) library_.free_device_list(devices);
   if (context_ != nullptr) domain_ = library_.alloc_pd(context_);
   if (context_ == nullptr || domain_ == nullptr) {
-    throw Error(hcclSystemError,
-                text("cannot open the RDMA device ", port_.device, ": ",
-                     system_error_text(context_ == nullptr ? error : errno),
-                     "; see that /dev/infiniband exists and that this process may read and write it"));
+    throw Error(
+        hcclSystemError,
+        text("cannot open the RDMA device ", port_.device, ": ",
+             system_error_text(context_ == nullptr ? error : errno),
+             "; see that /dev/infiniband exists and that this process may read and write it"));
   }
   const int flags = fcntl(context_->async_fd, F_GETFL);
   fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK);

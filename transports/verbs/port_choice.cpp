@@ -24,7 +24,7 @@ struct ScoredGid {
 
 struct ScoredPort {
   const Port* port = nullptr;
-  std::string objection;  // to the whole port
+  std::string objection;     // to the whole port
   std::size_t position = 0;  // in HCCL_IB_HCA
   std::vector<ScoredGid> gids;
   const ScoredGid* chosen = nullptr;
@@ -176,9 +176,9 @@ void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& reque
     }
     if (!usable.empty()) others.push_back(text(join(usable, " or "), " (", name, ')'));
   }
-  const std::string advice = others.empty()
-                                 ? "unset it, and give the network interface of a RoCE port an address"
-                                 : text("set it to ", join(others, ", "));
+  const std::string advice =
+      others.empty() ? "unset it, and give the network interface of a RoCE port an address"
+                     : text("set it to ", join(others, ", "));
   throw Error(hcclInvalidArgument,
               text("HCCL_IB_GID_INDEX=", *request.gid_index, " names no usable GID (",
                    join(reasons, "; "), "); ", advice));
@@ -224,7 +224,8 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
                      "; correct that, or unset it to run without RoCE"));
   }
   std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
-    return std::tuple(port->position, port->chosen->last_resort, !is_ipv4(port->chosen->gid->bytes));
+    return std::tuple(port->position, port->chosen->last_resort,
+                      !is_ipv4(port->chosen->gid->bytes));
   });
   for (const ScoredPort* port : usable) {
     choice.usable.push_back(

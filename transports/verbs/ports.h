@@ -13,9 +13,10 @@ namespace hccl::verbs {
 
 struct Port {
   std::string device;
-  int number = 0;          // from 1; 0 if the device itself could not be read
-  std::string unreadable;  // the reason why it could not be read, a clause; if set, the rest is unset
-  std::string state;       // "active", "down", ...
+  int number = 0;  // from 1; 0 if the device itself could not be read
+  std::string
+      unreadable;     // the reason why it could not be read, a clause; if set, the rest is unset
+  std::string state;  // "active", "down", ...
   bool active = false;
   bool ethernet = false;
   std::uint32_t mtu = 0;     // the active MTU, in bytes

@@ -208,7 +208,8 @@ void QueuePair::drain_notifications() noexcept {
 }
 
 void QueuePair::cut() noexcept {
-  if (failure_.text.empty()) failure_ = {true, "this rank aborted its queue pair because a call failed"};
+  if (failure_.text.empty())
+    failure_ = {true, "this rank aborted its queue pair because a call failed"};
   ibv_qp_attr attributes = to_error().attributes;
   static_cast<void>(device_->library().modify_qp(pair_.get(), &attributes, to_error().mask));
 }
@@ -227,7 +228,8 @@ void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
     if (completed_ == posted_ || !failure_.text.empty()) return;
     if (has_more_) continue;
     std::array<pollfd, 2> wait{{{channel_->fd, POLLIN, 0}, {hung_up, POLLIN, 0}}};
-    if (::poll(wait.data(), wait.size(), kDrainPollMilliseconds) > 0 && wait[1].revents != 0) return;
+    if (::poll(wait.data(), wait.size(), kDrainPollMilliseconds) > 0 && wait[1].revents != 0)
+      return;
   }
 }
 

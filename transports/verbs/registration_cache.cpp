@@ -51,10 +51,11 @@ RegistrationCache::RegistrationCache(std::shared_ptr<RdmaDevice> device, std::ui
 RegistrationCache::~RegistrationCache() {
   const std::lock_guard lock(all_caches().mutex);
   std::erase(all_caches().caches, this);
-  while (!by_key_.empty()) drop(by_key_.begin());  // frees the memory before other caches see the room
+  while (!by_key_.empty())
+    drop(by_key_.begin());  // frees the memory before other caches see the room
 }
 
-void RegistrationCache::learn(const transport::Region& region) {
+void RegistrationCache::add_region(const transport::Region& region) {
   const std::lock_guard lock(all_caches().mutex);
   regions_[region.address] = region;
 }

@@ -50,7 +50,7 @@ class RegistrationCache {
   };
 
   // Permits registration of the region's ranges.
-  void learn(const transport::Region& region);
+  void add_region(const transport::Region& region);
   // Drops the registrations of the region, whose pages are about to be freed.
   void invalidate(const transport::Region& region);
   // Leases the part of the memory that lies in its first granule. Returns nothing if the memory is
@@ -91,7 +91,7 @@ class RegistrationCache {
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
   [[nodiscard]] std::optional<Registration> register_with_eviction(std::span<std::byte> memory,
-                                                             bool remote);
+                                                                   bool remote);
   [[nodiscard]] Granule* add(const Key& key, std::size_t bytes);
   [[nodiscard]] static bool evict_one();
   [[nodiscard]] const Entry* oldest_unused() const;

@@ -48,24 +48,25 @@ constexpr std::array kCompletions{
           "the peer's device sent an answer that the protocol does not allow", kSeeKernel},
     Cause{"local access error", Severity::own_fault,
           "the peer's message targets memory that it may not write to", kReport},
-    Cause{
-        "remote invalid request error", Severity::own_fault,
-        "the peer's device refused a request that is longer than the peer's buffer, or of a kind "
-        "that the peer does not allow",
-        kSameVersion},
+    Cause{"remote invalid request error", Severity::own_fault,
+          "the peer's device refused a request that is longer than the peer's buffer, or of a kind "
+          "that the peer does not allow",
+          kSameVersion},
     Cause{"remote access error", Severity::peer_lost,
           "the memory that was written to is not registered at the peer any more: its rank has "
           "left, or has freed it too early",
           kSeePeer},
     Cause{"remote operation error", Severity::peer_lost,
-          "the peer's device could not carry out a request because of a fault of its own", kSeePeer},
+          "the peer's device could not carry out a request because of a fault of its own",
+          kSeePeer},
     Cause{"transport retry counter exceeded", Severity::peer_lost,
           "the peer's process or host has stopped answering, or packets are lost on the way: a "
           "wrong GID index, a missing route, an MTU that a switch does not carry, a firewall that "
           "drops UDP port 4791, or congestion without flow control (PFC)",
           ""},  // path_check()
     Cause{"RNR retry counter exceeded", Severity::peer_lost,
-          "the peer has not posted a buffer for a message for a long time: its process is stopped, or runs "
+          "the peer has not posted a buffer for a message for a long time: its process is stopped, "
+          "or runs "
           "another version of hccl",
           kSeePeer},
     Cause{"local RDD violation error", Severity::own_fault, kUnused, kReport},

@@ -26,8 +26,8 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(
       int peer, transport::ConnectionId connection,
       std::span<const std::byte> peer_address) override;
-  [[nodiscard]] bool learns() const override { return true; }
-  void learn(const transport::Region& region) override { cache_->learn(region); }
+  [[nodiscard]] bool registers_memory() const override { return true; }
+  void register_memory(const transport::Region& region) override { cache_->add_region(region); }
   void invalidate(const transport::Region& region) override { cache_->invalidate(region); }
   [[nodiscard]] transport::Trouble trouble() override { return device_->check(); }
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }

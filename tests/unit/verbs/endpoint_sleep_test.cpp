@@ -74,8 +74,8 @@ TEST(EndpointSleep, EndsWhenThereIsSomethingToDo) {
     EndpointEnd far(wire, 1, std::move(sockets.second), 3 * RegistrationCache::kGranuleBytes);
     Driver near_driver(near, seed, 1, 2, total);
     Driver far_driver(far, seed + 1, 2, 1, total);
-    near.cache().learn(near_driver.memory().region());
-    far.cache().learn(far_driver.memory().region());
+    near.cache().add_region(near_driver.memory().region());
+    far.cache().add_region(far_driver.memory().region());
     Sleeper first(near, near_driver, seed);
     Sleeper second(far, far_driver, seed + 1);
     while (!(near_driver.done() && far_driver.done()) && !testing::Test::HasFailure()) {

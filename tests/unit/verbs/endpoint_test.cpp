@@ -33,8 +33,8 @@ class Endpoints : public testing::Test {
     sockets_ = {};
     near_ = std::make_unique<EndpointEnd>(wire_, 0, std::move(sockets_.first), kNoLimit, after);
     far_ = std::make_unique<EndpointEnd>(wire_, 1, std::move(sockets_.second), kNoLimit);
-    near_->cache().learn(near_memory_.region());
-    far_->cache().learn(far_memory_.region());
+    near_->cache().add_region(near_memory_.region());
+    far_->cache().add_region(far_memory_.region());
   }
   // Carries both on until they are connected.
   void connect_to() {
@@ -231,8 +231,7 @@ TEST_F(Endpoints, SleepOnlyWhileThereIsNoRoomByEitherWay) {
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();
   const auto source = within_a_granule(far_memory_, 8 * kKiB);
-  for (std::uint32_t i = 0; i < kMaxMessages; ++i)
-    EXPECT_EQ(far().try_send(source), source.size());
+  for (std::uint32_t i = 0; i < kMaxMessages; ++i) EXPECT_EQ(far().try_send(source), source.size());
   EXPECT_EQ(far().try_send(source), 0U);
   wire_.run();
   while (!far().flushed()) continue;

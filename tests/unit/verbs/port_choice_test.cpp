@@ -245,9 +245,10 @@ TEST(PortChoice, DevicesThatAreNotThereAreRefused) {
 }
 
 TEST(PortChoice, MalformedNamesAreRefused) {
-  EXPECT_EQ(refusal({kFirst}, devices("rxe0,,rxe1")),
-            "HCCL_IB_HCA=\"rxe0,,rxe1\" is not a list of RDMA devices; set it to names like mlx5_0 or "
-            "mlx5_0:1, comma separated, optionally after = or ^");
+  EXPECT_EQ(
+      refusal({kFirst}, devices("rxe0,,rxe1")),
+      "HCCL_IB_HCA=\"rxe0,,rxe1\" is not a list of RDMA devices; set it to names like mlx5_0 or "
+      "mlx5_0:1, comma separated, optionally after = or ^");
   EXPECT_NE(refusal({kFirst}, devices("rxe0:")), "");
 }
 
@@ -259,8 +260,9 @@ TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
   const PortChoice choice = choose_ports({two}, index(1), kInterfaces);
   EXPECT_EQ(used(choice), Texts{"rxe0:1/1"});
   EXPECT_NE(choice.remarks[0].find("GID 1 (fd00::1, RoCE v2, roce0) chosen; "), std::string::npos);
-  EXPECT_NE(choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_IB_GID_INDEX=1 names another GID"),
-            std::string::npos)
+  EXPECT_NE(
+      choice.remarks[0].find("GID 3 (10.77.0.1) rejected: HCCL_IB_GID_INDEX=1 names another GID"),
+      std::string::npos)
       << choice.remarks[0];
   const Port short_table = port_of("rxe1", 1, {gid(0, v4(10, 78, 0, 1), "roce1")});
   EXPECT_EQ(used({short_table, kFirst}, index(3)), Texts{"rxe0:1/3"}) << "one port that has it";
@@ -273,10 +275,9 @@ TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
   EXPECT_EQ(refusal({kFirst, kSecond}, index(7)),
             "HCCL_IB_GID_INDEX=7 names no usable GID (rxe0 port 1 GID 7: is empty; rxe1 port 1 GID "
             "7: is empty); set it to 3 (rxe0 port 1), 3 (rxe1 port 1)");
-  EXPECT_EQ(
-      refusal({kFirst}, index(1)),
-      "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: is link-local, which is "
-      "ambiguous without a scope); set it to 3 (rxe0 port 1)");
+  EXPECT_EQ(refusal({kFirst}, index(1)),
+            "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: is link-local, which is "
+            "ambiguous without a scope); set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({port_of("rxe0", 1, {gid(0, {}, "roce0")})}, index(0)),
             "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: is empty); unset it, and "
             "give a network interface of RoCE an address");

@@ -35,7 +35,7 @@ class Chance {
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       regions_.at(i) = {space_.at(i * kRegionBytes), 1 + random_() % kRegionBytes,
                         10 + static_cast<int>(i), random_() % (3 * kGranule)};
-      cache_.learn(regions_.at(i));
+      cache_.add_region(regions_.at(i));
     }
   }
 
@@ -169,7 +169,7 @@ void lease_and_invalidate(RegistrationCache& cache, const test::FakeMemory& memo
     if (what == 0) {
       cache.invalidate({nullptr, random() % kGranule, 3, at});
     } else if (what == 1) {
-      cache.learn({space.at(0), kRegionBytes, 3, 0});
+      cache.add_region({space.at(0), kRegionBytes, 3, 0});
     } else if (what == 2) {
       EXPECT_LE(cache.registered(), kBudget);
     } else if (what < 6) {

@@ -46,7 +46,7 @@ class Cache : public testing::Test {
     cache_ = std::make_unique<RegistrationCache>(device_, budget);
   }
   // A file of ten granules.
-  void learn_all() { cache_->learn({space_.at(0), kBytes, kFile, 0}); }
+  void add_all() { cache_->add_region({space_.at(0), kBytes, kFile, 0}); }
   [[nodiscard]] std::optional<Lease> lease(std::uint64_t offset, std::size_t bytes = 4096) {
     return cache_->lease(space_.part(offset, bytes));
   }
@@ -74,7 +74,7 @@ class Cache : public testing::Test {
 
 TEST_F(Cache, GivesNothingOfMemoryThatItHasNotLearned) {
   EXPECT_FALSE(lease(0));
-  cache_->learn({space_.at(kGranule), kGranule, kFile, kGranule});
+  cache_->add_region({space_.at(kGranule), kGranule, kFile, kGranule});
   EXPECT_FALSE(lease(kGranule - 1));
   EXPECT_FALSE(lease(2 * kGranule));
   EXPECT_EQ(memory_.made(), 0);
@@ -83,7 +83,7 @@ TEST_F(Cache, GivesNothingOfMemoryThatItHasNotLearned) {
 }
 
 TEST_F(Cache, ALeaseEndsWithItsGranule) {
-  learn_all();
+  add_all();
   const auto whole = lease(kGranule, kGranule);
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->bytes, kGranule);
@@ -97,7 +97,7 @@ TEST_F(Cache, ALeaseEndsWithItsGranule) {
 }
 
 TEST_F(Cache, AGranuleIsRegisteredOnceForBothWays) {
-  learn_all();
+  add_all();
   const auto first = lease(kGranule + 5, 10);
   const auto second = lease(2 * kGranule - 5, 5);
   ASSERT_TRUE(first && second);
@@ -113,7 +113,7 @@ TEST_F(Cache, AGranuleIsRegisteredOnceForBothWays) {
 
 TEST_F(Cache, GranulesAreThoseOfTheFile) {
   // Begins in the middle of the file's third granule and ends in the middle of its fifth.
-  cache_->learn({space_.at(0), 2 * kGranule, kFile, 2 * kGranule + kMiB});
+  cache_->add_region({space_.at(0), 2 * kGranule, kFile, 2 * kGranule + kMiB});
   const auto first = lease(0, 2 * kGranule);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->bytes, kMiB);
@@ -129,8 +129,8 @@ TEST_F(Cache, GranulesAreThoseOfTheFile) {
 }
 
 TEST_F(Cache, TwoRegionsThatShareAGranuleAreEachRegistered) {
-  cache_->learn({space_.at(0), kMiB, kFile, 0});
-  cache_->learn({space_.at(kBytes), kMiB, kFile, kMiB});
+  cache_->add_region({space_.at(0), kMiB, kFile, 0});
+  cache_->add_region({space_.at(kBytes), kMiB, kFile, kMiB});
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kBytes}}) {
     const auto leased = lease(offset, kMiB);
     ASSERT_TRUE(leased);
@@ -143,8 +143,8 @@ TEST_F(Cache, TwoRegionsThatShareAGranuleAreEachRegistered) {
 }
 
 TEST_F(Cache, MemoryWithoutAFileIsKnownByItsAddress) {
-  cache_->learn({space_.at(0), kGranule, -1, 0});
-  cache_->learn({space_.at(kBytes), kGranule, -1, 0});
+  cache_->add_region({space_.at(0), kGranule, -1, 0});
+  cache_->add_region({space_.at(kBytes), kGranule, -1, 0});
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kBytes}}) {
     const auto leased = lease(offset, 100);
     ASSERT_TRUE(leased);
@@ -153,7 +153,7 @@ TEST_F(Cache, MemoryWithoutAFileIsKnownByItsAddress) {
 }
 
 TEST_F(Cache, GivesUpWhatHasNotBeenUsedForTheLongestTime) {
-  learn_all();
+  add_all();
   for (const std::uint64_t granule : {0U, 1U, 2U, 0U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_EQ(memory_.made(), 3);
   EXPECT_TRUE(lease(3 * kGranule));  // in place of 1
@@ -169,7 +169,7 @@ TEST_F(Cache, GivesUpWhatHasNotBeenUsedForTheLongestTime) {
 }
 
 TEST_F(Cache, WhatIsLeasedIsNotGivenUpForWantOfRoom) {
-  learn_all();
+  add_all();
   std::vector<std::optional<Lease>> held;
   for (const std::uint64_t granule : {0U, 1U, 2U}) held.push_back(lease(granule * kGranule));
   EXPECT_FALSE(lease(3 * kGranule)) << "there is no room";
@@ -182,7 +182,7 @@ TEST_F(Cache, WhatIsLeasedIsNotGivenUpForWantOfRoom) {
 }
 
 TEST_F(Cache, ARegistrationWhosePagesGoServesWhoHasItAndNobodyElse) {
-  learn_all();
+  add_all();
   auto held = lease(kGranule);
   ASSERT_TRUE(held);
   cache_->invalidate({nullptr, kGranule, kFile, kGranule});
@@ -199,7 +199,7 @@ TEST_F(Cache, ARegistrationWhosePagesGoServesWhoHasItAndNobodyElse) {
 
 TEST_F(Cache, OnlyGranulesWhosePagesGoAreGivenUp) {
   start(10 * kGranule);
-  learn_all();
+  add_all();
   struct Case {
     std::uint64_t offset, bytes;
     std::vector<std::uint64_t> gone;
@@ -227,7 +227,7 @@ TEST_F(Cache, OnlyGranulesWhosePagesGoAreGivenUp) {
 
 TEST_F(Cache, GivesUpOthersWhereTheSystemHasNoRoom) {
   start(10 * kGranule);
-  learn_all();
+  add_all();
   memory_.limit(2 * kGranule);
   for (const std::uint64_t granule : {0U, 1U, 2U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_EQ(memory_.refused(), 1);
@@ -243,9 +243,9 @@ TEST_F(Cache, GivesUpOthersWhereTheSystemHasNoRoom) {
 
 // The limit is the process's, so one communicator's cache makes room for another's.
 TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
-  learn_all();
+  add_all();
   RegistrationCache other(device_, 3 * kGranule);
-  other.learn({space_.at(0), kBytes, kFile, 0});
+  other.add_region({space_.at(0), kBytes, kFile, 0});
   for (const std::uint64_t granule : {0U, 1U, 2U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_TRUE(is_kept(0));
   {
@@ -265,7 +265,7 @@ TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
 }
 
 TEST_F(Cache, StaysUsableWhenNothingCanBeRegistered) {
-  learn_all();
+  add_all();
   for (const int error : {ENOMEM, EFAULT, EINVAL}) {
     EXPECT_TRUE(lease(0));
     cache_->invalidate({nullptr, kGranule, kFile, kGranule});
@@ -280,7 +280,7 @@ TEST_F(Cache, StaysUsableWhenNothingCanBeRegistered) {
 }
 
 TEST_F(Cache, ALeaseMayOutliveIt) {
-  learn_all();
+  add_all();
   auto held = lease(0);
   ASSERT_TRUE(held);
   cache_.reset();

@@ -41,8 +41,8 @@ class Streams : public testing::Test {
     SidesDriver near_driver(near, seed_, 1, 2, total);
     SidesDriver far_driver(far, seed_ + 1, 2, 1, total);
     if (conditions.learned) {
-      near.cache().learn(near_driver.memory().region());
-      far.cache().learn(far_driver.memory().region());
+      near.cache().add_region(near_driver.memory().region());
+      far.cache().add_region(far_driver.memory().region());
     }
     std::uint64_t known = 0;
     int idle = 0;

@@ -20,8 +20,8 @@ class Steps : public testing::Test {
     far_ = std::make_unique<StreamEnd>(wire_, 2, kNoLimit);
     near_->connect_to(far_->info());
     far_->connect_to(near_->info());
-    near_->cache().learn(near_memory_.region());
-    far_->cache().learn(far_memory_.region());
+    near_->cache().add_region(near_memory_.region());
+    far_->cache().add_region(far_memory_.region());
     test::fill(near_memory_.all(), 1, 0);
   }
   void TearDown() override {
