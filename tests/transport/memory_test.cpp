@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams from and to memory that the transport has learned of and may use as it lies there.
+// Streams from and to memory that is registered with the transport and used in place.
 #include "base/shared_memory.h"
 #include "every_way.h"
 
@@ -15,7 +15,8 @@ class SharedBuffer {
  public:
   explicit SharedBuffer(transport::Transport& transport)
       : file_(create_memory_file("hccl-test", kBytes)), mapping_(SharedSegment::map(file_)) {
-    if (transport.learns()) transport.learn({mapping_->data(), kBytes, file_.get(), 0});
+    if (transport.registers_memory())
+      transport.register_memory({mapping_->data(), kBytes, file_.get(), 0});
   }
   [[nodiscard]] std::span<std::byte> bytes() const { return {mapping_->data(), kBytes}; }
   [[nodiscard]] transport::Region region(std::size_t offset, std::size_t bytes) const {
@@ -68,18 +69,18 @@ TEST_P(Memory, LearnedMemoryIsSentFromAndReceivedInto) {
       const std::size_t from = random() % (SharedBuffer::kBytes - size);
       const std::size_t to = random() % (SharedBuffer::kBytes - size);
       // Either end may have memory that cannot be registered.
-      const bool sender_learned = random() % 4 != 0;
-      const bool receiver_learned = random() % 4 != 0;
+      const bool sender_registered = random() % 4 != 0;
+      const bool receiver_registered = random() % 4 != 0;
       if (random() % 4 == 0) world.board->barrier(0, 2);
       if (static_cast<std::uint64_t>(world.rank) == round % 2) {
-        const auto all = sender_learned ? buffer.bytes() : std::span(elsewhere);
+        const auto all = sender_registered ? buffer.bytes() : std::span(elsewhere);
         const auto bytes = all.subspan(from, size);
         fill(bytes, round, 0);
         send_all(*endpoint, bytes, wait_set);
         std::ranges::fill(bytes, std::byte{0xee});
         continue;
       }
-      const auto all = receiver_learned ? buffer.bytes() : std::span(elsewhere);
+      const auto all = receiver_registered ? buffer.bytes() : std::span(elsewhere);
       const auto bytes = all.subspan(to, size);
       std::ranges::fill(all, std::byte{0xdd});
       receive_all(*endpoint, bytes, wait_set);
@@ -120,7 +121,8 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     const SharedBuffer buffer(member.transport());
-    if (!member.transport().learns()) return;  // nothing is stored but by the receiver's own calls
+    if (!member.transport().registers_memory())
+      return;  // nothing is stored but by the receiver's own calls
     const auto endpoint = member.open(1 - world.rank);
     connect(*endpoint);
     if (world.rank == 0) {

@@ -280,7 +280,7 @@ TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
             "ambiguous without a scope); set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({port_of("rxe0", 1, {gid(0, {}, "roce0")})}, index(0)),
             "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: is empty); unset it, and "
-            "give a network interface of RoCE an address");
+            "give the network interface of a RoCE port an address");
   EXPECT_NE(refusal({kFirst}, index(99)).find("GID 99: is not in its table of 16"),
             std::string::npos);
   const PortRequest contradictory{"", 3, "eth"};

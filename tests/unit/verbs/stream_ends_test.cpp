@@ -20,7 +20,7 @@ using Kind = Immediate::Kind;
 struct Conditions {
   std::uint64_t budget = 3 * kGranule;
   QueuePair::Depths depths = test::kStreamDepths;
-  bool learned = true;
+  bool registered = true;
 };
 
 class Streams : public testing::Test {
@@ -40,7 +40,7 @@ class Streams : public testing::Test {
     far.connect_to(near.info());
     SidesDriver near_driver(near, seed_, 1, 2, total);
     SidesDriver far_driver(far, seed_ + 1, 2, 1, total);
-    if (conditions.learned) {
+    if (conditions.registered) {
       near.cache().add_region(near_driver.memory().region());
       far.cache().add_region(far_driver.memory().region());
     }
@@ -105,7 +105,7 @@ TEST_F(Streams, EveryByteArrivesInItsPlace) {
 }
 
 TEST_F(Streams, WithoutRegisteredMemoryAllGoesThroughTheRings) {
-  exchange({.learned = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  exchange({.registered = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::data), 0);
   EXPECT_EQ(received(Kind::direct), 0);
   EXPECT_EQ(received(Kind::advert), 0);
