@@ -26,7 +26,7 @@ constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 256;  // between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
 constexpr std::uint32_t kUnseenSends = 8;  // without polling the completion queue
-constexpr QueuePair::Depths kDepths{.writes = 2 * kMaxMessages + kPlacesForOthers,
+constexpr QueuePair::Depths kDepths{.writes = 2 * kMaxMessages + kReservedWrites,
                                     .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                     .inline_bytes = kInlineBytes};
 constexpr std::chrono::seconds kLongestSleep{1};

@@ -20,7 +20,7 @@
 namespace hccl::verbs::test {
 
 // As many as an endpoint has.
-constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMaxMessages + kPlacesForOthers,
+constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMaxMessages + kReservedWrites,
                                           .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                           .inline_bytes = 128};
 

@@ -118,7 +118,7 @@ TEST_F(Streams, WithHardlyAnyRoomForRegistrations) {
 
 TEST_F(Streams, WithHardlyAnyPlacesForWrites) {
   QueuePair::Depths depths = test::kStreamDepths;
-  depths.writes = kPlacesForOthers + 3;
+  depths.writes = kReservedWrites + 3;
   exchange({.depths = depths}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::direct), 0);
 }
