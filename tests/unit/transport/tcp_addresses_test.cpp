@@ -78,7 +78,7 @@ TcpAddresses addresses_of(std::uint64_t network, const std::vector<Interface>& i
 }
 
 TEST(TcpAddresses, AnOfferSurvivesItsJourney) {
-  std::vector<Interface> many(kMostOffered, kMachine[1]);
+  std::vector<Interface> many(kMaxOffered, kMachine[1]);
   for (const TcpAddresses& published : {addresses_of(1, kMachine), addresses_of(2, many)}) {
     const Bytes bytes = serialize(published);
     EXPECT_LE(bytes.size(), 256U);
