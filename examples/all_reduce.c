@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole life of an HCCL program in C: one process per rank, one emulated device per process,
-// one checked all-reduce. Usage: all_reduce [ranks]
+// A complete HCCL program in C: one process per rank, one emulated device per process, one checked
+// all-reduce. Usage: all_reduce [ranks]
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -24,7 +24,8 @@ static void expect_hccl(hcclResult_t result, const char* what) {
   exit(1);
 }
 
-// Rank 0 makes the id and hands it to the others; a real program would use MPI or a store for this.
+// Rank 0 creates the id and passes it to the others; a real program would use MPI or a store for
+// this.
 static hcclUniqueId agree_on_id(int rank, int ranks, const int pipe_ends[2]) {
   hcclUniqueId id;
   if (rank == 0) {
@@ -44,7 +45,7 @@ static uint64_t device_buffer(synDeviceId device) {
   return address;
 }
 
-// Rank r brings i % 100 + r; returns how many sums are wrong.
+// Rank r contributes i % 100 + r. Returns the number of wrong sums.
 static int all_reduce(synDeviceId device, hcclComm_t comm, int rank, int ranks) {
   synStreamHandle stream = NULL;
   float* host = NULL;

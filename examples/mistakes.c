@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of the library when two ranks do not do the same: rank 1 makes a mistake, both print
-// what they hear. Usage: mistakes count|late|stopped|killed|address
+// Shows the library's errors when two ranks make different calls: rank 1 makes a mistake, and both
+// print their errors. Usage: mistakes count|late|stopped|killed|address
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -18,7 +18,7 @@ static void say(int rank, const char* call, int code, const char* text) {
   fflush(stdout);
 }
 
-// Makes a rank's mistake. Returns the count it passes.
+// Makes the mistake of a rank. Returns the count to pass.
 static size_t make(const char* mistake) {
   if (strcmp(mistake, "late") == 0) pause();
   if (strcmp(mistake, "stopped") == 0) raise(SIGSTOP);
@@ -45,14 +45,14 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
   char go = 0;  // rank 1 waits until rank 0 has called, so that the output is always the same
   if (rank == 1 && read(pipe_ends[0], &go, 1) != 1) return 1;
   const size_t count = rank == 1 ? make(mistake) : kCount;
-  // The call itself only queues: it fails if its own arguments are wrong.
+  // The call only queues the operation. It fails only if its own arguments are wrong.
   hcclResult_t result = hcclAllReduce(data, data, count, hcclFloat, hcclSum, comm, stream);
   if (result != hcclSuccess) say(rank, "hcclAllReduce", result, hcclGetLastErrorMessage());
   if (rank == 0 && write(pipe_ends[1], &go, 1) != 1) return 1;
-  // Mistakes between ranks show where the program waits for the result.
+  // Mistakes between ranks show when the program waits for the result.
   const synStatus status = synStreamSynchronize(stream);
   if (status != synSuccess) say(rank, "synStreamSynchronize", status, synGetLastErrorMessage());
-  // And the communicator knows why.
+  // The communicator knows the reason.
   if (hcclCommGetAsyncError(comm, &result) == hcclSuccess && result != hcclSuccess)
     say(rank, "hcclCommGetAsyncError", result, hcclCommGetAsyncErrorMessage(comm));
   return hcclCommDestroy(comm) == hcclSuccess ? 0 : 1;

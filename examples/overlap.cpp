@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and collectives on two streams, tied by events: while one part is reduced, the next is
-// copied. C++11. One process with one rank, so that it runs alone; under more ranks nothing of it
-// changes but the id and the rank.
+// Copies and collectives on two streams, ordered by events: while one part is reduced, the next is
+// copied. C++11. It has one process with one rank, so that it runs alone; with more ranks only the
+// id and the rank change.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipeline: every rank is a stage that works on micro-batches and hands them to the next rank.
-// While it works on one, the next one arrives and the last one leaves, in a group of a send and a
-// receive on another stream; events tie the two streams. C++11. Usage: pipeline [ranks]
+// A pipeline: every rank is a stage that processes micro-batches and passes them to the next rank.
+// While it processes one, the next one arrives and the last one leaves, in a group of a send and a
+// receive on another stream; events order the two streams. C++11. Usage: pipeline [ranks]
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -18,7 +18,7 @@
 namespace {
 
 const int kBatches = 16;
-const int kSlots = 3;  // one micro-batch arrives, one is worked on, one leaves
+const int kSlots = 3;  // one micro-batch arrives, one is processed, one leaves
 const std::size_t kCount = 1 << 14;
 const std::uint64_t kBytes = kCount * sizeof(float);
 
@@ -39,9 +39,9 @@ struct Stage {
   synDeviceId device;
   hcclComm_t comm;
   synStreamHandle work, network;
-  synEventHandle worked, moved;  // the last step's
+  synEventHandle worked, moved;  // of the last step
   std::uint64_t slots;           // device memory of kSlots micro-batches
-  float* host;                   // and memory to work in
+  float* host;                   // working memory on the host
 
   std::uint64_t slot_of(int batch) const {
     return slots + static_cast<std::uint64_t>(batch % kSlots) * kBytes;
@@ -69,7 +69,7 @@ Stage open_stage(int rank, int ranks, const hcclUniqueId& id, synDeviceId device
   return stage;
 }
 
-// Queues what moves beside the work on `batch`: the one before leaves, the one behind arrives.
+// Queues the transfers during the work on `batch`: the previous one leaves, the next one arrives.
 void queue_exchange(const Stage& stage, int batch) {
   const std::uint64_t leaves = stage.slot_of(batch - 1 + kSlots);
   const std::uint64_t arrives = stage.slot_of(batch + 1 + kSlots);
@@ -87,14 +87,14 @@ void queue_exchange(const Stage& stage, int batch) {
   expect(hcclGroupEnd(), "hcclGroupEnd");
 }
 
-// Adds rank + 1 to every element; the host stands in for the device's kernel. The first stage makes
-// the micro-batch, the last checks it: returns how many elements are wrong.
+// Adds rank + 1 to every element; the host replaces the device's kernel. The first stage creates
+// the micro-batch, the last checks it. Returns the number of wrong elements.
 int work_on(const Stage& stage, int batch) {
   const auto host = reinterpret_cast<std::uintptr_t>(stage.host);
   if (!stage.is_first()) {
     expect(synMemCopyAsync(stage.work, stage.slot_of(batch), kBytes, host, DRAM_TO_HOST), "copy");
   }
-  // The micro-batch before is on its way from the same host memory.
+  // The previous micro-batch may still be copied from the same host memory.
   expect(synStreamSynchronize(stage.work), "synStreamSynchronize");
   if (stage.is_first()) {
     for (std::size_t i = 0; i < kCount; ++i) stage.host[i] = static_cast<float>(batch);
@@ -114,7 +114,7 @@ int run_pipeline(const Stage& stage) {
   int wrong = 0;
   for (int step = 0; step < kBatches + 2 * stage.ranks; ++step) {
     const int batch = step - 2 * stage.rank;
-    // Data that arrives now is worked on in the next step, and leaves in the step after that.
+    // Data that arrives now is processed in the next step, and leaves in the step after that.
     expect(synStreamWaitEvent(stage.work, stage.moved, 0), "synStreamWaitEvent");
     expect(synStreamWaitEvent(stage.network, stage.worked, 0), "synStreamWaitEvent");
     queue_exchange(stage, batch);

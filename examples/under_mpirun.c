@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HCCL program that mpirun starts, on one host or several: MPI only hands the unique id around.
+// An HCCL program that mpirun starts, on one host or several: MPI only distributes the unique id.
 // Build: mpicc under_mpirun.c -I PREFIX/include/habanalabs -L PREFIX/lib/habanalabs -lSynapse
 #include <hccl.h>
 #include <synapse_api.h>
@@ -10,7 +10,7 @@
 
 enum { kCount = 1 << 20 };
 
-// Ends all ranks, as mpirun does when one of them calls MPI_Abort.
+// On failure ends all ranks, because mpirun does so when one calls MPI_Abort.
 static void expect(int good, const char* what) {
   if (good) return;
   const int is_hccl = strncmp(what, "hccl", 4) == 0;
@@ -28,7 +28,7 @@ static hcclComm_t join(int rank, int ranks) {
   return comm;
 }
 
-// Rank r brings i % 100 + r; returns how many sums are wrong.
+// Rank r contributes i % 100 + r. Returns the number of wrong sums.
 static int all_reduce(synDeviceId device, hcclComm_t comm, int rank, int ranks) {
   const uint64_t bytes = kCount * sizeof(float);
   synStreamHandle stream = NULL;

@@ -5,8 +5,7 @@
 
     torch.distributed.init_process_group("hccl")
 
-The functions here are for programs that want more speed, or to know what happens: tensors in memory that the ranks
-share, and counts of what has been moved.
+The functions here provide more speed and insight: tensors in memory that the ranks share, and counts of the data moved.
 """
 from __future__ import annotations
 
@@ -24,16 +23,15 @@ __all__ = ["empty", "empty_cache", "initialize_distributed_hpu", "install_alloca
 def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
     """Returns a CPU tensor with undefined contents in memory that the ranks of a host share.
 
-    Collectives read and write it where it lies, without the two copies that other memory takes. It can be used like any
-    CPU tensor. In a forked child it is a private copy. Where no shared memory is left, the tensor lies in ordinary
-    memory.
+    Collectives read and write it in place, without the two copies that other memory needs. It can be used like any CPU
+    tensor. In a forked child it is a private copy. If no shared memory is left, the tensor is in ordinary memory.
 
     Args:
         size: the extents, as for ``torch.empty``: numbers, or one sequence.
         dtype: the element type; torch's default type if it is None.
 
     Raises:
-        RuntimeError: a negative extent.
+        RuntimeError: if an extent is negative.
     """
     import torch
 
@@ -44,19 +42,18 @@ def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
 
 
 def install_allocator(least_bytes: int = 32768) -> None:
-    """Puts all CPU tensors of this process that are made from now on into memory that the ranks of a host share.
+    """Puts all later CPU tensors of this process into memory that the ranks of a host share.
 
-    Gradients, activations and messages are then used by collectives where they lie, and freed memory is kept for the
-    next tensor of its size instead of being mapped anew, which makes training faster even on one rank. Tensors that exist
-    already stay where they are, so call this first. Costs: at most 1 GiB, or as much as is in use, stays cached;
-    ``fork`` copies all of the memory in use at once; tensors of files, ``numpy.empty`` and ``share_memory_()`` stay
-    outside.
+    Collectives then use gradients, activations and messages in place, and freed memory is kept for the next tensor of
+    its size instead of being mapped anew, which makes training faster even on one rank. Existing tensors stay where they
+    are, so call this first. It has costs: at most 1 GiB, or as much as is in use, stays cached, and ``fork`` copies all of
+    the memory in use at once. Tensors of files, ``numpy.empty`` and ``share_memory_()`` are not affected.
 
     Args:
-        least_bytes: smaller tensors stay in ordinary memory. A second call changes it.
+        least_bytes: the minimum size; smaller tensors stay in ordinary memory. A second call changes it.
 
     Raises:
-        RuntimeError: no emulated device can be acquired.
+        RuntimeError: if no emulated device can be acquired.
     """
     from hccl_torch import _C
 
@@ -64,26 +61,26 @@ def install_allocator(least_bytes: int = 32768) -> None:
 
 
 def memory_stats() -> dict[str, int]:
-    """Returns the state of the shared memory: ``used_bytes`` of tensors, ``cached_bytes`` that wait to be used again, and
-    the number of ``allocations`` so far, of which ``reused`` came from the cache."""
+    """Returns the state of the shared memory: ``used_bytes`` of tensors, ``cached_bytes`` free for reuse, and the number
+    of ``allocations`` so far, of which ``reused`` came from the cache."""
     from hccl_torch import _C
 
     return _C.memory()
 
 
 def empty_cache() -> None:
-    """Gives the shared memory that no tensor uses back to the system."""
+    """Returns unused shared memory to the system."""
     from hccl_torch import _C
 
     _C.trim()
 
 
 def stats() -> dict[str, dict[str, int]]:
-    """Returns what this process has asked of the backend, by function of ``torch.distributed``.
+    """Returns this process's calls of the backend, by function of ``torch.distributed``.
 
-    Each entry has ``calls``; ``bytes``, which is the size of the tensors passed in (of receives, of the tensors filled);
-    ``zero_copy``, the calls whose tensors all lay in shared memory; and ``staged``, the other calls. Calls inside a
-    coalesced one count by themselves. ``HCCL_TORCH_STATS=1`` prints this on stderr when the process exits.
+    Each entry has ``calls``; ``bytes``, the size of the input tensors (for receives, of the filled tensors);
+    ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Calls inside a
+    coalesced one count separately. ``HCCL_TORCH_STATS=1`` prints this on stderr when the process exits.
     """
     from hccl_torch import _C
 
@@ -91,7 +88,7 @@ def stats() -> dict[str, dict[str, int]]:
 
 
 def reset_stats() -> None:
-    """Starts the counts of ``stats()`` anew."""
+    """Resets the counts of ``stats()``."""
     from hccl_torch import _C
 
     _C.reset_counts()
@@ -100,15 +97,15 @@ def reset_stats() -> None:
 def initialize_distributed_hpu(
     world_size: int | None = None, rank: int | None = None, local_rank: int | None = None
 ) -> tuple[int, int, int]:
-    """Sets what ``init_process_group`` reads from the environment, for programs that mpirun starts.
+    """Sets the environment variables that ``init_process_group`` reads, for programs that mpirun starts.
 
-    The function of the same name that programs for Gaudi call before they make the group. Sets ``WORLD_SIZE``, ``RANK``
-    and ``LOCAL_RANK``: to the arguments, else to what Open MPI's mpirun says, else they stay as they are; ``MASTER_ADDR``
-    to localhost and ``MASTER_PORT`` to 12345 unless they are set; and ``ID`` and ``HLS_MODULE_ID``, the rank and its
+    Replaces the function of the same name that programs for Gaudi call before they create the group. Sets ``WORLD_SIZE``,
+    ``RANK`` and ``LOCAL_RANK`` to the arguments, else to the values of Open MPI's mpirun, else leaves them unchanged; sets
+    ``MASTER_ADDR`` to localhost and ``MASTER_PORT`` to 12345 unless they are set; and sets ``ID`` and ``HLS_MODULE_ID``, the rank and its
     module out of ``HABANA_VISIBLE_MODULES``.
 
     Returns:
-        The number of ranks, this rank, and its number on its host; 1, 0 and 0 where nothing tells them.
+        The number of ranks, this rank, and its number on its host; 1, 0 and 0 by default.
     """
     numbers = []
     for name, given, theirs, alone in (("WORLD_SIZE", world_size, "SIZE", 1), ("RANK", rank, "RANK", 0),
@@ -129,13 +126,13 @@ _is_set_up = False
 
 
 def _set_up() -> None:
-    """Does what the environment asks for, before the first group is made."""
+    """Applies the settings of the environment, before the first group is created."""
     global _is_set_up
     if _is_set_up:
         return
     _is_set_up = True
     _quiesce_at_exit()
-    # DistributedDataParallel then takes the memory of its buckets from the backend.
+    # Makes DistributedDataParallel allocate its buckets from the backend.
     os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     if os.environ.get("HCCL_TORCH_ALLOCATOR") == "1":
         install_allocator()
@@ -149,8 +146,8 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Callbacks of futures run on threads of the extension: none may run while the interpreter ends. A function that is registered
-    first is called last, so that what programs do at their exit comes before it."""
+    """Stops callbacks of futures before the interpreter ends; they run on threads of the extension. The function registered first
+    is called last, so it runs after the exit handlers of programs."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return
@@ -173,7 +170,7 @@ def _print_stats() -> None:
 
 
 def _create_process_group(options, backend_options):
-    """Makes the group's backend. Loads the extension and joins the other ranks, so it blocks."""
+    """Creates the group's backend. Loads the extension. Blocks until the other ranks have joined."""
     from hccl_torch import _C, _accelerate
 
     _set_up()
@@ -199,7 +196,7 @@ def _autoload() -> None:
         if "hccl" in dist.Backend.backend_list:
             warnings.warn("hccl_torch: another package has registered the backend \"hccl\"; it stays", stacklevel=2)
             return
-        # The device "hpu" is there only where the environment asks for its emulation.
+        # The device "hpu" exists only if the environment requests its emulation.
         devices = ["cpu", "hpu"] if os.environ.get("HCCL_EMU_HPU") == "1" else ["cpu"]
         _quiesce_at_exit()
         dist.Backend.register_backend("hccl", _create_process_group, extended_api=True, devices=devices)
@@ -207,5 +204,5 @@ def _autoload() -> None:
             from hccl_torch import _accelerate
 
             _accelerate.patch_when_imported()
-    except Exception as error:  # import torch must go on
+    except Exception as error:  # import torch must not fail
         warnings.warn(f"hccl_torch: cannot register the backend \"hccl\": {error}", stacklevel=2)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face Accelerate on the backend "hccl".
 
-On CPUs Accelerate takes the backends gloo and mpi only. Asked for another one it raises ValueError if it was told to use
-CPUs; otherwise it makes the group but considers itself not distributed, so the ranks train apart. With
-HCCL_TORCH_PATCH_ACCELERATE=1 it takes "hccl" for what it is; without, the second case gets a warning.
+On CPUs Accelerate supports the backends gloo and mpi only. For another one it raises ValueError if it was told to use
+CPUs; otherwise it creates the group but considers itself not distributed, so the ranks train independently. With
+HCCL_TORCH_PATCH_ACCELERATE=1 it accepts "hccl"; without it, the second case gets a warning.
 """
 import importlib.abc
 import inspect
@@ -12,12 +12,12 @@ import sys
 import warnings
 
 _STATE = "accelerate.state"
-# The number of processes as launchers give it; Accelerate reads the same variables.
+# The variables in which launchers pass the number of processes; Accelerate reads the same ones.
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
 def warn_if_not_distributed(ranks: int) -> None:
-    """Warns if Accelerate is making a group of several ranks that it will not train together."""
+    """Warns if Accelerate creates a group of several ranks but will not train them together."""
     if ranks < 2 or _STATE not in sys.modules:
         return
     frame = sys._getframe()
@@ -31,10 +31,10 @@ def warn_if_not_distributed(ranks: int) -> None:
 
 
 def patch(state_module) -> None:
-    """Lets ``accelerate.state.PartialState`` take "hccl" as a backend for several processes on CPUs.
+    """Makes ``accelerate.state.PartialState`` accept "hccl" as a backend for several processes on CPUs.
 
-    What Accelerate decides for machines with accelerators stays as it is. A version of Accelerate that decides elsewhere
-    is left alone, with a warning.
+    Accelerate's decisions for machines with accelerators stay unchanged. If a version of Accelerate decides elsewhere,
+    only warns.
     """
     partial_state = getattr(state_module, "PartialState", None)
     original = getattr(partial_state, "_prepare_backend", None)
@@ -90,7 +90,7 @@ class _Patcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def patch_when_imported() -> None:
-    """Patches Accelerate now if it has been imported, else when it is."""
+    """Patches Accelerate now if it has been imported, else as soon as it is."""
     if _STATE in sys.modules:
         patch(sys.modules[_STATE])
     else:

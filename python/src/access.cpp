@@ -23,8 +23,8 @@ const std::byte* next_page_boundary(const std::byte* at) {
   return at + (kPageBytes - address % kPageBytes) % kPageBytes;
 }
 
-// Returns the range from the first byte of `run` to the last of a run behind it, which has no page
-// without elements in between. Moves `run` on to the one behind that.
+// Returns the longest range from the start of `run` that contains no page without elements, and
+// advances `run` behind it.
 MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
                                      std::optional<MemoryRange::Run>& run) {
   MemoryRange::Run range = *run;
@@ -36,7 +36,8 @@ MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
   }
 }
 
-// Tensors of the pool lie in memory of the library, and HPU tensors in that of a device.
+// Skips tensors of the pool, which are in memory of the library, and HPU tensors, which are in
+// device memory.
 void require_access(const at::Tensor& tensor, const char* call, bool writable) {
   if (!tensor.is_cpu() || !tensor.has_storage() || tensor.numel() == 0 ||
       MemoryPool::instance().contains(tensor.const_data_ptr()))

@@ -18,7 +18,7 @@ thread_local c10::Allocator* redirected = nullptr;
 
 bool (*release_redirected)(void* memory) = nullptr;
 
-// Frees memory of any kind: tensors outlive the moment at which an allocator was installed.
+// Frees memory of any kind: a tensor may be older than the installed allocator.
 void free_any(void* memory) {
   if (MemoryPool::instance().contains(memory)) {
     if (release_redirected != nullptr && release_redirected(memory)) return;
@@ -65,7 +65,7 @@ at::Tensor make_tensor(SharedAllocator& allocator, at::IntArrayRef size, at::Sca
                                    type, std::nullopt);
 }
 
-constexpr std::uint8_t kPriority = 100;  // above the default allocator's and the profiler's
+constexpr std::uint8_t kPriority = 100;  // above those of the default allocator and the profiler
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the C API's codes to the exceptions of c10d.
+// Translates the C API's codes to the exceptions of c10d.
 #pragma once
 
 #include <hccl.h>
@@ -9,7 +9,7 @@
 
 namespace hccl_torch {
 
-// Returns the text of the library's last error on this thread, in the words of PyTorch.
+// Returns the text of the library's last error on this thread, in PyTorch's terms.
 [[nodiscard]] std::string last_reason();
 
 // Throw c10::DistBackendError with the library's text if the call failed.
@@ -20,7 +20,7 @@ void check(synStatus status, const char* function);
 class CallGroup {
  public:
   CallGroup() { check(hcclGroupStart(), "hcclGroupStart"); }
-  // Closes a group that an error has interrupted.
+  // Closes the group if an error has interrupted it.
   ~CallGroup() {
     if (is_open_) hcclGroupEnd();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's membership in the communicator of a process group, and the streams its calls run on.
+// One rank's membership in the communicator of a process group, and the streams of its calls.
 #pragma once
 
 #include "device.h"
@@ -25,7 +25,7 @@ struct GroupIdentity {
   std::string name;
   int rank = 0;
   int size = 1;
-  std::vector<std::int64_t> global_ranks;  // of the members, by rank; may be empty
+  std::vector<std::int64_t> global_ranks;  // indexed by rank; may be empty
 };
 
 class Communicator {
@@ -33,7 +33,7 @@ class Communicator {
   // Joins the group; rank 0 passes the id to the others through `store`. Blocks until all ranks
   // have joined. Calls wait for other ranks at most `timeout`. Throws c10::DistBackendError.
   Communicator(c10d::Store& store, GroupIdentity identity, std::chrono::milliseconds timeout);
-  // Waits for nobody: what has not run yet is aborted.
+  // Does not wait: aborts work that has not run yet.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -47,17 +47,17 @@ class Communicator {
 
   // Returns the stream of the collectives, and of messages in coalesced calls.
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
-  // Returns the stream of the messages to, or from, a rank. Streams of their own let messages pass
-  // what has been queued before and waits for other ranks. Thread-safe. Throws
-  // c10::DistBackendError.
+  // Returns the stream of the messages to, or from, a rank. Separate streams let messages overtake
+  // earlier work that waits for other ranks. Throws c10::DistBackendError. Thread safety: any
+  // thread.
   [[nodiscard]] const Stream& stream_to(int peer) { return message_stream({peer, true}); }
   [[nodiscard]] const Stream& stream_from(int peer) { return message_stream({peer, false}); }
 
-  // Returns why the communicator has failed, an empty text if it has not.
+  // Returns the reason why the communicator has failed, or an empty text if it has not.
   [[nodiscard]] std::string fault() const;
   [[nodiscard]] bool is_in_forked_child() const noexcept;
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  // Limits how long calls wait for other ranks from now on. Throws c10::DistBackendError.
+  // Sets the limit on the wait of calls for other ranks. Throws c10::DistBackendError.
   void set_timeout(std::chrono::milliseconds timeout);
   // Fails all work on every rank, and later calls. Does not block.
   void abort() noexcept;

@@ -14,7 +14,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The completer whose thread this is; null on any other thread.
+// The completer to which this thread belongs; null on any other thread.
 thread_local const void* running = nullptr;
 
 std::atomic<bool (*)()> condition{nullptr};
@@ -28,7 +28,7 @@ bool Completer::stop() {
   std::unique_lock lock(state_->mutex);
   state_->stopping = true;
   state_->changed.notify_all();
-  return state_->changed.wait_for(lock, kPatience, [&] { return state_->threads == own(); });
+  return state_->changed.wait_for(lock, kDrainTimeout, [&] { return state_->threads == own(); });
 }
 
 void Completer::abandon() {
@@ -38,10 +38,10 @@ void Completer::abandon() {
 
 void Completer::set_condition(bool (*can_run)()) { condition = can_run; }
 
-bool Completer::drain(std::chrono::milliseconds patience) {
+bool Completer::drain(std::chrono::milliseconds timeout) {
   if (::getpid() != process_) return true;
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, patience, [&] {
+  return state_->changed.wait_for(lock, timeout, [&] {
     return state_->lanes.empty() && state_->idle == state_->threads - own();
   });
 }
@@ -57,7 +57,7 @@ void Completer::post(c10::intrusive_ptr<Work> work) {
 
 std::map<const void*, Completer::Lane>::iterator Completer::find_lane(State& state) {
   return std::find_if(state.lanes.begin(), state.lanes.end(),
-                      [](const auto& entry) { return !entry.second.is_attended; });
+                      [](const auto& entry) { return !entry.second.has_waiter; });
 }
 
 void Completer::call_for_thread(const std::shared_ptr<State>& state) {
@@ -70,12 +70,12 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
 }
 
 // Dropping the last reference may destroy much more, including Python objects.
-void Completer::settle(c10::intrusive_ptr<Work> work, bool abandoned) {
+void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {
     static_cast<void>(work.release());
   } else {
-    work->settle();
+    work->complete_future();
   }
 }
 
@@ -92,11 +92,11 @@ void Completer::run(const std::shared_ptr<State>& state) {
     const auto lane = find_lane(*state);
     if (lane == state->lanes.end()) break;
     c10::intrusive_ptr<Work> work = lane->second.works.front();
-    lane->second.is_attended = true;
+    lane->second.has_waiter = true;
     lock.unlock();
     work->complete();
     lock.lock();
-    lane->second.is_attended = false;
+    lane->second.has_waiter = false;
     lane->second.works.pop_front();
     if (lane->second.works.empty()) {
       state->lanes.erase(lane);
@@ -105,7 +105,7 @@ void Completer::run(const std::shared_ptr<State>& state) {
     }
     const bool abandoned = state->abandoned;
     lock.unlock();
-    settle(std::move(work), abandoned);
+    complete_future(std::move(work), abandoned);
     lock.lock();
   }
   --state->threads;

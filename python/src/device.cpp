@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acquiring the device, and its streams.
+// Acquires the device and creates its streams.
 #include "device.h"
 
 #include "call.h"

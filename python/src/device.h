@@ -10,8 +10,8 @@
 
 namespace hccl_torch {
 
-// Initialises the runtime and acquires a device at the first use; both stay until the process ends.
-// Thread-safe. Throws c10::DistBackendError.
+// Returns the device. Initialises the runtime and acquires the device at the first call; both stay
+// until the process ends. Throws c10::DistBackendError. Thread safety: any thread.
 [[nodiscard]] synDeviceId device();
 
 // A stream of the device.
@@ -24,24 +24,24 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] synStreamHandle get() const noexcept { return handle_; }
-  // Returns how many pieces of work have been queued.
+  // Returns the number of pieces of work queued so far.
   [[nodiscard]] std::uint64_t queued() const noexcept;
 
  private:
   synStreamHandle handle_ = nullptr;
 };
 
-// The work that has been queued on a stream behind position `after`, up to `last`. The stream
-// outlives it.
+// The work of a stream behind position `after`, up to `last`. The stream must outlive it.
 struct StreamRange {
   const Stream* stream = nullptr;
   std::uint64_t after = 0;
   std::uint64_t last = 0;
 
-  // Returns whether all of it has run. Does not block, and hurries nothing along.
+  // Returns whether all of it has run. Does not block, and does not speed up the work.
   [[nodiscard]] bool has_run() const noexcept;
   // Blocks until it has run, at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT: no limit). Returns
-  // hcclBusy if it has not, else how it ended; hcclGetLastErrorMessage() says why it failed.
+  // hcclBusy if it has not, else its outcome; hcclGetLastErrorMessage() returns the reason of a
+  // failure.
   [[nodiscard]] hcclResult_t wait(std::uint64_t milliseconds) const noexcept;
 };
 

@@ -31,7 +31,7 @@ void DeviceWorks::complete_users_of(const MemoryRange& range) {
 }
 
 void DeviceWorks::complete_all() {
-  // All addresses of a process: the kernel has the upper half.
+  // Covers all addresses of a process: the upper half belongs to the kernel.
   complete_users_of(
       {nullptr, reinterpret_cast<const std::byte*>(std::numeric_limits<std::intptr_t>::max())});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of all process groups that use tensors of the emulated device. Computations
-// on such tensors run after them, as on a device whose work is ordered by streams.
+// The operations of all process groups that use tensors of the emulated device. Computations on
+// such tensors run after them, as on a device whose streams order work.
 #pragma once
 
 #include "memory_range.h"
@@ -22,15 +22,15 @@ class DeviceWorks {
   // Never destroyed: tensors are used until the process ends.
   [[nodiscard]] static DeviceWorks& instance();
 
-  // Returns whether there are any. Costs one load.
+  // Returns whether there are any such operations. Costs one load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
   // Returns the operations that use these bytes, except those of `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
-  // Ends the operations that use these bytes. Blocks until they have run; throws nothing, for the
-  // programs hear of failures from their works. The caller holds no lock of a process group.
+  // Ends the operations that use these bytes. Blocks until they have run. Throws nothing, because
+  // their works report failures. The caller must not hold a lock of a process group.
   void complete_users_of(const MemoryRange& range);
-  // The same for all operations.
+  // Does the same for all operations.
   void complete_all();
 
   void add(UnfinishedWorks& group);

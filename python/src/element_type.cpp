@@ -50,7 +50,7 @@ const char* name_of(const c10d::ReduceOp& operation) {
   return kNames.at(operation.op_);
 }
 
-// Truth values are the bytes 0 and 1, so their largest is their disjunction.
+// Truth values are the bytes 0 and 1, so their maximum is their disjunction.
 std::optional<hcclRedOp_t> logical(const c10d::ReduceOp& operation) {
   switch (operation.op_) {
     case c10d::ReduceOp::SUM:
@@ -109,7 +109,7 @@ std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at
   return arithmetic(operation, c10::isComplexType(type));
 }
 
-// In the tensor's type, which the products keep so.
+// Returns the factor in the tensor's type, so that the products keep that type.
 at::Tensor factor_of(const c10d::ReduceOp& operation, at::ScalarType type) {
   if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
   const auto* const supplement =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the library sees tensors' elements and reductions.
+// Maps tensors' elements and reductions to those of the library.
 #pragma once
 
 #include <hccl_types.h>
@@ -11,12 +11,12 @@
 
 namespace hccl_torch {
 
-// A reduction that the library can do on the elements as they are.
+// A reduction that the library supports on these elements.
 struct Reduction {
   hcclDataType_t type = hcclFloat32;
   hcclRedOp_t operation = hcclSum;
-  std::int64_t parts = 1;  // of the library's elements in one of the tensor's: 2 if it is complex
-  at::Tensor factor;       // with which each rank multiplies its elements before; undefined: none
+  std::int64_t parts = 1;  // library elements per tensor element: 2 if it is complex
+  at::Tensor factor;  // each rank first multiplies its elements by it; undefined if there is none
 
   // Returns the library's count of elements.
   [[nodiscard]] std::uint64_t count(const at::Tensor& tensor) const {
@@ -24,8 +24,8 @@ struct Reduction {
   }
 };
 
-// Throws c10::TypeError (Python's TypeError) naming `call`, the operation and the type if the
-// library does not have the reduction.
+// Returns the library's reduction. Throws c10::TypeError (Python's TypeError), which names `call`,
+// the operation and the type, if the library does not have it.
 [[nodiscard]] Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type,
                                      const char* call);
 

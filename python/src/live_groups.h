@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process groups that exist, for the end of the program.
+// The existing process groups, which the end of the program needs.
 #pragma once
 
 #include <condition_variable>
@@ -13,15 +13,15 @@ namespace hccl_torch {
 
 class ProcessGroupHccl;
 
-// Thread-safe. Lives until the process ends.
+// Never destroyed. Thread safety: any thread.
 class LiveGroups {
  public:
   static LiveGroups& instance();
 
   void add(ProcessGroupHccl& group);
-  // Call this before the group is destroyed. Blocks while for_each() visits it.
+  // Call this before the group is destroyed. Blocks while for_each() is visiting it.
   void remove(ProcessGroupHccl& group);
-  // Calls `visit` for each group, the newest first. In a forked child there is none.
+  // Calls `visit` for each group, the newest first. A forked child has no groups.
   void for_each(const std::function<void(ProcessGroupHccl&)>& visit);
 
  private:

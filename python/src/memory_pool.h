@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory for tensors that the ranks of a node share: blocks of the emulated device's memory, seen
-// through their host views. Collectives use them where they lie.
+// through their host views. Collectives use them in place.
 #pragma once
 
 #include <atomic>
@@ -13,39 +13,40 @@
 
 namespace hccl_torch {
 
-// Thread-safe. A forked child has private copies of the blocks that are kept, and gets no new ones.
+// A forked child has private copies of the kept blocks, and gets no new ones. Thread safety: any
+// thread.
 class MemoryPool {
  public:
   struct Usage {
-    std::uint64_t used_bytes = 0;    // of blocks that tensors hold
-    std::uint64_t cached_bytes = 0;  // of blocks that wait to be used again
-    std::uint64_t allocations = 0;   // so far
-    std::uint64_t reused = 0;        // of these, out of the cache
+    std::uint64_t used_bytes = 0;    // in blocks that tensors hold
+    std::uint64_t cached_bytes = 0;  // in blocks free for reuse
+    std::uint64_t allocations = 0;   // number of allocations so far
+    std::uint64_t reused = 0;        // allocations served from the cache
   };
 
   // Never destroyed: tensors are freed by static destructors.
   [[nodiscard]] static MemoryPool& instance();
 
   // Returns a block of at least `bytes`, at a multiple of 64; null if the device has no memory
-  // left, cannot be acquired, or this is a forked child. Contents are undefined. `is_kept`: forked
-  // children keep it.
+  // left, cannot be acquired, or this is a forked child. Contents are undefined. If `is_kept`,
+  // forked children keep the block.
   [[nodiscard]] void* allocate(std::size_t bytes, bool is_kept) noexcept;
-  // Takes a block back, which is then cached. Returns false if it is none.
+  // Frees a block into the cache. Returns false if it is not a block of the pool.
   bool release(void* block) noexcept;
-  // Returns whether `address` lies among the blocks.
+  // Returns whether `address` is in a block.
   [[nodiscard]] bool contains(const void* address) const noexcept;
-  // Gives all cached blocks back to the system.
+  // Returns all cached blocks to the system.
   void trim() noexcept;
   [[nodiscard]] Usage usage() const;
 
-  // Around a fork.
+  // Call these around a fork.
   void lock_for_fork() { mutex_.lock(); }
   void unlock_after_fork() { mutex_.unlock(); }
   void enter_child() noexcept;
 
  private:
   struct Block {
-    std::uint64_t address = 0;  // of the device
+    std::uint64_t address = 0;  // on the device
     std::size_t bytes = 0;
     bool is_kept = false;
   };
@@ -63,7 +64,7 @@ class MemoryPool {
   std::map<std::size_t, std::vector<void*>> cached_;  // by size
   Usage usage_;
   bool is_child_ = false;
-  // Around all blocks: most other memory is told apart by these.
+  // Bounds of all blocks, which exclude most other memory quickly.
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};
 };
 

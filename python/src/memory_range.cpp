@@ -8,8 +8,8 @@ namespace hccl_torch {
 
 namespace {
 
-// Comparing ranges run by run takes some milliseconds at the most.
-constexpr int kMostRuns = 1 << 18;
+// Maximum number of runs to compare, which takes a few milliseconds.
+constexpr int kMaxRuns = 1 << 18;
 
 }  // namespace
 
@@ -45,8 +45,8 @@ MemoryRange::MemoryRange(const at::Tensor& tensor) {
   end_ = begin_ + extent;
 }
 
-// Each dimension repeats what lies within one of its steps, so the step that `from` lies in is
-// known in each. Behind the last byte of a step the next one begins.
+// Each dimension repeats its inner part at every step, so the step that contains `from` follows for
+// each. After the last byte of a step the next one begins.
 std::optional<MemoryRange::Run> MemoryRange::run_from(const std::byte* from) const noexcept {
   if (from >= end_) return std::nullopt;
   std::int64_t rest = std::max<std::int64_t>(from - begin_, 0);
@@ -67,7 +67,7 @@ bool MemoryRange::overlaps(const MemoryRange& other) const noexcept {
   if (begin_ >= other.end_ || other.begin_ >= end_) return false;
   if (is_apart_by_distance(other)) return false;
   const std::byte* from = std::max(begin_, other.begin_);
-  for (int runs = 0; runs < kMostRuns; ++runs) {
+  for (int runs = 0; runs < kMaxRuns; ++runs) {
     const std::optional<Run> own = run_from(from);
     if (!own) return false;
     const std::optional<Run> next = other.run_from(own->begin);
@@ -78,7 +78,7 @@ bool MemoryRange::overlaps(const MemoryRange& other) const noexcept {
   return true;
 }
 
-// Looks at both as if their runs went on for ever, at the greatest common distance.
+// Treats the runs of both as infinite sequences at their greatest common distance.
 bool MemoryRange::is_apart_by_distance(const MemoryRange& other) const noexcept {
   const std::int64_t common = std::gcd(period_, other.period_);
   if (common == 0) return false;

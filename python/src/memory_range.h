@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes that the elements of a tensor occupy: one run, or runs at the strides of its
-// dimensions, so that two columns of a matrix have no byte in common.
+// dimensions, so that two columns of a matrix do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace hccl_torch {
 
 class MemoryRange {
  public:
-  // Runs of bytes without gaps between them.
+  // A contiguous run of bytes.
   struct Run {
     const std::byte* begin = nullptr;
     const std::byte* end = nullptr;
@@ -30,11 +30,11 @@ class MemoryRange {
 
   [[nodiscard]] const std::byte* begin() const noexcept { return begin_; }
   [[nodiscard]] const std::byte* end() const noexcept { return end_; }
-  // Returns the part of the first run that ends behind `from`, from there on; nothing if there is
-  // none. Elements that overlap each other count as one run.
+  // Returns the first run that ends behind `from`, clipped to `from`, or nothing if there is none.
+  // Overlapping elements count as one run.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
-  // Returns false only if no byte is part of both. May return true for ranges of very many runs
-  // that have no byte in common.
+  // Returns false only if the ranges have no byte in common. May return true wrongly for ranges
+  // with very many runs.
   [[nodiscard]] bool overlaps(const MemoryRange& other) const noexcept;
 
  private:
@@ -49,7 +49,7 @@ class MemoryRange {
   const std::byte* begin_ = nullptr;
   const std::byte* end_ = nullptr;
   std::int64_t run_ = 0;     // bytes of each run
-  std::int64_t period_ = 0;  // the greatest common divisor of the strides; 0: there are no gaps
+  std::int64_t period_ = 0;  // the greatest common divisor of the strides; 0 if there are no gaps
   c10::SmallVector<Dimension, 3> dimensions_;  // outermost first
 };
 

@@ -12,10 +12,10 @@
 
 namespace hccl_torch {
 
-// Receives match messages in the order of the calls, whether they name their source or not; those
-// with tags other than 0 by their tags, in the order of the calls where these are equal. A rank may
+// Receives match messages in the order of the calls, with or without a named source; those with
+// tags other than 0 match by their tags, and in the order of the calls for equal tags. A rank may
 // send to itself. Inside coalesced calls the messages of two ranks match in the order of their
-// tags, and of the calls where these are equal; a receive does not wait behind those before the
+// tags, and of the calls for equal tags; a receive there does not wait for receives before the
 // block.
 class Messages {
  public:
@@ -25,21 +25,21 @@ class Messages {
   Messages(OperationQueue& queue, std::shared_ptr<Communicator> communicator)
       : queue_(queue), communicator_(communicator), matcher_(queue, std::move(communicator)) {}
 
-  // Throw c10::DistBackendError, c10::TypeError and c10::ValueError, as the process group's methods
-  // do.
+  // These throw c10::DistBackendError, c10::TypeError and c10::ValueError, like the process group's
+  // methods.
   [[nodiscard]] WorkPtr send(const at::Tensor& tensor, int peer, int tag);
   [[nodiscard]] WorkPtr receive(at::Tensor& tensor, int peer, int tag);
   [[nodiscard]] WorkPtr receive_from_any(at::Tensor& tensor, int tag) {
     return matcher_.post(tensor, ReceiveMatcher::kAnySource, tag);
   }
 
-  // Returns whether the matcher holds receives that the library has not been given yet.
+  // Returns whether the matcher has receives that have not been queued in the library yet.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
   // Fails the receives that have found no message. Later ones fail.
   void stop() { matcher_.stop(); }
 
-  // The i-th input goes to rank i, whose message fills the i-th output. Undefined ones take part
-  // in nothing. Both lists may be empty.
+  // Sends the i-th input to rank i, and fills the i-th output with the message of rank i. Skips
+  // undefined tensors. Both lists may be empty.
   void exchange(Issue& issue, Tensors& outputs, const Tensors& inputs);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module hccl_torch._C.
+// Defines the module hccl_torch._C.
 #include "allocator.h"
 #include "completer.h"
 #include "memory_pool.h"
@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 namespace {
 
-// As the base class's holder does: what ends with the last reference may wait for threads that
-// need Python's lock.
+// Releases Python's lock like the base class's holder: destroying the last reference may wait for
+// threads that need the lock.
 template <class T>
 class NoGilPointer {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queueing operations, and the tensors that they use.
+// Queues operations and prepares their tensors.
 #include "operation_queue.h"
 
 #include "access.h"
@@ -22,7 +22,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Smaller messages travel in the slots of the library.
+// Minimum size for a bounce buffer. The library's slots carry smaller messages.
 constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError.
@@ -38,8 +38,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// A receive waits for no earlier one, because that may find its message only after this one has
-// found its own.
+// Removes receives: a receive must not wait for an earlier one, which may find its message only
+// after this one has found its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -68,7 +68,7 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// Works that have ended go first: most often the program has waited for the one before.
+// Removes works that have ended first: usually the program has waited for the previous one.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -109,8 +109,9 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   return work;
 }
 
-// The library matches the messages between two ranks in the order of the calls. Both ranks have the
-// same tags, so both put them into the same order. Collectives keep their places.
+// Sorts messages by tag. The library matches the messages between two ranks in the order of the
+// calls; both ranks have the same tags, so both get the same order. Collectives keep their
+// positions.
 void OperationQueue::order_by_tag(std::vector<CoalescedCall>& calls) {
   std::vector<CoalescedCall> messages;
   for (const CoalescedCall& call : calls) {
@@ -133,7 +134,7 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   require_dense(tensor, name);
   TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
                    " on ", communicator_->describe(),
-                   " in a forked process, which has no part in it; make a group there");
+                   " in a forked process, which is not a member of it; create a group there");
   if (part_of(type) == kReceive) {
     require_writable(tensor, name);
   } else {
@@ -203,8 +204,8 @@ Issue::~Issue() {
   if (!has_ended_) abandon();
 }
 
-// The tensors live until the calls before have run. A deferred operation has only one call, and
-// whoever queues it fails its work.
+// Keeps the tensors until the earlier calls have run. A deferred operation has only one call, and
+// the thread that queues it fails its work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();
@@ -232,8 +233,8 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations on the device's tensors follow one another in the order of the program. A deferred one
-// has been put in its place by defer().
+// Operations on HPU tensors run in the order of the program. defer() has already ordered a deferred
+// one.
 bool Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
     const DeviceUse use{MemoryRange(tensor), access != Access::reads};
@@ -262,9 +263,9 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
   return left != 0;
 }
 
-// A message may be what the other rank needs before it sends the one that a receive waits for, so
-// no message waits for a receive, unless an HPU tensor is to be sent on. An operation that
-// overwrites a tensor follows those of its own stream without a wait: see output().
+// The other rank may need this message before it sends the one that a receive waits for, so a
+// message never waits for a receive, unless it sends an HPU tensor. An operation that overwrites a
+// tensor follows those of its own stream without a wait: see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -300,8 +301,8 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   return hold(tensor);
 }
 
-// Steps run in the order of the stream. So an operation whose memory an earlier one fills in a step
-// needs one as well.
+// Steps run in the order of the stream. So an operation on memory that an earlier one fills in a
+// step needs a step as well.
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
@@ -350,8 +351,8 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// The work of a coalesced block records the stream positions of all its calls itself. One without
-// calls waits for none of the stream's.
+// The work of a coalesced block records the stream positions of all its calls itself. A block
+// without calls does not wait.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   const std::uint64_t last = stream_.queued();

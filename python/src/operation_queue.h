@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a process group in the order in which the program queues them.
+// The operations of a process group, in the order in which the program queues them.
 #pragma once
 
 #include "call.h"
@@ -22,15 +22,15 @@ namespace hccl_torch {
 class OperationQueue {
  public:
   explicit OperationQueue(std::shared_ptr<Communicator> communicator);
-  // Aborts the group if operations have not ended, lets go of their tensors, and waits for
-  // callbacks that run. Blocks for at most some seconds.
+  // Aborts the group if operations have not ended, releases their tensors, and waits for running
+  // callbacks. Blocks for at most a few seconds.
   ~OperationQueue();
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // Between these two all operations that the thread queues are parts of one, whose work the second
-  // returns. The calls of the library are made then, as one group. The first discards whatever this
-  // thread began to coalesce and never ended. Throw c10::DistBackendError.
+  // Operations that the thread queues between these two are parts of one operation. The second
+  // makes the calls of the library, as one group, and returns its work. The first discards a block
+  // that this thread began and never ended. Both throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread coalesces calls.
@@ -43,14 +43,14 @@ class OperationQueue {
   // Returns the work of a call that is part of `whole`'s operation, or of none if that is null; an
   // Issue queues it later.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Waits for operations whose futures are awaited, and for callbacks that run, at most `patience`.
+  // Waits for operations whose futures are awaited, and for callbacks that run, at most `timeout`.
   // Returns whether none is left.
-  bool drain(std::chrono::milliseconds patience = Completer::kPatience) {
-    return completer_->drain(patience);
+  bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
+    return completer_->drain(timeout);
   }
   // Blocks until the operations have ended, for receives that wait for their message at most
-  // `patience`. Returns whether they have.
-  bool await_end(std::chrono::milliseconds patience) { return unfinished_->await_end(patience); }
+  // `timeout`. Returns whether they have.
+  bool await_end(std::chrono::milliseconds timeout) { return unfinished_->await_end(timeout); }
   // Runs no further callbacks.
   void abandon_callbacks() { completer_->abandon(); }
   // Returns the number of the last operation.
@@ -142,16 +142,16 @@ class Issue {
   // Makes tensors part of the result, which a step fills if they `are_written`. Throws
   // c10::TypeError as output() does.
   void promise(const std::vector<at::Tensor>& tensors, bool are_written);
-  // Adds a step that the first to notice the operation's end runs.
+  // Adds a step, which the first thread to notice the operation's end runs.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Says that this tensor, which is the result of a deferred operation, has been filled.
+  // Records that this tensor, the result of a deferred operation, has been filled.
   void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
-  // Ends a part of an operation, which is not counted.
+  // Ends a part of an operation, without counting it.
   void end_part();
-  // Ends the operation: all its calls have been made. Counts it in the statistics: the bytes of
-  // the inputs, and of tensors that are both; those of the outputs if there are no inputs. Returns
-  // its work.
+  // Ends the operation after all its calls have been made, and returns its work. Counts it in the
+  // statistics with the bytes of its inputs, including tensors that are also outputs, or with those
+  // of the outputs if there are no inputs.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
@@ -159,21 +159,21 @@ class Issue {
 
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
   // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
-  // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, those
-  // of other streams, too. Return true if it left out some that go on.
+  // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, also
+  // those of other streams. Returns true if it skipped some that are still running.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
-  // Ends these operations. Lets go of the queue's lock while it waits, for what it waits for may
-  // need that.
+  // Ends these operations. Releases the queue's lock while it waits, because the awaited operations
+  // may need it.
   void await(const std::vector<c10::intrusive_ptr<Work>>& works);
   // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();
-  // Takes back what the operation would do at its end, for a call of it has thrown.
+  // Discards the operation's steps because one of its calls has thrown.
   void abandon();
 
   OperationQueue& queue_;
@@ -184,10 +184,10 @@ class Issue {
   const bool is_coalesced_;
   const bool is_message_;
   bool has_called_ = false;
-  bool bounces_ = true;  // large tensors of ordinary memory go through a bounce buffer
+  bool bounces_ = true;  // large tensors in ordinary memory go through a bounce buffer
   const bool is_deferred_ = false;
-  const std::size_t steps_before_ = 0;  // of the other coalesced calls
-  std::uint64_t after_;                 // where the stream stood before the first call
+  const std::size_t steps_before_ = 0;  // number of steps of the other coalesced calls
+  std::uint64_t after_;                 // position of the stream before the first call
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool is_zero_copy_ = true;
   bool has_ended_ = false;
@@ -196,7 +196,7 @@ class Issue {
 // Copies into a tensor, which may be an inference tensor, on any thread.
 void copy_into(at::Tensor& to, const at::Tensor& from);
 // Copies into a tensor of the program after a check of its memory, which may have changed since the
-// call. Throws c10::ValueError. `call` is for the text.
+// call. `call` names the function in the text. Throws c10::ValueError.
 void deliver_into(at::Tensor& to, const at::Tensor& from, const char* call);
 
 }  // namespace hccl_torch

@@ -23,7 +23,7 @@ const at::Tensor& single(const std::vector<at::Tensor>& tensors, const char* cal
   return tensors[0];
 }
 
-// Returns the elements that a rank brings to a reduction.
+// Returns the elements that this rank contributes to a reduction.
 at::Tensor operand(Issue& issue, const at::Tensor& tensor, const Reduction& reduction) {
   if (!reduction.factor.defined()) return issue.input(tensor);
   issue.await_writers(tensor);
@@ -142,7 +142,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce_coalesced(
   return issue.end();
 }
 
-// The other ranks' tensors stay as they are.
+// The other ranks' tensors stay unchanged.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
                                                    const c10d::ReduceOptions& options) {
   const at::Tensor& tensor = single(tensors, "reduce");
@@ -162,7 +162,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
 void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input) {
   TORCH_CHECK_VALUE(output.nbytes() == input.nbytes() * static_cast<std::size_t>(getSize()),
                     "hccl_torch: all_gather_into_tensor of ", input.nbytes(), " bytes by ",
-                    getSize(), " ranks needs an output of as many times that, not of ",
+                    getSize(), " ranks needs an output of that size times the ranks, not of ",
                     output.nbytes(), " bytes");
   const at::Tensor from = issue.input(input);
   const at::Tensor to = issue.output(output, false);
@@ -241,7 +241,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
 }
 
-// The ranks' tensors differ in size.
+// Handles tensors whose sizes differ between ranks.
 void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
   Tensors received;
   for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // c10d's backend "hccl": each method queues an operation on the group's stream and returns its
-// work. Tensors lie in CPU memory. Methods throw c10::DistBackendError for what the library
-// refuses, and c10::TypeError for types and reductions that it does not have.
+// work. Tensors are in CPU memory. Methods throw c10::DistBackendError for calls that the library
+// refuses, and c10::TypeError for unsupported types and reductions.
 #pragma once
 
 #include "communicator.h"
@@ -26,11 +26,11 @@ class ProcessGroupHccl final : public c10d::Backend {
   // Joins the group. Blocks until all ranks have joined.
   ProcessGroupHccl(const c10::intrusive_ptr<c10d::Store>& store, GroupIdentity identity,
                    std::chrono::milliseconds timeout);
-  // Waits for nobody.
+  // Does not wait for other ranks.
   ~ProcessGroupHccl() override;
 
-  // To be called before the interpreter ends: returns when no callback of any group runs. Waits for
-  // operations whose futures are awaited, at most some seconds, and then aborts their groups.
+  // Call before the interpreter ends. Returns when no callback of any group runs. Waits for
+  // operations whose futures are awaited, at most a few seconds, and then aborts their groups.
   static void quiesce_all();
 
   const std::string getBackendName() const override { return "hccl"; }
@@ -89,7 +89,7 @@ class ProcessGroupHccl final : public c10d::Backend {
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
   void quiesce(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
-  // Throws c10::ValueError for a rank that is none of the group's.
+  // Throws c10::ValueError for a rank that is not a member of the group.
   [[nodiscard]] int checked_root(std::int64_t root, const char* call) const;
   WorkPtr all_reduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);
@@ -102,7 +102,7 @@ class ProcessGroupHccl final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<Communicator> communicator_;
   OperationQueue queue_;
-  std::unique_ptr<Messages> messages_;  // before the queue at the end
+  std::unique_ptr<Messages> messages_;  // destroyed before the queue
 };
 
 }  // namespace hccl_torch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How process groups end: when the program lets go of them, and before the interpreter ends.
+// Ends process groups: when the program releases them, and before the interpreter ends.
 #include "live_groups.h"
 #include "process_group.h"
 
@@ -10,9 +10,9 @@ namespace hccl_torch {
 
 namespace {
 
-// How long the end of the program waits for operations whose futures are awaited.
-constexpr std::chrono::seconds kExitPatience{2};
-// How long the end of a group waits for receives that may find no message.
+// Maximum wait of the end of the program for operations whose futures are awaited.
+constexpr std::chrono::seconds kExitTimeout{2};
+// Maximum wait of the end of a group for receives that may find no message.
 constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace
@@ -23,8 +23,8 @@ ProcessGroupHccl::~ProcessGroupHccl() {
   if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
 }
 
-// Sends and collectives end, at the latest with the group's timeout. Receives that the matcher has
-// posted fail when it stops, and what it leaves to the library ends with the communicator.
+// Sends and collectives end, at the latest with the group's timeout. Receives posted in the matcher
+// fail when it stops, and those that it has queued in the library end with the communicator.
 void ProcessGroupHccl::shutdown() {
   if (communicator_->is_in_forked_child()) return;
   const bool have_ended = queue_.await_end(kReceivePatience);
@@ -35,7 +35,7 @@ void ProcessGroupHccl::shutdown() {
 }
 
 void ProcessGroupHccl::quiesce_all() {
-  const auto deadline = std::chrono::steady_clock::now() + kExitPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kExitTimeout;
   LiveGroups::instance().for_each([&](ProcessGroupHccl& group) { group.quiesce(deadline); });
 }
 

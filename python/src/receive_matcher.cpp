@@ -17,12 +17,12 @@ namespace hccl_torch {
 
 namespace {
 
-// How long a message that does not arrive, and a look for one, keep stop() waiting.
-constexpr std::chrono::milliseconds kLook{50};
-// Between two looks while ranks offer messages that nobody asks for.
+// Limit on one wait for a message and on one probe, and so on the delay of stop().
+constexpr std::chrono::milliseconds kProbeTime{50};
+// Pause between two probes while ranks offer messages without a matching receive.
 constexpr std::chrono::milliseconds kPause{1};
 
-// Runs the call, and returns why it has failed, or an empty text.
+// Runs the call, and returns the reason of its failure, or an empty text.
 template <class Call>
 std::string reason_of_failure(Call call) noexcept {
   try {
@@ -40,7 +40,7 @@ std::string reason_of_failure(Call call) noexcept {
 c10::intrusive_ptr<c10d::Work> ReceiveMatcher::post(at::Tensor& tensor, int source, int tag) {
   const auto type = source == kAnySource ? c10d::OpType::RECVANYSOURCE : c10d::OpType::RECV;
   const std::chrono::milliseconds timeout = communicator_->timeout();
-  // A timeout of 0 never passes.
+  // A timeout of 0 means no limit.
   const auto deadline = timeout.count() == 0 ? Clock::time_point::max() : Clock::now() + timeout;
   Receive receive{queue_.defer(type, "recv", tensor), tensor, source, tag, deadline};
   c10::intrusive_ptr<Work> work = receive.work;
@@ -128,8 +128,8 @@ void ReceiveMatcher::read(int source) {
   }
 }
 
-// While receives without a tag wait for any rank, the prober tells messages with and without tags
-// apart by their size.
+// While receives without a tag wait for any rank, the prober distinguishes messages with and
+// without tags by their size.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {
@@ -157,7 +157,7 @@ void ReceiveMatcher::probe() {
   for (;;) {
     await_turn(lock);
     if (stopping_) return;
-    look(lock);
+    probe_once(lock);
   }
 }
 
@@ -174,7 +174,7 @@ void ReceiveMatcher::await_turn(Lock& lock) {
     } else if (waits_for_any()) {
       return;
     } else if (std::ranges::any_of(posted_, [&](const Receive& one) { return is_probed(one); })) {
-      changed_.wait_for(lock, kLook);
+      changed_.wait_for(lock, kProbeTime);
     } else {
       changed_.wait(lock);
     }
@@ -185,22 +185,22 @@ std::string ReceiveMatcher::reason_of_timeout(const Receive& receive) const {
   const auto limit = communicator_->timeout().count();
   if (receive.source == kAnySource)
     return c10::str("no rank has sent a message within ", limit,
-                    " ms; see that one does, or give the group a longer timeout");
+                    " ms; make a rank send one, or give the group a longer timeout");
   return c10::str("rank ", receive.source, " has sent itself no message with tag ", receive.tag,
                   " within ", limit, " ms; call isend, which may come later than irecv");
 }
 
-// A message that another thread has begun to take meanwhile, such as the elements behind a header,
-// is no offer any more.
-void ReceiveMatcher::look(Lock& lock) {
+// Ignores a message that another thread has begun to take meanwhile, such as the elements behind a
+// header.
+void ReceiveMatcher::probe_once(Lock& lock) {
   const std::uint64_t before = taken_;
   int source = kAnySource;
   std::uint64_t bytes = 0;
   lock.unlock();
   hcclResult_t result = hcclSuccess;
   const std::string reason = reason_of_failure([&] {
-    result = hcclEmulationProbe(communicator_->get(), static_cast<std::uint64_t>(kLook.count()),
-                                &source, &bytes);
+    result = hcclEmulationProbe(communicator_->get(),
+                                static_cast<std::uint64_t>(kProbeTime.count()), &source, &bytes);
     if (result != hcclBusy) check(result, "hcclEmulationProbe");
   });
   lock.lock();
@@ -211,7 +211,7 @@ void ReceiveMatcher::look(Lock& lock) {
   }
 }
 
-// Takes a message of kWireBytes for a header, unless a receive without a tag expects that size.
+// Treats a message of kWireBytes as a header, unless a receive without a tag expects that size.
 bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before) {
   if (sources_[source].is_busy || sources_[source].taken > before) return false;
   const bool is_header = bytes == TagHeader::kWireBytes;
@@ -225,7 +225,7 @@ bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std
   } else if (first->source == kAnySource) {
     queue_plain(lock, first, source);
   } else {
-    return false;  // the reader's
+    return false;  // left to the reader
   }
   return true;
 }
@@ -291,7 +291,7 @@ at::Tensor ReceiveMatcher::receive_now(int source, std::int64_t bytes, Work& wor
     issue.receive(issue.output(buffer, false), source);
     issue.end_part();
   }
-  while (!part->ends_within(kLook)) {
+  while (!part->ends_within(kProbeTime)) {
     TORCH_CHECK_WITH(DistBackendError, is_coming || !stopping_,
                      "the process group has been destroyed");
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receives that cannot be queued when they are posted, because their message is not known yet: from
 // any rank, by a tag, from this rank itself, or behind one of those. The library matches messages
-// between two ranks in the order of the calls; this matches receives in the order of the posts.
+// between two ranks in the order of the calls; this class matches receives in the order of the
+// posts.
 #pragma once
 
 #include "communicator.h"
@@ -31,14 +32,14 @@ struct TagHeader {
   std::int64_t bytes = 0;
 
   static constexpr std::uint64_t kMark = 0x6863'636c'2d74'6167;
-  // On the wire. Elements of several bytes never have this size together, so a message without a
-  // tag is hardly ever taken for a header.
+  // Size on the wire. It is not a multiple of any element size above 1, so a message without a tag
+  // is rarely mistaken for a header.
   static constexpr std::int64_t kWireBytes = 27;
 };
 
-// A receive gets the first message that fits among those that no earlier receive has taken.
-// Messages with a tag that nobody asks for yet are kept; those without stay offered by their
-// sender. Thread-safe. Threads start when they are needed.
+// A receive gets the first matching message that no earlier receive has taken. Unexpected messages
+// with a tag are kept; those without stay offered by their sender. Threads start on demand. Thread
+// safety: any thread.
 class ReceiveMatcher {
  public:
   static constexpr int kAnySource = -1;
@@ -72,7 +73,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // being queued; removed from the list once it is on the stream
+    bool is_matched = false;  // is being queued; removed from the list once it is on the stream
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };
@@ -83,8 +84,8 @@ class ReceiveMatcher {
     at::Tensor bytes;
   };
   struct Source {
-    bool is_busy = false;     // a thread takes a message from it
-    std::uint64_t taken = 0;  // taken_ when one was taken last
+    bool is_busy = false;     // a thread is taking a message from this source
+    std::uint64_t taken = 0;  // value of taken_ when the last message was taken
     std::thread reader;
   };
 
@@ -101,26 +102,26 @@ class ReceiveMatcher {
   [[nodiscard]] bool waits_for_any() const;
   // Returns the receive that the reader of `source` may serve now, or the end.
   [[nodiscard]] Receives::iterator next_from(int source);
-  // Waits until one of the prober's receives may find something. Fails those out of time.
+  // Waits until one of the prober's receives may find a message. Fails those whose time is over.
   void await_turn(Lock& lock);
-  // Asks the library once which rank offers a message, and lets a receive have it.
-  void look(Lock& lock);
-  // Lets the first receive that fits have a message that `source` offers, unless one has been taken
-  // from there since taken_ was `before`. Returns whether it has.
+  // Asks the library once which rank offers a message, and assigns it to a receive.
+  void probe_once(Lock& lock);
+  // Assigns a message that `source` offers to the first matching receive, unless a message has been
+  // taken from there since taken_ was `before`. Returns whether it did.
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
   // Records that a message was taken and frees the source.
   void release(int source);
   // Queues a receive without a tag behind those from the same rank.
   void queue_plain(Lock& lock, Receives::iterator receive, int source);
-  // Receives a message with a tag. If that fails, so does `work`.
+  // Receives a message with a tag. Fails `work` if that fails.
   void read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& work, int source);
-  // Gives a message to the first receive that fits, or keeps it.
+  // Delivers a message to the first matching receive, or keeps it.
   void arrive(Lock& lock, Message message);
   // Fails the receives for which `condition` holds.
   template <class Condition>
   void fail_if(Lock& lock, const std::string& reason, Condition condition);
 
-  // Without the lock.
+  // Call these without the lock.
   [[nodiscard]] Message receive_tagged(int source, Work& work);
   // Receives `bytes` bytes. Blocks until they have arrived, unless the group is destroyed and they
   // are not known to come (`is_coming`). Throws c10::DistBackendError.
@@ -137,7 +138,7 @@ class ReceiveMatcher {
   Receives posted_;                 // in the order of the posts
   std::deque<Message> unexpected_;  // in the order of their arrival
   std::map<int, Source> sources_;
-  std::uint64_t taken_ = 0;  // counts the messages that have been taken from sources
+  std::uint64_t taken_ = 0;  // number of messages taken from sources
   std::thread prober_;
   std::atomic<bool> stopping_{false};
 };

@@ -7,8 +7,8 @@
 
 namespace hccl_torch {
 
-// Replaces a COO tensor on every rank by the sum of all, whose ranks may have different elements.
-// Made of several collectives of `group`, for which it blocks. Throws c10::DistBackendError.
+// Replaces a COO tensor on every rank by the sum of all. The ranks may have different elements.
+// Blocks for several collectives of `group`. Throws c10::DistBackendError.
 void sum_sparse(c10d::Backend& group, at::Tensor& tensor);
 
 }  // namespace hccl_torch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the operations and bytes of this process, by the memory that the tensors lay in.
+// Counts the operations and bytes of this process, by the kind of memory of their tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class Statistics {
  public:
   struct Counts {
     std::uint64_t calls = 0;
-    std::uint64_t bytes = 0;      // of the tensors that were passed: see Issue::end()
-    std::uint64_t zero_copy = 0;  // calls all of whose tensors lay in shared memory
+    std::uint64_t bytes = 0;      // of the tensors, see Issue::end()
+    std::uint64_t zero_copy = 0;  // calls with all tensors in shared memory
     std::uint64_t staged = 0;     // the others
   };
 

@@ -13,7 +13,7 @@ namespace hccl_torch {
 
 namespace {
 
-// For work of an aborted communicator, which ends at once.
+// Limit on the wait for work of an aborted communicator, which ends at once.
 constexpr std::chrono::milliseconds kAbortTime{2000};
 
 }  // namespace
@@ -58,7 +58,7 @@ void UnfinishedWorks::remove_first(const Work& work) {
   works_.pop_front();
 }
 
-// Most often there are none.
+// Usually there are none.
 void UnfinishedWorks::end_those_before(const Work& work) {
   std::vector<c10::intrusive_ptr<Work>> before;
   {
@@ -71,7 +71,7 @@ void UnfinishedWorks::end_those_before(const Work& work) {
   for (const c10::intrusive_ptr<Work>& one : before) one->end_alone();
 }
 
-// A work stays in sight until its steps have been done: others wait for them.
+// A work stays in the list until its steps have been done, because others wait for them.
 void UnfinishedWorks::reap() {
   while (const c10::intrusive_ptr<Work> work = first_that_has_run()) {
     work->complete();
@@ -111,7 +111,7 @@ void UnfinishedWorks::find_others_before(const DeviceUse& use, const void* strea
   }
 }
 
-bool UnfinishedWorks::await_end(std::chrono::milliseconds patience) {
+bool UnfinishedWorks::await_end(std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   std::deque<c10::intrusive_ptr<Work>> works;
   {
@@ -122,7 +122,7 @@ bool UnfinishedWorks::await_end(std::chrono::milliseconds patience) {
   for (const c10::intrusive_ptr<Work>& work : works) {
     if (!work->is_receive()) work->complete();
   }
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + timeout;
   return std::ranges::all_of(works, [&](const c10::intrusive_ptr<Work>& work) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     return work->ends_within(std::max(left, std::chrono::milliseconds(0)));

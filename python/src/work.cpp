@@ -59,7 +59,8 @@ void Work::begin() {
   cv_.notify_all();
 }
 
-// The reason may be the text of an error of this backend, or of a part of this operation.
+// Removes this backend's own prefix: the reason may be an error of this backend, or of a part of
+// this operation.
 void Work::fail(const std::string& reason) {
   const std::string own = describe() + " failed: ";
   const std::string_view name = "hccl_torch: ";
@@ -85,8 +86,8 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
   return true;
 }
 
-// The steps go once they have been run, which another thread may do just now: then the elements
-// are there, or complete() waits for them.
+// Another thread may be running the steps, which are removed afterwards: then the elements are
+// there, or complete() waits for them.
 bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
   if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
   return std::ranges::any_of(operation_.written,
@@ -121,7 +122,7 @@ bool Work::has_run() const {
 bool Work::isCompleted() {
   if (has_ended()) return true;
   if (!has_begun_ || !complete_within(0)) return false;
-  settle();
+  complete_future();
   return true;
 }
 
@@ -130,8 +131,7 @@ bool Work::isSuccess() const {
   return completed_ && !exception_;
 }
 
-// Part of a coalesced call, which has been queued only when that ends: the program waits for the
-// whole then.
+// A part of a coalesced call is queued only when that ends: then the program waits for the whole.
 bool Work::wait(std::chrono::milliseconds timeout) {
   if (operation_.type == c10d::OpType::COALESCED && !has_begun_) return true;
   if (timeout <= kNoTimeout) timeout = operation_.timeout;
@@ -143,9 +143,9 @@ bool Work::wait(std::chrono::milliseconds timeout) {
       C10_THROW_ERROR(
           DistBackendError,
           c10::str(describe(), " has not ended: Timed out waiting ", timeout.count(),
-                   "ms; see that every rank of the group makes this call, or wait longer"));
+                   "ms; check that every rank of the group makes this call, or wait longer"));
     }
-    settle();
+    complete_future();
   }
   const std::lock_guard lock(mutex_);
   if (exception_) std::rethrow_exception(exception_);
@@ -164,7 +164,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
     ended = completed_;
   }
   if (ended) {
-    settle();
+    complete_future();
   } else {
     completer_->post(c10::intrusive_ptr<Work>::reclaim_copy(this));
   }
@@ -227,13 +227,13 @@ void Work::conclude(std::exception_ptr error) noexcept {
   finish(error);
 }
 
-// Without a lock: the callbacks may call anything.
-void Work::settle() noexcept {
+// Runs without a lock, because the callbacks may call anything.
+void Work::complete_future() noexcept {
   unfinished_->reap();
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
-    if (!future_ || std::exchange(future_is_settled_, true)) return;
+    if (!future_ || std::exchange(future_is_completed_, true)) return;
     future = future_;
   }
   if (exception_) {

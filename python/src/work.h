@@ -24,36 +24,38 @@ class UnfinishedWorks;
 // The kinds of calls in an operation; coalesced calls may be of several.
 enum Part : unsigned { kCollective = 1, kSend = 2, kReceive = 4 };
 
-// An operation: its name for texts, the memory that it uses, and the steps that end it.
+// An operation: its name for texts, its memory, and the steps that end it.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
-  bool is_part = false;          // of another operation, which waits for it itself
+  bool is_part = false;          // part of another operation, which waits for it
   unsigned parts = kCollective;  // a set of Part
-  std::chrono::milliseconds timeout = kNoTimeout;  // of wait() without one; kNoTimeout: the group's
-  int source = -1;                                 // the rank that a receive got its message from
-  std::vector<at::Tensor> outputs;                 // the future's value
-  std::vector<MemoryRange> written;                // memory of the outputs that it writes to
-  std::vector<at::Tensor> buffers;                 // live until the operation has ended
-  std::vector<DeviceUse> device_memory;            // of HPU tensors; fixed once others see it
-  std::vector<std::function<void()>> steps;        // to be done then, by the first to notice
+  std::chrono::milliseconds timeout =
+      kNoTimeout;                    // of wait() without an argument; kNoTimeout for the group's
+  int source = -1;                   // the rank that a receive got its message from
+  std::vector<at::Tensor> outputs;   // value of the future
+  std::vector<MemoryRange> written;  // memory of the outputs
+  std::vector<at::Tensor> buffers;   // kept until the operation has ended
+  std::vector<DeviceUse> device_memory;      // of HPU tensors; constant once other threads see it
+  std::vector<std::function<void()>> steps;  // run at the end, by the first thread to notice
 };
 
-// Thread-safe once it has begun.
+// Thread safety: any thread, once it has begun.
 class Work final : public c10d::Work {
  public:
-  // `title`: for the profiler; null if none runs.
+  // `title` is for the profiler; null if none runs.
   Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
        std::shared_ptr<UnfinishedWorks> unfinished, Operation operation, const char* title);
 
-  // Before the operation begins.
+  // Call before the operation begins.
   [[nodiscard]] Operation& operation() noexcept { return operation_; }
   // Adds what the operation has queued on a stream.
   void add(StreamRange range);
-  // The operation has been queued as a whole.
+  // Call once the operation has been queued as a whole.
   void begin();
-  // A deferred operation cannot be queued, for this reason. The completer completes its future.
+  // Fails a deferred operation that cannot be queued, with the reason. The completer completes its
+  // future.
   void fail(const std::string& reason);
 
   bool isCompleted() override;
@@ -68,10 +70,10 @@ class Work final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
-  // Returns what operations have in common that end in order: their stream. One that waits to be
-  // queued has nothing in common with others.
+  // Returns the identity of the sequence in which this operation ends: its stream, or the operation
+  // itself while it waits to be queued.
   [[nodiscard]] const void* lane() const;
-  // Returns whether the operation has messages, or nothing but receives.
+  // Returns whether the operation has messages, or only receives.
   [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
   [[nodiscard]] bool is_receive() const { return operation_.parts == kReceive; }
   [[nodiscard]] bool is_part() const { return operation_.is_part; }
@@ -86,7 +88,7 @@ class Work final : public c10d::Work {
   // Returns whether the operation and one that uses memory in this way must not run at the same
   // time.
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
-  // Returns whether the operation has run. Does not block, and hurries nothing along.
+  // Returns whether the operation has run. Does not block, and does not speed up the work.
   [[nodiscard]] bool has_run() const;
   // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
@@ -97,21 +99,22 @@ class Work final : public c10d::Work {
   void end_alone() noexcept;
   // Blocks until the operation has run, and ends it and those before it. Throws nothing.
   void complete() noexcept;
-  // Completes the future of an operation that has ended, and so runs its callbacks. Lets go of
-  // works that have ended.
-  void settle() noexcept;
+  // Completes the future of an operation that has ended, and so runs its callbacks. Drops works
+  // that have ended.
+  void complete_future() noexcept;
 
  private:
-  // Blocks until the operation has run or the time is over: then nullopt, else why it failed.
+  // Blocks until the operation has run, and returns its error or null; returns nullopt if the time
+  // is over.
   [[nodiscard]] std::optional<std::exception_ptr> await_run(std::uint64_t milliseconds) noexcept;
-  // Ends an operation that has run: its steps, or its error.
+  // Ends an operation that has run: runs its steps, or stores its error.
   void conclude(std::exception_ptr error) noexcept;
   // Blocks until a deferred operation has begun or the time is over. Returns whether it has.
   [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
   // Returns whether the operation has run before the time is over; then it has also been ended.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
   [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
-  // Returns the operation with what identifies it, to begin an error's text with.
+  // Returns the operation's name and identity, with which an error's text begins.
   [[nodiscard]] std::string describe() const;
 
   const std::shared_ptr<Communicator> communicator_;
@@ -119,11 +122,11 @@ class Work final : public c10d::Work {
   const std::shared_ptr<UnfinishedWorks> unfinished_;
   Operation operation_;
   std::vector<StreamRange> ranges_;
-  bool has_steps_ = false;  // set before the next
+  bool has_steps_ = false;  // written before the next member
   std::atomic<bool> has_begun_{false};
   std::mutex end_mutex_;  // held by the thread that ends the operation
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool future_is_settled_ = false;  // a thread completes it, or has done so
+  bool future_is_completed_ = false;  // a thread completes it, or has done so
 };
 
 }  // namespace hccl_torch

@@ -12,7 +12,7 @@ import pytest
 from emulation import HCCL_HPU, hccl_hpu, hccl_hpu_apart, private
 from launcher import Program, environment, session_members, wait_until
 
-NOTICE = "hccl-hpu: emulated Gaudi devices, which compute on the CPU; no product of Intel or Habana"
+NOTICE = "hccl-hpu: emulated Gaudi devices, which compute on the CPU; not a product of Intel or Habana"
 
 # One short write, which those of other ranks do not break.
 SHOW = """

@@ -408,7 +408,7 @@ def bad_arguments() -> None:
     size = dist.get_world_size()
     raises(ValueError, "needs an output of", lambda: dist.all_gather_into_tensor(torch.zeros(size * 3 + 1), torch.zeros(3)))
     raises(ValueError, "divisible by", lambda: dist.all_to_all_single(torch.zeros(size + 1), torch.zeros(size + 1)))
-    raises(RuntimeError, "has not ended: Timed out waiting 50ms; see that every rank",
+    raises(RuntimeError, "has not ended: Timed out waiting 50ms; check that every rank",
            lambda: dist.irecv(torch.zeros(1), (dist.get_rank() + 1) % size).wait(datetime.timedelta(milliseconds=50)))
     dist.barrier()
     dist.send(torch.zeros(1), (dist.get_rank() - 1) % size)

@@ -4,7 +4,7 @@
 Nothing happens unless the environment asks for it: with ``HCCL_EMU_HPU=1``, which ``hccl-hpu run`` sets, ``import torch``
 also makes the device "hpu" and the module ``torch.hpu`` known, and finds the package ``habana_frameworks`` of this
 emulation. Tensors on the device lie in the memory of a device that the library hccl emulates; PyTorch's CPU kernels
-compute with them there. This is no product of Habana Labs or Intel.
+compute with them there. This is not a product of Habana Labs or Intel.
 """
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def operation_counts() -> dict[str, int]:
 
 
 def reset_operation_counts() -> None:
-    """Starts the counts of ``operation_counts()`` anew."""
+    """Resets the counts of ``operation_counts()``."""
     from hccl_torch_hpu import _C
 
     _C.reset_operation_counts()
 
 
 def activate() -> None:
-    """Makes the emulated device known to PyTorch in this process. A second call does nothing.
+    """Registers the emulated device with PyTorch in this process. A second call does nothing.
 
     Raises:
         RuntimeError: the vendor's packages are installed, or PyTorch is of a series that this was not built for.
@@ -72,10 +72,10 @@ def activate() -> None:
 
 
 def _autoload() -> None:
-    """Activates the device if the environment asks for it. Called by ``import torch``, so it raises nothing."""
+    """Activates the device if the environment requests it. Called by ``import torch``, so it raises nothing."""
     if os.environ.get("HCCL_EMU_HPU") != "1":
         return
     try:
         activate()
-    except Exception as error:  # import torch must go on
+    except Exception as error:  # import torch must not fail
         warnings.warn(f"hccl_torch_hpu: no emulated device: {error}", stacklevel=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend "hpu_backend" of torch.compile: runs what was traced, operation by operation."""
+"""The backend "hpu_backend" of torch.compile: runs the traced graph operation by operation."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -12,13 +12,13 @@ ENTRY_POINTS = "torch_dynamo_backends"
 
 
 def hpu_backend(graph_module: Any, example_inputs: list[Any], **options: Any) -> Callable[..., Any]:
-    """Returns the traced function as it is. Options, which choose passes of a Gaudi's compiler, are accepted."""
+    """Returns the traced function unchanged. Accepts options, which select passes of a Gaudi's compiler."""
     metrics.count_capture()
     return graph_module.forward
 
 
 def register() -> None:
-    """Makes the backend known to torch.compile. Does nothing if it is known, from an earlier call or as an installed
+    """Registers the backend with torch.compile. Does nothing if it is registered already, from an earlier call or as an installed
     entry point."""
     from torch._dynamo.backends.registry import list_backends, register_backend
 

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-# Optimum takes the class from here, and needs nothing else of that package for context parallelism.
+# Optimum imports the class from this module, and needs nothing else of that package for context parallelism.
 MODULE = "deepspeed.sequence.layer"
 
 
 class _Exchange(torch.autograd.Function):
-    """Scatters one dimension among the ranks, and gathers another; the gradient goes the way back."""
+    """Scatters one dimension among the ranks, and gathers another; the gradient takes the reverse path."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:

@@ -24,7 +24,7 @@ from hccl_torch_hpu.streams import (  # noqa: F401
     Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream, synchronize)
 
 _emulation = True
-_initialized = True  # torch.utils.checkpoint saves random states only of devices that say so
+_initialized = True  # torch.utils.checkpoint saves random states only of devices with this attribute
 _KINDS = ("GAUDI", "GAUDI2", "GAUDI3")
 
 
@@ -34,7 +34,7 @@ def _kind() -> str:
 
 
 def is_available() -> bool:
-    """Returns True: there is an emulated device wherever this module is."""
+    """Returns True: the emulated device exists if this module is loaded."""
     return True
 
 
@@ -55,7 +55,7 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
-    """Returns how many devices the machine shows: those of ``HABANA_VISIBLE_MODULES``, else 8."""
+    """Returns the number of visible devices: those of ``HABANA_VISIBLE_MODULES``, else 8."""
     return _C.device_count()
 
 
@@ -81,7 +81,7 @@ def _index_of(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Checks that the machine shows this device. The process keeps its own, which is hpu:0.
+    """Checks that this device is visible. The process keeps its own, which is hpu:0.
 
     Raises:
         RuntimeError: there is no such device.
@@ -104,7 +104,7 @@ class device:  # noqa: N801  named as in torch.cuda
 
 
 class device_of(device):  # noqa: N801
-    """The same, for the device of a tensor."""
+    """A context like ``device``, for the device of a tensor."""
 
     def __init__(self, tensor: torch.Tensor):
         super().__init__(tensor.device if tensor.is_hpu else None)

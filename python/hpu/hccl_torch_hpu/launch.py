@@ -20,7 +20,7 @@ from .launching.installation import find_installation
 from .launching.nodes import parse_nodes, run_nodes
 from .launching.ranks import run_ranks, standalone
 
-NOTICE = "emulated Gaudi devices, which compute on the CPU; no product of Intel or Habana"
+NOTICE = "emulated Gaudi devices, which compute on the CPU; not a product of Intel or Habana"
 USAGE_ERROR = 2
 
 
@@ -42,15 +42,15 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a Python script", description="Runs a Python script on emulated devices.")
     count = run.add_mutually_exclusive_group()
     count.add_argument("-n", dest="processes", type=int, default=1, metavar="N", help="processes, each with a device (1)")
-    count.add_argument("--nodes", metavar="AxB", help="rehearse A nodes of B devices each, with a process for each device")
+    count.add_argument("--nodes", metavar="AxB", help="emulate A nodes of B devices each, with a process for each device")
     run.add_argument("-m", dest="is_module", action="store_true", help="the script is the name of a module")
-    run.add_argument("--verbose", action="store_true", help="say which variables are set, and what torchrun says")
+    run.add_argument("--verbose", action="store_true", help="print the variables that are set, and torchrun's messages")
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
     run.set_defaults(command=_run)
     shell = commands.add_parser("shell", help="run a command, or a shell, whose programs find the devices",
                                 description="Runs a command, or a shell, whose programs find emulated devices.")
-    shell.add_argument("--verbose", action="store_true", help="say which variables are set")
+    shell.add_argument("--verbose", action="store_true", help="print the variables that are set")
     shell.add_argument("words", nargs=argparse.REMAINDER, metavar="command")
     shell.set_defaults(command=_shell)
     return parser

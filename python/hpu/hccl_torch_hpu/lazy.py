@@ -49,7 +49,7 @@ def _record_step() -> None:
 
 
 def add_step_closure(closure: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
-    """Lets ``closure(*args)`` run at the end of the step."""
+    """Registers ``closure(*args)`` to run at the end of the step."""
     with _lock:
         _closures.append((closure, tuple(args)))
 

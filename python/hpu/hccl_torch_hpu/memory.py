@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of the emulated device: what tensors hold, and what is left."""
+"""The memory of the emulated device: used and free bytes."""
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +26,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Returns the most bytes that tensors have held since the start or ``reset_peak_memory_stats()``."""
+    """Returns the maximum number of bytes that tensors have held since the start or ``reset_peak_memory_stats()``."""
     _check(device)
     return _C.memory_statistics()["allocated_bytes.peak"]
 
@@ -38,13 +38,13 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Returns the most that ``memory_reserved()`` has been."""
+    """Returns the maximum of ``memory_reserved()``."""
     _check(device)
     return _C.memory_statistics()["reserved_bytes.peak"]
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks anew from what is held now."""
+    """Resets the peaks to the current values."""
     _check(device)
     _C.reset_peaks()
 
@@ -53,7 +53,7 @@ reset_max_memory_allocated = reset_peak_memory_stats
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Starts the counts of allocations anew."""
+    """Resets the counts of allocations."""
     _check(device)
     _C.reset_accumulated()
 
@@ -104,5 +104,5 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def empty_cache() -> None:
-    """Gives memory that no tensor holds back to the system."""
+    """Returns unused memory to the system."""
     _C.empty_cache()

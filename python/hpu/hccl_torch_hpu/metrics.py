@@ -45,7 +45,7 @@ class Metric:
             return list(self._values.items())
 
     def reset(self) -> None:
-        """Starts all counts anew."""
+        """Resets all counts."""
         self._values: dict[str, Any] = {one: "" if one in _TEXTS else 0 for one in _COUNTS[self._name]}
 
     def add(self, count: str) -> None:

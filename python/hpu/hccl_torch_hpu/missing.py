@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for names that the emulation lacks: the full name, and one thing to do instead."""
+"""Errors for names that the emulation lacks: the full name, and one alternative."""
 from __future__ import annotations
 
 import dis

@@ -28,7 +28,7 @@ def set_rng_state(new_state: torch.Tensor, device: Any = "hpu") -> None:
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    """Returns the states of all devices of this process, of which there is one."""
+    """Returns the states of all devices of this process, a list of one."""
     return [get_rng_state()]
 
 

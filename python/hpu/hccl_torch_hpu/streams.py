@@ -24,17 +24,17 @@ class Stream(torch.Stream):
         return self.native_handle
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Records an event behind what has been queued, and returns it; a new one if ``event`` is None."""
+        """Records an event behind the queued work, and returns it; a new one if ``event`` is None."""
         event = event or Event()
         event.record(self)
         return event
 
     def wait_event(self, event: torch.Event) -> None:
-        """Makes what is queued later come after the event."""
+        """Makes later work wait for the event."""
         event.wait(self)
 
     def wait_stream(self, stream: torch.Stream) -> None:
-        """Makes what is queued later come after what ``stream`` has queued."""
+        """Makes later work wait for the work queued on ``stream``."""
         stream.synchronize()
 
 
@@ -47,7 +47,7 @@ class Event(torch.Event):
         return super().__new__(cls, device="hpu", enable_timing=enable_timing, blocking=blocking)
 
     def record(self, stream: torch.Stream | None = None) -> None:
-        """Records the event behind what has been queued on a stream; on the current one if ``stream`` is None."""
+        """Records the event behind the work queued on a stream; on the current one if ``stream`` is None."""
         super().record(stream or current_stream())
         self._recorded = time.perf_counter_ns()
 
@@ -101,5 +101,5 @@ def stream(stream: torch.Stream | None) -> StreamContext:
 
 
 def synchronize(device: Any = None) -> None:
-    """Blocks until everything that has been queued on the device, collectives included, has ended."""
+    """Blocks until everything queued on the device, including collectives, has ended."""
     _C.synchronize()

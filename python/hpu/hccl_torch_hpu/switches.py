@@ -89,7 +89,7 @@ def disable_optim_output_sif() -> None:
 
 
 def enable_const_section_serialization(path: str, clear_path: bool, use_compression: bool) -> None:
-    """Notes where a Gaudi would put the constants of a model. Nothing is written."""
+    """Stores the folder for the constants of a model. The emulated device writes nothing there."""
     _state["const_section"] = (path, clear_path, use_compression)
 
 
@@ -104,13 +104,13 @@ def enable_recompute_sdp(enabled: bool) -> None:
 
 
 def recompute_sdp_enabled() -> bool:
-    """Returns what ``enable_recompute_sdp()`` was told last; True at first."""
+    """Returns the last argument of ``enable_recompute_sdp()``; True at first."""
     return _state["recompute_sdp"]
 
 
 @contextlib.contextmanager
 def sdp_kernel(enable_recompute: bool = True) -> Iterator[dict]:
-    """Chooses inside the context as ``enable_recompute_sdp(enable_recompute)`` does."""
+    """Applies ``enable_recompute_sdp(enable_recompute)`` inside the context."""
     before = recompute_sdp_enabled()
     enable_recompute_sdp(enable_recompute)
     try:
@@ -130,7 +130,7 @@ def getDeterministic() -> bool:
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Keeps the mode. The emulated device never synchronizes behind the program's back."""
+    """Stores the mode. The emulated device never synchronizes implicitly."""
     _state["sync_debug_mode"] = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the emulation and the vendor's packages apart: both answer to the same names, so only one may be there."""
+"""Keeps the emulation and the vendor's packages apart: both have the same names, so only one may be installed."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -10,7 +10,7 @@ from pathlib import Path
 # emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
-# The text by which a distribution of the vendor's name is known to be ours.
+# The text that identifies a distribution of the vendor's name as this project's.
 MARK = "hccl-torch-hpu"
 
 # The release of the vendor's software whose names and arguments the emulation follows.

@@ -38,7 +38,7 @@ std::size_t size_of_class(std::size_t size_class) {
   return (((4 + quarter + 1) << (power - 2))) * kGrain;
 }
 
-// A deleter knows its block's class.
+// Each size class has a deleter.
 template <std::size_t kClass>
 void delete_small(void* block) {
   BlockPool::instance().release_small(block, kClass);
@@ -98,7 +98,7 @@ void* BlockPool::take_small(std::size_t size_class) {
   return block;
 }
 
-// Slabs stay with their class.
+// A slab always belongs to its size class.
 void BlockPool::refill(std::size_t size_class) {
   auto* const slab = static_cast<std::byte*>(MemoryPool::instance().allocate(kSlab, false));
   if (slab == nullptr) report_exhaustion(kSlab);
@@ -173,7 +173,7 @@ void BlockPool::count(std::size_t bytes, bool is_allocated) noexcept {
 }
 
 void BlockPool::report_exhaustion(std::size_t bytes) {
-  static_cast<void>(hccl_torch::device());  // throws why, if there is none
+  static_cast<void>(hccl_torch::device());  // throws the reason if there is none
   ++statistics_.num_ooms;
   const auto [free, total] = free_and_total();
   TORCH_CHECK_WITH(OutOfMemoryError, false, "hpu:0 (emulated) is out of memory: tried to allocate ",

@@ -14,8 +14,8 @@
 
 namespace hccl_torch_hpu {
 
-// Thread-safe. Blocks are host views of device memory, at multiples of 64 bytes. Never destroyed:
-// tensors are freed by static destructors.
+// Blocks are host views of device memory, at multiples of 64 bytes. Never destroyed: static
+// destructors free tensors. Thread safety: any thread.
 class BlockPool {
  public:
   using Statistics = c10::CachingDeviceAllocator::DeviceStats;
@@ -23,16 +23,16 @@ class BlockPool {
   [[nodiscard]] static BlockPool& instance();
 
   [[nodiscard]] bool is_in_forked_process() const noexcept { return is_child_; }
-  // Throws c10::Error in a forked child, which cannot touch the device's memory.
+  // Throws c10::Error in a forked child, which cannot access the device's memory.
   void require_own_process() const;
 
   // Returns a block of at least `bytes` whose contents are undefined; null for 0 bytes. Throws
   // c10::OutOfMemoryError if the device has no memory left, c10::Error in a forked child and if no
   // device can be acquired.
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
-  // Takes a block back by its address alone. Returns whether it is one.
+  // Frees a block by its address alone. Returns whether it is a block of the pool.
   bool release(void* block) noexcept;
-  // Gives cached large blocks back to the system.
+  // Returns cached large blocks to the system.
   void trim();
   [[nodiscard]] Statistics statistics() const;
   void reset_accumulated();
@@ -40,20 +40,20 @@ class BlockPool {
   // Returns the free and the total bytes of the device.
   [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
 
-  // Takes back a block of a class of sizes, or a large one; for the deleters.
+  // Frees a block of a size class, or a large one; for the deleters.
   void release_small(void* block, std::size_t size_class) noexcept;
   void release_large(void* block) noexcept;
 
  private:
   BlockPool() = default;
-  // Once there are blocks: handlers that are registered last run first before a fork, so this
-  // pool is locked before the one that it takes memory from, as elsewhere.
+  // Call once there are blocks. Handlers registered last run first before a fork, so this pool is
+  // locked before the one from which it takes memory, as elsewhere.
   static void watch_forks();
   [[nodiscard]] void* take_small(std::size_t size_class);
   [[nodiscard]] void* take_large(std::size_t bytes);
   void refill(std::size_t size_class);
   [[noreturn]] void report_exhaustion(std::size_t bytes);
-  // With the lock held.
+  // Call with the lock held.
   void count(std::size_t bytes, bool is_allocated) noexcept;
 
   static constexpr std::size_t kClasses = 32;
@@ -61,7 +61,7 @@ class BlockPool {
   mutable std::mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
   std::vector<std::pair<void*, std::size_t>> large_;  // blocks and their bytes, by address
-  std::vector<std::pair<void*, std::size_t>> slabs_;  // and their classes, by address
+  std::vector<std::pair<void*, std::size_t>> slabs_;  // slabs and their size classes, by address
   Statistics statistics_;
   bool is_child_ = false;
 };

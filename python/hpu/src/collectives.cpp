@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.distributed's operations on HPU tensors: each goes to the group's backend for the device.
+// Passes torch.distributed's operations on HPU tensors to the group's backend for the device.
 #include "registration.h"
 
 #include <chrono>
@@ -20,7 +20,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 c10d::Backend& backend(const Group& group) { return *group->getBackend(c10::DeviceType::HPU); }
 
-// Fills in what most options have in common.
+// Sets the fields that most options share.
 template <class Options>
 Options with(bool is_async, std::int64_t timeout) {
   Options options;

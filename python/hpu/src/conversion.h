@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HPU tensors as CPU tensors over the same memory for the time of one operation, and its results as
+// Converts HPU tensors to CPU tensors over the same memory for one operation, and its results to
 // HPU tensors.
 #pragma once
 
@@ -16,13 +16,13 @@ class Conversion {
   // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives that use this
   // memory have ended. Throws c10::NotImplementedError for a sparse tensor.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
-  // Returns a result of the operation as an HPU tensor: the argument that it is, a view of the
-  // argument that it lies in, or a tensor with its memory, which is copied if it does not lie on
-  // the device.
+  // Returns a result of the operation as an HPU tensor: the argument itself, a view of the argument
+  // whose memory it uses, or a tensor with memory of its own, which is copied if it is not on the
+  // device.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;
-  // Makes HPU tensors have the extents and the storages that the operation gave their aliases.
+  // Gives HPU tensors the extents and the storages of their aliases after the operation.
   void follow_aliases();
 
  private:
@@ -34,7 +34,7 @@ class Conversion {
     c10::StorageImpl* host;
     c10::Storage device;
   };
-  // Returns the HPU storage over a CPU storage, and the argument that lies in it or null.
+  // Returns the HPU storage over a CPU storage, and the argument in it or null.
   [[nodiscard]] std::pair<c10::Storage, const Argument*> device_storage_of(const at::Tensor& host);
 
   c10::SmallVector<Argument, 6> arguments_;

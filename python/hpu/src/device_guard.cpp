@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells PyTorch of the device: its streams, events and timers.
+// Registers the device's guard, streams, events and timers with PyTorch.
 #include "storage.h"
 #include "streams.h"
 

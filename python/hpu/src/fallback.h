@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation on HPU tensors runs PyTorch's CPU kernel in the device's memory.
+// Runs every operation on HPU tensors by PyTorch's CPU kernel in the device's memory.
 #pragma once
 
 #include <atomic>
@@ -32,20 +32,20 @@ class Fallback final : public c10::OperatorKernel {
   class Call;
 
   const std::size_t arguments_;
-  const bool takes_cpu_tensors_;       // beside those on the device
-  const bool takes_numbers_in_lists_;  // as CPU tensors without dimensions
-  const std::uint64_t written_;        // a bit for each argument that the operation writes to
-  const std::int64_t generator_;       // the number of the argument that is a generator, or -1
-  const bool draws_unasked_;           // random numbers of a generator that no argument names
-  const std::int64_t cpu_result_;      // the number of a result that stays on the CPU, or -1
+  const bool takes_cpu_tensors_;       // accepts CPU tensors beside those on the device
+  const bool takes_numbers_in_lists_;  // accepts CPU tensors without dimensions in lists
+  const std::uint64_t written_;        // one bit per argument that the operation writes to
+  const std::int64_t generator_;       // index of the argument that is a generator, or -1
+  const bool draws_unasked_;           // draws from a generator that no argument names
+  const std::int64_t cpu_result_;      // index of the result that stays on the CPU, or -1
   std::atomic<std::uint64_t>& calls_;
 };
 
-// The kernel for operations that have none of their own, such as those of extensions.
+// The kernel for operations without one of their own, such as those of extensions.
 void call_fallback(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack);
 
-// Returns how often each operation has been called, by name. Thread-safe.
+// Returns how often each operation has been called, by name. Thread safety: any thread.
 [[nodiscard]] std::map<std::string, std::uint64_t> operation_counts();
 void reset_operation_counts();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of the device: its generators draw as the CPU's do, from states of their own.
+// Random numbers of the device: its generators draw like the CPU's, from states of their own.
 #pragma once
 
 #include <mutex>
@@ -17,8 +17,8 @@ namespace hccl_torch_hpu {
 // another device.
 [[nodiscard]] at::Generator host_generator(const at::Generator& generator);
 
-// While it lives, the CPU's default generator, of which some kernels draw unasked, has the state of
-// the device's. Holds its lock: one thread at a time.
+// During its lifetime, the CPU's default generator, from which some kernels draw implicitly, has
+// the state of the device's. Holds the generator's lock, so only one thread at a time has one.
 class DefaultDraws {
  public:
   DefaultDraws();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations that the device does itself: memory, views and copies.
+// The operations that the device implements itself: memory, views and copies.
 #include "conversion.h"
 #include "registration.h"
 #include "storage.h"
@@ -30,8 +30,8 @@ void check_options(std::optional<at::Layout> layout, std::optional<at::Device> d
   if (device) require_visible_device(*device);
 }
 
-// Returns whether new memory gets values that show its use, as torch.use_deterministic_algorithms()
-// asks for.
+// Returns whether new memory is filled with values that reveal its use, as
+// torch.use_deterministic_algorithms() requires.
 bool fills_new_memory() {
   return at::globalContext().deterministicAlgorithms() &&
          at::globalContext().deterministicFillUninitializedMemory();
@@ -73,7 +73,7 @@ at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarT
                                    c10::dtype_or_default(type), std::nullopt);
 }
 
-// Either tensor may lie on the CPU.
+// Either tensor may be on the CPU.
 void copy_elements(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   Conversion conversion;
   at::Tensor target = to.is_hpu() ? conversion.to_host(to) : to;
@@ -164,7 +164,7 @@ at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArr
   return at::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
 }
 
-// As the CPU's kernel does it, which draws from the CPU's default generator unasked.
+// Computes like the CPU's kernel, which would draw from the CPU's default generator.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double probability,
                                                   std::optional<bool> train) {
   if (input.numel() == 0) return {input, at::empty_like(input)};

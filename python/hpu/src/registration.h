@@ -6,8 +6,8 @@
 
 namespace hccl_torch_hpu {
 
-// Registers everything. Called once. Throws c10::Error if this PyTorch's operations are not those
-// that the device was built for.
+// Registers everything. Call once. Throws c10::Error if the operations of this PyTorch differ from
+// those that the device was built for.
 void register_device();
 
 // Returns a new library of kernels, which stay registered until the process ends.
@@ -15,7 +15,8 @@ void register_device();
 
 // The parts of register_device().
 void register_kernels();      // memory, views and copies
-void register_operations();   // whatever else has a CPU kernel, and the fallback; after the former
+void register_operations();   // all other CPU kernels, and the fallback; call after
+                              // register_kernels()
 void register_collectives();  // of torch.distributed
 void register_autocast();
 

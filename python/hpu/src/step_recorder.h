@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the operations of each step in the lazy mode, of which a device would compile one graph.
+// Records the operations of each step in the lazy mode, which a device would compile to one graph.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ class StepRecorder {
  public:
   struct Step {
     std::uint64_t operations = 0;
-    bool is_new = false;  // no step before had these operations with these shapes and types
+    bool is_new = false;  // no earlier step had these operations with these shapes and types
   };
 
   [[nodiscard]] static StepRecorder& instance();

@@ -19,7 +19,7 @@ using HostStorage = c10::intrusive_ptr<c10::StorageImpl>;
 
 void release_host(void* host) { HostStorage::reclaim(static_cast<c10::StorageImpl*>(host)); }
 
-// The pointer of an HPU storage: its context is a reference to the CPU storage.
+// Returns the pointer of an HPU storage, whose context is a reference to the CPU storage.
 c10::DataPtr pointer_into(HostStorage host) {
   void* const memory = host->mutable_data();
   return {memory, host.release(), &release_host, kHpu};
@@ -90,7 +90,7 @@ c10::Storage wrap_storage(const c10::Storage& host) {
                                                             allocator(), true));
 }
 
-// Memory that others have given to an HPU storage has no CPU storage yet.
+// An HPU storage over foreign memory has no CPU storage yet.
 c10::StorageImpl* host_storage(c10::StorageImpl* device) {
   c10::DataPtr& pointer = device->_mutable_data_ptr_no_checks();
   if (pointer.get_deleter() != &release_host) {

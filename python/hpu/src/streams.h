@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's streams and events for PyTorch, on the library's. Operations on tensors run when
-// they are called, so streams only order what is queued on the library's streams.
+// The device's streams and events for PyTorch, based on the library's. Operations on tensors run
+// when they are called, so streams only order work that is queued on the library's streams.
 #pragma once
 
 #include "device.h"
@@ -11,28 +11,29 @@
 
 namespace hccl_torch_hpu {
 
-// Number 0 is the default stream. Thread-safe.
+// Number 0 is the default stream. Thread safety: any thread.
 class Streams {
  public:
   static constexpr std::int64_t kPool = 32;
 
-  // Returns the number of a stream other than the default one: one of kPool, in turn.
+  // Returns the number of a stream other than the default one, from a pool of kPool streams in
+  // turn.
   [[nodiscard]] static std::int64_t make();
   // Returns the library's stream, which is created at its first use and lives as long as the
   // process. Throws c10::DistBackendError.
   [[nodiscard]] static synStreamHandle handle(std::int64_t number);
-  // The calling thread's current stream.
+  // Returns the calling thread's current stream.
   [[nodiscard]] static std::int64_t current() noexcept;
   static std::int64_t exchange_current(std::int64_t number) noexcept;
-  // Blocks until everything that has been queued on a stream, or on all, has run.
+  // Blocks until everything queued on a stream, or on all, has run.
   static void synchronize(std::int64_t number);
   static void synchronize_all();
   // Returns whether everything that has been queued on a stream has run.
   [[nodiscard]] static bool is_idle(std::int64_t number);
 };
 
-// Returns how many devices the machine has: those of HABANA_VISIBLE_MODULES, else HCCL_DEVICE_COUNT
-// of them, else 8.
+// Returns the number of visible devices: those of HABANA_VISIBLE_MODULES, else HCCL_DEVICE_COUNT,
+// else 8.
 [[nodiscard]] int visible_devices() noexcept;
 
 }  // namespace hccl_torch_hpu

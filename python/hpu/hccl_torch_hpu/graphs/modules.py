@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from hccl_torch_hpu.graphs.recording import HPUGraph, graph
 
-# Arguments of a wrapped forward that are for the wrapper alone.
+# Arguments of a wrapped forward that only the wrapper uses.
 _WRAPPER_ARGUMENTS = ("bypass_hpu_graphs", "warmup_mode", "cache_tensors_list")
 
 
@@ -154,7 +154,7 @@ class ModuleCacher(torch.nn.Module):
         return False
 
     def log_stats(self) -> None:
-        """Prints nothing, since there are no graphs."""
+        """Prints nothing, because there are no graphs."""
 
 
 def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, allow_unused_input: bool = False,

@@ -115,7 +115,7 @@ class _Recorder(TorchDispatchMode):
         if self._saved is not None and _changes_inputs(func):
             self._save_changed(func, args, keywords)
         result = func(*args, **keywords)
-        for one in tree_leaves(result):  # what a backend does to end a collective is no operation of the program
+        for one in tree_leaves(result):  # the steps by which a backend ends a collective are not operations of the program
             _finish(func, one)
         operation = _Operation(func, args, keywords, result)
         with self._lock:
@@ -135,7 +135,7 @@ class _Recorder(TorchDispatchMode):
                     self._saved.setdefault(id(tensor), (tensor, tensor.clone()))
 
     def restore(self) -> None:
-        """Undoes the changes of a capture that was not to be executed."""
+        """Undoes the changes of a dry run."""
         with torch.no_grad():
             for tensor, copy in reversed(list((self._saved or {}).values())):
                 tensor.copy_(copy)
@@ -226,11 +226,11 @@ class HPUGraph:
         self.replayV2(self._inputs, tlistI, asynchronous)
 
     def clear_inputs(self) -> None:
-        """Forgets the marked inputs."""
+        """Clears the marked inputs."""
         self._inputs = []
 
     def reset(self) -> None:
-        """Forgets the recording, which frees its tensors."""
+        """Drops the recording, which frees its tensors."""
         self._operations = None
         self._inputs = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which modules of the emulated box programs see."""
+"""Determines the modules of the emulated node that programs see."""
 from __future__ import annotations
 
 from collections.abc import Mapping

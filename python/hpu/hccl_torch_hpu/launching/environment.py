@@ -43,7 +43,7 @@ def environment_of_programs(installation: Installation, variables: Mapping[str, 
 
 
 def difference(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Returns what to type to get from one environment to the other, a variable each."""
+    """Returns the assignments, one per variable, that lead from one environment to the other."""
     return [f"{name}={value}" for name, value in sorted(after.items()) if before.get(name) != value]
 
 

@@ -3,4 +3,4 @@
 
 
 class LaunchError(Exception):
-    """Says in one line what keeps a program from being started, and what to do about it."""
+    """Describes in one line why a program cannot be started, and names one action."""

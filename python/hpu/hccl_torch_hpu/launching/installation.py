@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the emulation's parts, and says what is wrong with an environment before a program is started in it."""
+"""Finds the emulation's parts, and checks an environment before a program is started in it."""
 from __future__ import annotations
 
 import importlib.util

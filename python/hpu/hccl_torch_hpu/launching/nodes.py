@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rehearses several nodes on one machine: a launcher for each, whose ranks take each other for ranks of another host."""
+"""Emulates several nodes on one machine: a launcher for each, whose ranks treat those of the others as on another host."""
 from __future__ import annotations
 
 import os
@@ -14,8 +14,8 @@ from pathlib import Path
 from .errors import LaunchError
 
 LOOPBACK = "127.0.0.1"
-GRACE = 10.0  # seconds that the other nodes get to notice that one has failed
-GRACE_OF_LAUNCHER = 40.0  # torchrun's own patience with processes that ignore SIGTERM is 30 s
+GRACE = 10.0  # grace period in seconds for the other nodes after one has failed
+GRACE_OF_LAUNCHER = 40.0  # torchrun itself waits 30 s for processes that ignore SIGTERM
 POLL = 0.05
 
 
@@ -79,7 +79,7 @@ def _wait(running: list[subprocess.Popen]) -> int:
 
 
 def _has_processes(node: subprocess.Popen) -> bool:
-    """Tells whether a node's launcher is there and has processes of the program."""
+    """Returns whether a node's launcher runs and has processes of the program."""
     try:
         return node.poll() is None and bool(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text())
     except OSError:

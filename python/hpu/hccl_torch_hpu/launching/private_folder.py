@@ -24,7 +24,7 @@ INSTALLER = "hccl-hpu"
 _METADATA = f"""Metadata-Version: 2.1
 Name: {PLUGIN}
 Version: {RELEASE}
-Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no code and is no product of the vendor.
+Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no code and is not a product of the vendor.
 """
 
 
@@ -80,12 +80,12 @@ def _make(folder: Path) -> None:
         information = _information(fresh)
         information.mkdir()
         (information / "METADATA").write_text(_METADATA)
-        # pip uninstalls nothing that has no list of files, and names the installer instead.
+        # pip does not uninstall a distribution without a list of files, and names the installer instead.
         (information / "INSTALLER").write_text(f"{INSTALLER}\n")
         try:
             fresh.rename(folder)
         except OSError:
-            if not _is_whole(folder):  # not another process's, but what somebody has damaged
+            if not _is_whole(folder):  # the entry is damaged, not in use by another process
                 shutil.rmtree(folder)
                 fresh.rename(folder)
     finally:

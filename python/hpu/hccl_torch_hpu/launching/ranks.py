@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-SIGNALLED = 128  # a shell's exit code for a signal is this and its number
+SIGNALLED = 128  # a shell's exit code for a signal is this plus its number
 PR_SET_PDEATHSIG = 1
 
 
@@ -83,7 +83,7 @@ def _tell(prefix: str, rank: int, code: int) -> int:
 
 
 def end_with(parent: int) -> None:
-    """Lets this process get SIGTERM when the process that started it ends, or at once if that has ended already."""
+    """Makes this process receive SIGTERM when its parent ends, or at once if that has ended already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         sys.exit(SIGNALLED + signal.SIGTERM)

@@ -16,7 +16,7 @@ def refuse_negative(**values: float) -> None:
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """Returns what the closure does, called with gradients enabled; None without one."""
+    """Returns the result of the closure, called with gradients enabled; None without one."""
     if closure is None:
         return None
     with torch.enable_grad():
@@ -24,7 +24,7 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
 
 
 def with_gradients(group: dict[str, Any], optimizer: str) -> Iterator[torch.Tensor]:
-    """Gives the parameters of a group that have a gradient.
+    """Yields the parameters of a group that have a gradient.
 
     Raises:
         RuntimeError: a gradient is sparse.
@@ -33,5 +33,5 @@ def with_gradients(group: dict[str, Any], optimizer: str) -> Iterator[torch.Tens
         if parameter.grad is None:
             continue
         if parameter.grad.is_sparse:
-            raise RuntimeError(f"{optimizer} takes no sparse gradients; use torch.optim.SparseAdam, or dense gradients")
+            raise RuntimeError(f"{optimizer} does not support sparse gradients; use torch.optim.SparseAdam, or dense gradients")
         yield parameter

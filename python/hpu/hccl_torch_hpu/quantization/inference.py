@@ -24,12 +24,12 @@ def hpu_inference_initialize(model: torch.nn.Module | None = None, mark_only_sca
 
 
 def hpu_teardown_inference_env() -> None:
-    """Ends what ``hpu_set_inference_env()`` has declared."""
+    """Reverses ``hpu_set_inference_env()``."""
     switches.disable_inference_mode()
     switches.disable_matmul3d_2d_reshape()
 
 
-# Earlier names of the same.
+# Earlier names of these functions.
 hpu_set_env = hpu_set_inference_env
 hpu_initialize = hpu_inference_initialize
 hpu_reset_env = hpu_teardown_inference_env

@@ -18,7 +18,7 @@ from hccl_torch_hpu.devices import device_type, fp8_max, synDeviceType
 CONFIG_VARIABLE = "QUANT_CONFIG"
 _TYPE = torch.float8_e4m3fn
 
-# Gaudi 2 multiplies by these for nothing; other scales cost it an operation.
+# Gaudi 2 multiplies by these at no cost; other scales cost it an operation.
 _SCALES_OF_GAUDI2 = tuple(2.0 ** exponent for exponent in (-8, -4, 0, 4))
 _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 

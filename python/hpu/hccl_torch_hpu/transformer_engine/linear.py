@@ -126,7 +126,7 @@ class Linear(torch.nn.Module):
         return result if bias is None else result + bias.to(result.dtype)
 
     def extra_repr(self) -> str:
-        """Returns what stands in the module's text."""
+        """Returns the details for the module's text."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes: which 8-bit types training uses, and how it finds their scales."""
+"""Recipes: the 8-bit types of training, and the computation of their scales."""
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where 8-bit training is switched on, for this thread, and by which recipe."""
+"""The state of 8-bit training of this thread: on or off, and its recipe."""
 from __future__ import annotations
 
 import contextlib
@@ -67,7 +67,7 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
 
 
 class FP8GlobalStateManager:
-    """Tells what the innermost ``fp8_autocast`` of this thread says."""
+    """Returns the settings of the innermost ``fp8_autocast`` of this thread."""
 
     @staticmethod
     def is_fp8_enabled() -> bool:

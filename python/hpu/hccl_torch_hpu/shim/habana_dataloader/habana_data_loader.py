@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loader.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.data import HabanaDataLoader
 from hccl_torch_hpu.missing import missing
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of the packages that programs for Gaudi import, answered by the emulated device.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu import vendor
 from hccl_torch_hpu.missing import missing
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No transforms: a name that is used raises, and says what is needed for it."""
+"""Has no transforms: using a name raises an error that names the package to install."""
 
 
 def __getattr__(name: str):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing this makes the device, the backends and the operations known that programs for Gaudi use.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu import compile_backend, context_parallel
 from hccl_torch_hpu.missing import missing
 from hccl_torch_hpu.numerics import ops

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs for CUDA that run unchanged need a Gaudi: the emulation translates no CUDA calls.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 raise ImportError("habana_frameworks.torch.gpu_migration is not part of this emulation of Gaudi (hccl-torch-hpu); "
                   "write hpu instead of cuda in the program, or run it on a Gaudi", name=__name__)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of the lazy mode, and preparations for inference.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch import hpu
 from habana_frameworks.torch.core import quantization, step_closure
 from habana_frameworks.torch.core.quantization import (hpu_inference_initialize, hpu_initialize, hpu_reset_env,

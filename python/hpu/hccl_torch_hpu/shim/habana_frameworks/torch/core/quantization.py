@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparations for inference.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing
 from hccl_torch_hpu.quantization.inference import (hpu_inference_initialize, hpu_initialize, hpu_reset_env, hpu_set_env,
                                                    hpu_set_inference_env, hpu_teardown_inference_env)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused operations, in plain torch code.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch.hpex import kernels, normalization, optimizers
 
 from hccl_torch_hpu.missing import missing

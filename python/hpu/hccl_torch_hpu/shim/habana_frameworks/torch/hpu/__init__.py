@@ -3,7 +3,7 @@
 
 All names of ``torch.hpu`` are here, and those of this module are there, as programs take the two for one.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
 
 import sys

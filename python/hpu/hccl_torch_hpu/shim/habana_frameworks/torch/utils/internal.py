@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which mode is on, and a clock.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
 
 import functools

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing this makes the backend "hccl" of torch.distributed known.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch import _autoload, initialize_distributed_hpu
 from torch import distributed
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing this makes the backend "hpu_backend" of torch.compile known.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch.dynamo.compile_backend import backends, config
 
 from hccl_torch_hpu.missing import missing

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes of training with 8-bit floats.
 
-This is part of hccl-torch-hpu, an emulation; it is no product of Habana Labs or Intel."""
+This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing
 from hccl_torch_hpu.transformer_engine.recipe import DelayedScaling, Format
 
