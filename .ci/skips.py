@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the skipped tests of a ctest run, and fails if one was skipped although what it needs is there.
+"""Lists the skipped tests of a ctest run, and fails if one was skipped although the machine has what it needs.
 
-A test that skips says why in the form "needs <need>: ..."; the needs and how to see whether they are met stand below.
+A test that skips gives the reason in the form "needs <need>: ..."; the needs and their checks are below.
 """
 import os
 import re
@@ -31,12 +31,12 @@ NEEDS = {
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
     r"rdma hosts": lambda: "RXE_NODES" in os.environ,
-    r"another build": lambda: False,  # e.g. one without sanitizers: what the test measures is not there
+    r"another build": lambda: False,  # e.g. one without sanitizers, in which the test cannot measure
 }
 
 
 def is_met(need):
-    """Returns whether the machine has what the need names; None if nobody knows that need."""
+    """Returns whether the machine meets the need; None if the need is unknown."""
     for pattern, check in NEEDS.items():
         match = re.fullmatch(pattern, need)
         if match:

@@ -9,7 +9,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-# Programs find the library beside them, in the build tree and in the install tree alike; both may be moved.
+# Programs find the library relative to themselves, in the build tree and in the install tree; both may be moved.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 file(RELATIVE_PATH hccl_bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR}/habanalabs)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/${hccl_bin_to_lib}")
@@ -19,20 +19,20 @@ endif()
 find_program(HCCL_CCACHE ccache)
 mark_as_advanced(HCCL_CCACHE)
 if(HCCL_CCACHE)
-  # Without this it gives up on files that use a precompiled header.
+  # Without this it does not cache files that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${HCCL_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${HCCL_CCACHE})
 endif()
 find_package(Threads REQUIRED)
 find_package(hwy REQUIRED)
 
-# Warnings shared by everything we compile; errors only where the preset says so (CMAKE_COMPILE_WARNING_AS_ERROR).
+# Warnings for all targets; errors only if the preset says so (CMAKE_COMPILE_WARNING_AS_ERROR).
 add_library(hccl_warnings INTERFACE)
 target_compile_options(hccl_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
   $<$<COMPILE_LANGUAGE:CXX>:-Wsign-conversion;-Wold-style-cast;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wcast-align>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wduplicated-cond;-Wlogical-op>)
-# This one needs the whole optimiser: with less of it, or with checks in between, it suspects the standard library.
+# This warning needs the full optimiser: with less of it, or with added checks, it has false positives in the standard library.
 if(NOT HCCL_SANITIZE)
   target_compile_options(hccl_warnings INTERFACE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wnull-dereference>)
@@ -45,7 +45,7 @@ if(HCCL_SANITIZE)
   add_compile_options(-fsanitize=${HCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HCCL_SANITIZE})
   if(HCCL_SANITIZE MATCHES thread)
-    # Asio's handlers have fences around them, which the race detector does not follow. We rely on none of them.
+    # Asio's handlers use fences, which the race detector does not support. The library does not rely on them.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
 endif()
@@ -58,8 +58,8 @@ if(HCCL_FUZZ)
 endif()
 
 # hccl_layer(<name> [NOT_SHIPPED] SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
-# One folder of src/ as an object library. Its headers become visible as "<name>/x.h" through an include root that
-# holds this folder alone, so code sees just the layers it names in DEPENDS: a forbidden include does not compile.
+# Makes a folder of src/ an object library. Its headers become visible as "<name>/x.h" through an include root with
+# this folder alone, so code sees only the layers it names in DEPENDS: a forbidden include does not compile.
 # NOT_SHIPPED: a static library for tests and tools, which the shared library does not contain.
 function(hccl_layer name)
   cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
@@ -85,13 +85,13 @@ endfunction()
 
 # hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]
 #   [WAITS] [APART <filter> <label>])
-# A GoogleTest program over the internal static library; it sees just the layers it names. Each of its cases is a
-# test of ctest's, named <name>/<Suite.Case>, so that a skip or a time-out says which one it was; TIMEOUT is per case.
+# Adds a GoogleTest program over the internal static library; it sees only the layers it names. Each of its cases is a
+# ctest test named <name>/<Suite.Case>, so that a skip or a time-out identifies it; TIMEOUT is per case.
 # The target tests_<label> builds all programs with cases of that label.
-# LAYOUT: all of it once more with the ranks on the nodes that the letters stand for (HCCL_TEST_LAYOUT).
+# LAYOUT: runs all cases once more, with one letter per rank that names its node (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
-# WAITS: the cases mostly wait for something to be noticed, so that ctest may run two of them in the place of another.
-# APART: the cases that the filter of GoogleTest's names get that label instead.
+# WAITS: the cases mostly wait, so ctest may run two of them in place of one other.
+# APART: the cases that match the GoogleTest filter get that label instead.
 function(hccl_test name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -130,7 +130,7 @@ function(hccl_test name)
   endforeach()
   gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST ${rest}
                        PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${scheduling})
-  # The same once more, with the ranks on several rehearsed nodes.
+  # Repeats the cases with the ranks on several emulated nodes.
   if(ARG_LAYOUT)
     gtest_discover_tests(${name} TEST_PREFIX ${name}_on_${ARG_LAYOUT}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
                          TEST_LIST ${name}_on_nodes

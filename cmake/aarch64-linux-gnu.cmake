@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds for 64-bit Arm on another machine, with Debian's g++-aarch64-linux-gnu. `./dev cross` unpacks the libraries that
-# this needs into build/aarch64-packages; programs run under qemu-user-static where it is installed.
+# Builds for 64-bit Arm on another machine, with Debian's g++-aarch64-linux-gnu. `./dev cross` unpacks the required
+# libraries into build/aarch64-packages; programs run under qemu-user-static if it is installed.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
@@ -13,9 +13,9 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# For what no find_package() finds: the headers of Asio and libibverbs, and Highway, which Debian names without a path.
+# For packages without find_package(): the headers of Asio and libibverbs, and Highway, which Debian names without a path.
 include_directories(SYSTEM ${hccl_aarch64_packages}/usr/include)
-# By flags: CMake takes a directory of link_directories() for one that the compiler searches anyway, and leaves it out.
+# Set by flags, because CMake drops a directory of link_directories() that it expects the compiler to search anyway.
 set(hccl_aarch64_link_flags "-L${hccl_aarch64_packages}/usr/lib/aarch64-linux-gnu")
 set(CMAKE_EXE_LINKER_FLAGS_INIT ${hccl_aarch64_link_flags})
 set(CMAKE_SHARED_LINKER_FLAGS_INIT ${hccl_aarch64_link_flags})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing what the ranks say.
+// Compares the facts of the ranks.
 #include "agreement.h"
 
 #include "errors.h"
@@ -12,7 +12,7 @@
 namespace ddp_trainer {
 namespace {
 
-// A text of limited length, as bytes that travel.
+// A text of limited length that can be sent as bytes.
 template <std::size_t Capacity>
 struct Text {
   std::array<char, Capacity> bytes{};
@@ -44,7 +44,7 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
   return text("rank ", rank, " on ", host.string());
 }
 
-// Empty if both are about to train the same.
+// Returns the difference between the two as a clause, or an empty text if there is none.
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
     return text("is to train otherwise than rank 0: ", one.training.string(), "; rank 0 has ",

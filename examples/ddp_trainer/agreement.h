@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before they train, ranks make sure that all can, and that all are about to train the same. If one
-// of them objects, all throw its objection as a SharedError.
+// Before training, ranks check that all of them can begin, and that all have the same settings. If
+// one rank objects, all throw its objection as a SharedError.
 #pragma once
 
 #include "gradient_sync.h"
@@ -12,7 +12,7 @@
 
 namespace ddp_trainer {
 
-// Everybody's, by rank. `Fact` is plain bytes.
+// Returns the facts of all ranks, indexed by rank. `Fact` must be trivially copyable.
 template <class Fact>
 [[nodiscard]] std::vector<Fact> gather(const Fact& mine, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
@@ -25,15 +25,15 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// `failure`: why this rank cannot begin; empty if it can.
+// `failure` is the reason why this rank cannot begin, or empty if it can.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
 // The facts with which a rank is about to begin.
 struct Start {
-  std::string training;          // what the command line asks for
+  std::string training;          // the settings of the command line
   std::uint32_t data = 0;        // check sum
   std::uint32_t parameters = 0;  // check sum
-  std::uint64_t steps = 0;       // done before
+  std::uint64_t steps = 0;       // steps done before
 };
 
 void require_same_start(const Start& mine, const Rank& rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file: a line of JSON, the floats, and a check sum over both.
+// The file consists of a line of JSON, the floats, and a check sum over both.
 #include "checkpoint.h"
 
 #include "errors.h"
@@ -68,7 +68,7 @@ EpochReport epoch_from(const json& from) {
 }
 
 std::string contents_of(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) reject(path, "is no regular file");
+  if (!std::filesystem::is_regular_file(path)) reject(path, "is not a regular file");
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream contents;
   contents << stream.rdbuf();
@@ -76,10 +76,10 @@ std::string contents_of(const std::string& path) {
   return contents.str();
 }
 
-// Checks format and check sum. Leaves in `rest` what follows the header.
+// Checks format and check sum, and returns the header. Leaves the part behind the header in `rest`.
 std::string take_header(const std::string& path, std::string_view& rest) {
   const std::size_t begin = std::strlen(kFormat) + 1;
-  if (rest.substr(0, begin - 1) != kFormat) reject(path, "is no checkpoint of ddp_trainer");
+  if (rest.substr(0, begin - 1) != kFormat) reject(path, "is not a checkpoint of ddp_trainer");
   const std::size_t end = rest.find('\n', begin);
   std::uint32_t sum = 0;
   if (end == std::string_view::npos || rest.size() - end <= sizeof sum)
@@ -105,13 +105,13 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
   const std::size_t count = Layout(plan.widths).parameters();
   const std::size_t states = plan.optimizer.states();
   if (header.at("states") != states || rest.size() != (1 + states) * count * sizeof(float))
-    reject(path, "has not the length it says");
+    reject(path, "does not have the length in its header");
   checkpoint.parameters = take(rest, count);
   for (std::size_t i = 0; i < states; ++i) checkpoint.states.push_back(take(rest, count));
   return checkpoint;
 }
 
-// Everything of all ranks' shares of an optimizer state.
+// Gathers all ranks' shares of an optimizer state.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
   std::vector<float> all(count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the digits.
+// Reads the digits.
 #include "dataset.h"
 
 #include "errors.h"
@@ -17,7 +17,7 @@ namespace ddp_trainer {
 namespace {
 
 constexpr int kBrightest = 16;
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 
 [[noreturn]] void reject(const std::string& path, std::size_t line, const std::string& why) {
   throw RunError(text("data file ", path, ", line ", line, ": ", why));
@@ -37,14 +37,14 @@ std::string read_all(const std::string& path) {
     const int count = gzread(file.get(), piece.data(), piece.size());
     if (count <= 0) break;
     all.append(piece.data(), static_cast<std::size_t>(count));
-    if (all.size() > kMostBytes)
-      throw RunError(text("data file ", path, " has more than ", kMostBytes >> 20, " MiB"));
+    if (all.size() > kMaxBytes)
+      throw RunError(text("data file ", path, " has more than ", kMaxBytes >> 20, " MiB"));
   }
   int status = Z_OK;
   std::string_view why = gzerror(file.get(), &status);
   // A file that ends too soon is reported only here.
   if (status != Z_OK && status != Z_STREAM_END) {
-    const std::string named = path + ": ";  // as zlib begins
+    const std::string named = path + ": ";  // the prefix of zlib's messages
     if (why.substr(0, named.size()) == named) why.remove_prefix(named.size());
     throw RunError(text("data file ", path, " is damaged or truncated: ",
                         status == Z_ERRNO ? std::string_view(std::strerror(errno)) : why));
@@ -52,7 +52,7 @@ std::string read_all(const std::string& path) {
   return all;
 }
 
-// The numbers of a line.
+// Parses the numbers of a line.
 void parse_line(const std::string& path, std::size_t line, std::string_view words, Dataset& data) {
   std::size_t column = 0;
   const char* at = words.data();
@@ -61,9 +61,9 @@ void parse_line(const std::string& path, std::size_t line, std::string_view word
     int value = 0;
     const auto [stopped, error] = std::from_chars(at, end, value);
     if (error == std::errc::result_out_of_range)
-      reject(path, line, text("column ", column + 1, " is a huge number"));
+      reject(path, line, text("column ", column + 1, " is too large"));
     if (error != std::errc() || (stopped != end && *stopped != ','))
-      reject(path, line, text("column ", column + 1, " is no number"));
+      reject(path, line, text("column ", column + 1, " is not a number"));
     const int most =
         column < Dataset::kPixels ? kBrightest : static_cast<int>(Dataset::kClasses) - 1;
     if (column <= Dataset::kPixels && (value < 0 || value > most))

@@ -11,7 +11,7 @@ namespace ddp_trainer {
 
 struct Dataset {
   static constexpr int kSide = 8;
-  static constexpr std::size_t kPixels = 64;  // row by row
+  static constexpr std::size_t kPixels = 64;  // in row-major order
   static constexpr std::size_t kClasses = 10;
 
   std::vector<float> pixels;          // kPixels of each sample
@@ -29,11 +29,11 @@ struct Split {
   std::uint32_t check_sum = 0;  // of both
 };
 
-// Reads comma-separated lines of 64 pixels (0 to 16) and a class (0 to 9), compressed by gzip or
-// not. Throws RunError that names the file, the line and what is wrong there.
+// Reads comma-separated lines of 64 pixels (0 to 16) and a class (0 to 9), optionally compressed by
+// gzip. Throws RunError, which names the file, the line and the defect.
 [[nodiscard]] Dataset read_digits(const std::string& path);
 
-// Every fifth sample is for the test. Throws RunError if there is none.
+// Splits the samples: every fifth one is for the test. Throws RunError if there is none.
 [[nodiscard]] Split split(const Dataset& all);
 
 }  // namespace ddp_trainer

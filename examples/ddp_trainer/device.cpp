@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the Synapse runtime, checked.
+// Checks the calls of the Synapse runtime.
 #include "device.h"
 
 #include "errors.h"
@@ -29,7 +29,7 @@ void check(hcclResult_t result, const char* call) {
 
 Device::Device(int module) {
   check(synInitialize(), "synInitialize");
-  // The module may be another program's: then any free one will do.
+  // Another program may hold the module: then acquire any free one.
   if (synDeviceAcquireByModuleId(&id_, static_cast<synModuleId>(module)) != synSuccess)
     check(synDeviceAcquire(&id_, nullptr), "synDeviceAcquire");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with its streams, events and memory, as objects; every failed call becomes an exception
-// that says why.
+// A device with its streams, events and memory, as objects. Every failed call becomes an exception
+// with the reason.
 #pragma once
 
 #include <hccl.h>
@@ -15,11 +15,11 @@
 
 namespace ddp_trainer {
 
-// Throw RunError with the library's own words.
+// Throws RunError with the library's text if the call failed.
 void check(synStatus status, const char* call);
 void check(hcclResult_t result, const char* call);
 
-// The runtime and the one device of this process, a module of the box.
+// The runtime and the one device of this process, a module of the node.
 class Device {
  public:
   explicit Device(int module);
@@ -28,7 +28,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] synDeviceId id() const { return id_; }
-  // Gives it back and says what the destructor cannot.
+  // Releases the device, and reports errors that the destructor cannot report.
   void release();
 
  private:
@@ -55,7 +55,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] synStreamHandle handle() const { return handle_; }
-  // Queues a kernel: a callable, which is kept until it has run.
+  // Queues a kernel, a callable, and keeps it until it has run.
   template <class Kernel>
   void launch(Kernel kernel) {
     auto kept = std::make_unique<Kernel>(std::move(kernel));
@@ -92,7 +92,7 @@ class Memory {
   void* host_ = nullptr;
 };
 
-// Device memory of `Element`s, which kernels see through host().
+// Device memory of `Element`s, which kernels access through host().
 template <class Element>
 class Buffer {
  public:
@@ -100,7 +100,7 @@ class Buffer {
       : memory_(device, (count == 0 ? 1 : count) * sizeof(Element)), count_(count) {}
 
   [[nodiscard]] std::size_t count() const { return count_; }
-  // Returns the argument for collectives, `offset` elements in.
+  // Returns the argument for collectives, at element `offset`.
   [[nodiscard]] void* device(std::size_t offset = 0) const {
     const std::uint64_t address = memory_.address() + offset * sizeof(Element);
     return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's way

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts and errors that the programs of this project share, under our names.
+// Texts and errors that the programs of this project share, under names of this namespace.
 #pragma once
 
 #include "text.h"
@@ -10,7 +10,7 @@ using hccl_perf::RunError;
 using hccl_perf::text;
 using hccl_perf::UsageError;
 
-// An error that all ranks find out together: one of them reports it.
+// An error that all ranks throw together, so that only one of them reports it.
 class SharedError : public RunError {
  public:
   using RunError::RunError;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeping the ranks' parameters the same: who reduces which gradients when, and who updates what.
+// The interface for keeping the ranks' parameters equal: when gradients are reduced, and which rank
+// updates which parameters.
 #pragma once
 
 #include "device.h"
@@ -24,8 +25,8 @@ struct Rank {
   Trace* trace = nullptr;
 };
 
-// The flat gradients of a rank in float, and what of them travels: themselves, or copies in
-// bfloat16.
+// The flat gradients of a rank in float, and their form on the wire: the gradients themselves, or
+// copies in bfloat16.
 class Gradients {
  public:
   Gradients(const Device& device, std::size_t count, bool bfloat16);
@@ -39,7 +40,7 @@ class Gradients {
   [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
-  // Queue the conversion of [begin, end), if there is one.
+  // These queue the conversion of [begin, end), if the forms differ.
   void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
   void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 
@@ -54,8 +55,8 @@ struct Range {
   [[nodiscard]] std::size_t size() const { return end - begin; }
 };
 
-// All of it queues and returns. The gradients of a step are sums over all ranks once what
-// reduce() has queued on the compute stream is done.
+// All functions queue work and return. The gradients of a step are sums over all ranks once the
+// work that reduce() queued on the compute stream has run.
 class GradientSync {
  public:
   GradientSync() = default;
@@ -63,24 +64,25 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // How many elements gradients and parameters take, with what a mode adds at the end.
+  // Returns the number of elements of gradients and parameters, including the padding of the mode.
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
-  // The parameters this rank updates.
+  // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
-  // While the last backward pass of a step is queued: [begin, end), which follows what was ready
-  // before, will be complete when the compute stream comes to here.
+  // Called while the last backward pass of a step is queued: the gradients in `range`, which
+  // follows the previous one, will be complete when the compute stream reaches this point.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
-  // Behind the backward pass. The compute stream waits for the sums.
+  // Called after the backward pass. Makes the compute stream wait for the sums.
   virtual void reduce(Gradients& gradients) = 0;
-  // Behind the update. The compute stream waits until the parameters are everybody's.
+  // Called after the update. Makes the compute stream wait until all ranks have all parameters.
   virtual void share(Buffer<float>& /*parameters*/) {}
 };
 
-// "ddp": buckets of gradients are reduced while the backward pass goes on.
+// Mode "ddp": reduces buckets of gradients while the backward pass continues.
 [[nodiscard]] std::unique_ptr<GradientSync> make_ddp(const Rank& rank, std::size_t bucket_bytes);
-// "fast_ddp": one all-reduce of all gradients after the backward pass.
+// Mode "fast_ddp": one all-reduce of all gradients after the backward pass.
 [[nodiscard]] std::unique_ptr<GradientSync> make_fast_ddp(const Rank& rank);
-// "sharded": each rank gets the sums of its share, updates that, and all gather the parameters.
+// Mode "sharded": each rank gets the sums of its share and updates it, and all gather the
+// parameters.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sharded(const Rank& rank);
 
 }  // namespace ddp_trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients and their copies in bfloat16.
+// Converts gradients to bfloat16 and back.
 #include "gradient_sync.h"
 #include "trace.h"
 
@@ -8,7 +8,7 @@
 namespace ddp_trainer {
 namespace {
 
-// To nearest even; gradients are finite.
+// Rounds to nearest even. Gradients are finite.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

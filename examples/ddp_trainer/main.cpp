@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ddp_trainer: starts its own processes with -g, or is one of those that a launcher started.
+// ddp_trainer: starts its own processes with -g, or is one of the processes of a launcher.
 #include "board.h"
 #include "errors.h"
 #include "id_exchange.h"
@@ -40,7 +40,7 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// Reads when it is first asked, and makes sure that rank 0 can write.
+// Reads the inputs at the first call, and checks that rank 0 can write its files.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)
@@ -59,14 +59,14 @@ class Reader {
   std::optional<Inputs> inputs_;
 };
 
-// One rank on each node reports what every rank knows.
+// Ends all ranks; one rank on each node reports the error that every rank knows.
 [[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
   board.record(place.rank).reported = true;
   if (place.local_rank == 0) hccl_perf::report_error(what);
   std::_Exit(EXIT_FAILURE);
 }
 
-// Never returns unless the rank has come to the end.
+// Returns only if the rank has run to its end.
 void run(const Options& options, const ReadInputs& read, const Place& place,
          hccl_perf::Board& board, bool supervised, const hccl_perf::IdExchange& exchange) {
   try {
@@ -79,14 +79,14 @@ void run(const Options& options, const ReadInputs& read, const Place& place,
   board.record(place.rank).finished = true;
 }
 
-// Where the ranks meet if nothing else passes the unique id on.
+// Sets the address of the rendezvous, for launchers that do not distribute the unique id.
 void meet_at_master() {
   const std::string address = master_address(&std::getenv);
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr && !address.empty())
     setenv("HCCL_COMM_ID", address.c_str(), 1);
 }
 
-// By the library itself, at HCCL_COMM_ID.
+// Lets the library exchange the id, at HCCL_COMM_ID.
 hccl_perf::IdExchange exchange_by_address() {
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr) {
     throw UsageError(
@@ -96,7 +96,7 @@ hccl_perf::IdExchange exchange_by_address() {
   return [](const std::optional<hcclUniqueId>& mine) { return mine.value_or(hcclUniqueId{}); };
 }
 
-// -g: children of this process.
+// Runs the ranks as children of this process (-g).
 int run_here(const Options& options) {
   const NodeShare share = node_share(options, &std::getenv);
   if (!share.is_all()) meet_at_master();
@@ -115,8 +115,8 @@ int run_here(const Options& options) {
   });
 }
 
-// One of a launcher's processes. Without a launcher's agent the master's address is free to meet
-// at.
+// Runs as one of a launcher's processes. Without an agent of the launcher the master's address is
+// free for the rendezvous.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
@@ -133,8 +133,9 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   return EXIT_SUCCESS;
 }
 
-// An error before ranks have joined concerns all that one launcher has started alike, and one of
-// them reports it. Ranks with variables of their own may have been started one by one.
+// Returns whether this rank reports an error that occurs before ranks have joined. Such an error is
+// the same for all ranks of a launcher, so one of them reports it. Ranks with variables of their
+// own may have been started one by one.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
   return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }

@@ -26,7 +26,7 @@ void add_gradient(const float* x, const float* dy, float* gradient, float* bias_
 
 // Returns the limit for add_gradient() at which a sum of `parts` gradients stays within +-8, where
 // multiples of 2^-21 are exact in float: 8 / parts, but at most 2. Such a sum has the same bits in
-// whatever order its parts are added and by whatever number of ranks.
+// any order of its parts and with any number of ranks.
 [[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward and backward passes.
+// Implements the forward and backward passes.
 #include "network.h"
 
 #include "matrix.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLossUnit = 0x1p28;
 
-// The result for one sample: where the highest output is, and log(sum(exp(outputs))).
+// The result for one sample: the index of the highest output, and log(sum(exp(outputs))).
 struct Softmax {
   Softmax(const float* outputs, std::size_t count)
       : largest(static_cast<std::size_t>(std::max_element(outputs, outputs + count) - outputs)) {
@@ -44,7 +44,8 @@ Layout::Layout(const std::vector<std::size_t>& widths) {
 
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters) {
   std::mt19937_64 random(seed);
-  // Uniform with He's variance, from the generator's bits: distributions differ between libraries.
+  // Draw uniformly with He's variance from the generator's bits, because distributions differ
+  // between libraries.
   for (const Layer& layer : layout.layers()) {
     const double bound = std::sqrt(6.0 / static_cast<double>(layer.inputs));
     for (std::size_t i = layer.weights; i < layer.biases; ++i) {
@@ -59,7 +60,7 @@ void Score::add(double sample_loss, bool is_correct) {
   if (sample_loss < kHighestLoss) {
     loss += std::llround(sample_loss * kLossUnit);
   } else {
-    ++diverged;  // or no number
+    ++diverged;  // or NaN
   }
   correct += is_correct ? 1 : 0;
   ++samples;
@@ -139,7 +140,7 @@ void Network::backward(std::size_t number, const float* parameters, const float*
                       {rows, layer.inputs, layer.outputs});
   const std::size_t count = rows * layer.inputs;
   for (std::size_t at = 0; at < count; ++at) {
-    if (below[at] <= 0) delta_below[at] = 0;  // where the ReLU let nothing through
+    if (below[at] <= 0) delta_below[at] = 0;  // the ReLU blocked this output
   }
 }
 

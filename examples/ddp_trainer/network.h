@@ -13,16 +13,16 @@ namespace ddp_trainer {
 struct Layer {
   std::size_t inputs = 0;
   std::size_t outputs = 0;
-  std::size_t weights = 0;  // where they start among all parameters: inputs x outputs
-  std::size_t biases = 0;   // right behind
+  std::size_t weights = 0;  // offset among all parameters: inputs x outputs
+  std::size_t biases = 0;   // offset, directly behind
   [[nodiscard]] std::size_t end() const { return biases + outputs; }
 };
 
-// Where each layer's parameters, and likewise their gradients, lie in one flat buffer: those of the
-// last layer first, in the order in which the backward pass has their gradients ready.
+// The positions of each layer's parameters, and likewise of their gradients, in one flat buffer:
+// those of the last layer first, in the order in which the backward pass completes their gradients.
 class Layout {
  public:
-  // `widths`: inputs, hidden layers, outputs.
+  // `widths` lists inputs, hidden layers, outputs.
   explicit Layout(const std::vector<std::size_t>& widths);
 
   [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }  // first to last
@@ -32,18 +32,18 @@ class Layout {
   std::vector<Layer> layers_;
 };
 
-// The same for the same seed, everywhere.
+// Sets the initial parameters, which are the same for the same seed on every machine.
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
-// Sums over samples, exact in any order: what ranks add up.
+// Sums over samples, which ranks add up exactly in any order.
 struct Score {
-  // The result for one sample; two million of them fit a sum.
+  // The limit for one sample; two million of them fit a sum.
   static constexpr double kHighestLoss = 16384;
 
   std::int64_t loss = 0;     // in units of 2^-28
   std::int64_t correct = 0;  // samples
   std::int64_t samples = 0;
-  std::int64_t diverged = 0;  // samples whose loss is higher, or no number; not in `loss`
+  std::int64_t diverged = 0;  // samples whose loss is higher, or NaN; not in `loss`
 
   void add(double sample_loss, bool is_correct);
   void add(const Score& other);
@@ -54,13 +54,13 @@ struct Score {
 // The activations of up to `rows` samples in device memory, and the kernels that fill them.
 class Network {
  public:
-  // `gradient_limit` as add_gradient() takes it.
+  // `gradient_limit` is that of add_gradient().
   Network(const Device& device, const Layout& layout, std::size_t rows, float gradient_limit);
 
-  // Kernels; `rows` samples of the input and their classes.
+  // The following are kernels for `rows` samples of the input and their classes.
   void forward(const float* parameters, const float* input, std::size_t rows);
-  // Loss and hits of the last forward pass; begin_backward() sets out from the derivative of
-  // `scale` times the sum of its losses.
+  // Return the loss and the hits of the last forward pass, and start the backward pass with the
+  // derivative of `scale` times the sum of its losses.
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
   // Handles one layer, from the last to the first: adds to its part of `gradients`.
@@ -71,7 +71,8 @@ class Network {
   const Layout& layout_;
   float gradient_limit_;
   std::vector<std::unique_ptr<Buffer<float>>> outputs_;  // of each layer
-  std::vector<std::unique_ptr<Buffer<float>>> deltas_;   // derivatives of the loss by them
+  std::vector<std::unique_ptr<Buffer<float>>>
+      deltas_;  // derivatives of the loss with respect to them
 };
 
 }  // namespace ddp_trainer

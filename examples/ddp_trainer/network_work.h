@@ -14,8 +14,8 @@ class NetworkWork {
   explicit NetworkWork(const Rank& rank)
       : rank_(rank), computed_(*rank.device), communicated_(*rank.device) {}
 
-  // Queues what `call` queues on the network stream, to begin when the compute stream has come to
-  // here.
+  // Queues the work of `call` on the network stream, to begin when the compute stream has reached
+  // this point.
   template <class Call>
   void begin(const char* name, std::size_t bytes, Call call) {
     rank_.compute->record(computed_);
@@ -24,7 +24,7 @@ class NetworkWork {
     call();
     Trace::end(*rank_.network, span);
   }
-  // The compute stream goes on when all that has begun is done.
+  // Makes the compute stream wait for all work queued so far.
   void join() {
     rank_.network->record(communicated_);
     rank_.compute->wait_for(communicated_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading WORLD_SIZE, NODE_RANK, MASTER_ADDR and MASTER_PORT.
+// Reads WORLD_SIZE, NODE_RANK, MASTER_ADDR and MASTER_PORT.
 #include "node_share.h"
 
 #include "errors.h"

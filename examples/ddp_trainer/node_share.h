@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This machine's share of a training, in the variables of launchers that know a master's address.
+// This machine's share of a training, from the variables of launchers with a master address.
 #pragma once
 
 #include "launch_environment.h"
@@ -7,8 +7,8 @@
 
 namespace ddp_trainer {
 
-// The ranks that -g starts here: all, or with WORLD_SIZE and NODE_RANK (and no RANK, which is for a
-// single rank) as many of WORLD_SIZE, after those of the nodes before.
+// The ranks that -g starts here: all, or with WORLD_SIZE and NODE_RANK (but without RANK, which is
+// for a single rank) a part of WORLD_SIZE, after those of earlier nodes.
 struct NodeShare {
   int first = 0;
   int here = 1;
@@ -17,11 +17,12 @@ struct NodeShare {
   [[nodiscard]] bool is_all() const { return here == ranks; }
 };
 
-// Throws UsageError for variables that are no numbers or do not fit each other.
+// Throws UsageError for variables that are not numbers or contradict each other.
 [[nodiscard]] NodeShare node_share(const Options& options,
                                    const hccl_perf::Environment& environment);
 
-// MASTER_ADDR and MASTER_PORT as HCCL_COMM_ID takes an address; empty if they are not set.
+// Returns MASTER_ADDR and MASTER_PORT in the format of HCCL_COMM_ID, or an empty text if they are
+// not set.
 [[nodiscard]] std::string master_address(const hccl_perf::Environment& environment);
 
 }  // namespace ddp_trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The updates, element by element.
+// Updates parameters element by element.
 #include "optimizer.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing the command line.
+// Parses the command line.
 #include "options.h"
 
 #include "errors.h"
@@ -20,7 +20,7 @@ const std::map<std::string, Mode> kModes{
 const std::map<std::string, OptimizerOptions::Kind> kOptimizers{
     {"sgd", OptimizerOptions::Kind::sgd}, {"adamw", OptimizerOptions::Kind::adamw}};
 
-// In the source tree this program was built from, or where it is installed.
+// Returns the path of the digits in the source tree, or where they are installed.
 std::string digits_path() {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -29,7 +29,7 @@ std::string digits_path() {
   return program.parent_path().parent_path() / "share/hccl/digits.csv.gz";
 }
 
-// The options that are given in other words than they are kept.
+// Options whose form on the command line differs from the stored one.
 struct Written {
   std::string hidden = "128,64";
   std::string optimizer = "sgd";
@@ -38,7 +38,7 @@ struct Written {
   std::optional<float> rate;
 };
 
-// CLI::Range takes what is no number, and tells of bounds it does not have.
+// CLI::Range accepts texts that are not numbers, and reports wrong bounds.
 CLI::Validator between(double least, double most) {
   const auto check = [least, most](const std::string& written) {
     double value = NAN;

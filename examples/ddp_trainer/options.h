@@ -12,7 +12,7 @@ namespace ddp_trainer {
 enum class Mode { ddp, fast_ddp, sharded };
 
 struct Options {
-  TrainingPlan plan;  // but for the number of ranks
+  TrainingPlan plan;  // without the number of ranks
   Mode mode = Mode::ddp;
   std::string mode_name = "ddp";
   int processes = 1;  // -g
@@ -25,7 +25,7 @@ struct Options {
   std::string json_path;
 };
 
-// The text that --help asked for.
+// The text of --help.
 struct HelpText {
   std::string text;
 };
@@ -33,7 +33,7 @@ struct HelpText {
 // Throws UsageError.
 [[nodiscard]] std::variant<Options, HelpText> parse_options(int argc, char** argv);
 
-// The plan among `ranks`. Throws UsageError if they cannot share a batch evenly.
+// Returns the plan for `ranks` ranks. Throws UsageError if they cannot share a batch evenly.
 [[nodiscard]] TrainingPlan plan_for(const Options& options, int ranks);
 
 }  // namespace ddp_trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining, training, reporting, leaving.
+// Joins, trains, reports and leaves.
 #include "rank_program.h"
 
 #include "agreement.h"
@@ -20,7 +20,7 @@
 namespace ddp_trainer {
 namespace {
 
-// The communicator, and why it has failed if it has.
+// The communicator, and the reason of its failure, if any.
 class Communicator {
  public:
   Communicator(const Place& place, const hcclUniqueId& id) {
@@ -46,7 +46,7 @@ class Communicator {
   hcclComm_t handle_ = nullptr;
 };
 
-// Everybody's spans by rank, on rank 0; the others send theirs.
+// Returns the spans of all ranks on rank 0; the others send theirs.
 std::vector<std::vector<Span>> collect_spans(const Trace& trace, const Rank& rank) {
   std::vector<Span> mine = trace.spans();
   const std::vector<std::uint64_t> counts = gather<std::uint64_t>(mine.size(), rank);
@@ -113,7 +113,7 @@ class RankProgram {
   }
 
  private:
-  // With what ranks must agree on because they communicate accordingly.
+  // Includes all settings that affect communication, on which ranks must agree.
   Start start() {
     const std::string training =
         text(identity(inputs_.plan), ", ", options_.epochs, " epochs, mode ", options_.mode_name,
@@ -196,7 +196,7 @@ std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank
     case Mode::sharded:
       return make_sharded(rank);
   }
-  throw UsageError("no such mode");
+  throw UsageError("unknown mode");
 }
 
 Inputs read_inputs(const Options& options, int ranks) {
@@ -234,7 +234,7 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
     throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
-  // When all have left, so that the others do not take it for a failure of theirs.
+  // Throw only when all have left, so that the others do not fail.
   if (unsaid != 0) throw RunError(text("cannot write to standard output: ", std::strerror(unsaid)));
 }
 

@@ -26,15 +26,15 @@ struct Inputs {
 [[nodiscard]] Inputs read_inputs(const Options& options, int ranks);
 
 using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, const Rank&)>;
-// The choice of --mode.
+// Returns the implementation that --mode selects.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// Returns the state that stays to the end. All ranks throw an error of one
-// as a SharedError.
+// Returns the inputs, which live until the end. If one rank fails, all throw its error as a
+// SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
-// `get_id` gives the unique id to join with, called once a device is held; `read` is called when
-// all have joined. Rank 0 prints and writes the files. Throws RunError.
+// Runs one rank. Calls `get_id`, which returns the unique id, once it holds a device, and `read`
+// when all have joined. Rank 0 prints and writes the files. Throws RunError.
 void run_rank(const Options& options, const ReadInputs& read, const Place& place,
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make = make_sync);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines and JSON.
+// Formats lines and JSON.
 #include "report.h"
 
 #include "checkpoint.h"
@@ -27,7 +27,7 @@ std::string hexadecimal(std::uint32_t value) {
   return written.data();
 }
 
-// Figures over the steps of all epochs.
+// Computes figures over the steps of all epochs.
 double samples_per_second(const std::vector<EpochReport>& epochs) {
   double samples = 0;
   double seconds = 0;

@@ -19,7 +19,7 @@ struct Training {
 [[nodiscard]] std::string heading(const Options& options, const TrainingPlan& plan,
                                   std::size_t parameters);
 [[nodiscard]] std::string epoch_line(const EpochReport& epoch, int epochs);
-// "final: loss L test-accuracy A samples/s S"
+// Returns the last line: "final: loss L test-accuracy A samples/s S".
 [[nodiscard]] std::string final_line(const std::vector<EpochReport>& epochs);
 
 [[nodiscard]] std::string json_text(const Training& training);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients, optimizer state and updates in shards, as ZeRO has it: each rank reduces and updates
-// one, and all gather the new parameters. The bytes moved are those of an all-reduce.
+// Shards gradients, optimizer state and updates like ZeRO: each rank reduces and updates one shard,
+// and all gather the new parameters. This moves as many bytes as an all-reduce.
 #include "network_work.h"
 
 #include <algorithm>

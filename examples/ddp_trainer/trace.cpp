@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording spans and writing them in the trace event format.
+// Records spans and writes them in the trace event format.
 #include "trace.h"
 
 #include <algorithm>

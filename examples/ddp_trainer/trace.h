@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When kernels and collectives began and ended, for Perfetto and chrome://tracing. Times are of the
-// machine's monotonic clock, which all ranks of a node share.
+// Records the times of kernels and collectives, for Perfetto and chrome://tracing. Times are those
+// of the machine's monotonic clock, which all ranks of a node share.
 #pragma once
 
 #include "device.h"
@@ -26,13 +26,13 @@ struct Span {
   std::uint32_t step = 0;
 };
 
-// Spans of one rank. Nothing is kept, and nothing queued, unless it is enabled.
+// The spans of one rank. Stores and queues nothing unless it is enabled.
 class Trace {
  public:
   explicit Trace(bool enabled) : enabled_(enabled) {}
 
   void set_step(std::uint32_t step) { step_ = step; }
-  // Around what is queued on a stream: begin() gives what end() takes.
+  // Call these around work queued on a stream; pass the result of begin() to end().
   [[nodiscard]] Span* begin(Stream& stream, Lane lane, const char* name, std::size_t bytes = 0);
   static void end(Stream& stream, Span* span);
   // Queues a kernel with a span around it.
@@ -45,7 +45,7 @@ class Trace {
       if (span != nullptr) span->end = now_ns();
     });
   }
-  // All that was queued must have run.
+  // Returns the spans. All queued work must have run.
   [[nodiscard]] std::vector<Span> spans() const { return {spans_.begin(), spans_.end()}; }
 
  private:
@@ -53,10 +53,10 @@ class Trace {
 
   bool enabled_;
   std::uint32_t step_ = 0;
-  std::deque<Span> spans_;  // do not move
+  std::deque<Span> spans_;  // a deque, because spans must not move
 };
 
-// The JSON of all ranks' spans, [rank][span], as trace viewers read it.
+// Returns the JSON of all ranks' spans, [rank][span], for trace viewers.
 [[nodiscard]] std::string trace_text(const std::vector<std::vector<Span>>& ranks);
 
 }  // namespace ddp_trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queuing steps on the device and waiting for them.
+// Queues steps on the device and waits for them.
 #include "trainer.h"
 
 #include "errors.h"
@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Rows that come in at the edge are empty.
+// Rows shifted in at the edge are empty.
 void copy_shifted(const float* sample, Shift shift, float* to) {
   constexpr int kSide = Dataset::kSide;
   for (int row = 0; row < kSide; ++row) {
@@ -84,7 +84,7 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   return report;
 }
 
-// The copy is queued; the host's side must not change before the step has ended.
+// Queues the copy; the host's buffer must not change before the step has ended.
 void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                            std::optional<int> epoch) {
   host_input_.resize(count * Dataset::kPixels);
@@ -149,7 +149,7 @@ void Trainer::mark(std::int64_t& when) const {
   rank_.compute->launch([&when] { when = now_ns(); });
 }
 
-// Each rank takes an equal part of the test's samples, but for a remainder.
+// Each rank takes an equal part of the test's samples, except for a remainder.
 void Trainer::test() {
   const std::size_t rows = plan_.sampling.micro_batch;
   const auto ranks = static_cast<std::size_t>(rank_.ranks);
@@ -189,8 +189,8 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Sums over all steps the time from when the last rank came to a synchronisation until the first
-// one left it. In between every rank communicates and none computes.
+// Sums over all steps the time from the arrival of the last rank at a synchronisation until the
+// first one leaves it. In between every rank communicates and none computes.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training of one rank: what a step queues, and what an epoch tells.
+// The training of one rank: queues the work of steps, and reports on epochs.
 #pragma once
 
 #include "dataset.h"
@@ -17,10 +17,10 @@ namespace ddp_trainer {
 struct EpochReport {
   int epoch = 0;        // from 1
   double loss = 0;      // mean over the epoch's samples
-  double accuracy = 0;  // on them
+  double accuracy = 0;  // on the epoch's samples
   double test_loss = 0;
   double test_accuracy = 0;
-  double seconds = 0;  // of its steps
+  double seconds = 0;  // of the epoch's steps
   double samples_per_second = 0;
   double step_ms = 0;  // mean
   // The time of a step in which every rank waited for gradients or parameters and none computed.
@@ -41,12 +41,13 @@ class Trainer {
 
   Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, GradientSync& sync);
 
-  // Waits for what is still queued, also after a failure: kernels use what is about to go.
+  // Waits for all queued work, even after a failure, because kernels use the members.
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains and tests; all ranks get the same report. Throws SharedError if the training diverges.
+  // Trains and tests. Returns the same report on all ranks. Throws SharedError if the training
+  // diverges.
   [[nodiscard]] EpochReport run_epoch(int epoch, const StepDone& step_done);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -56,7 +57,7 @@ class Trainer {
   void resume_after(std::uint64_t steps) { steps_done_ = steps; }
 
  private:
-  // When a rank came to these points of a step.
+  // The times at which a rank reached these points of a step.
   struct Marks {
     std::int64_t reduce, reduced, updated, shared;
   };
@@ -82,10 +83,10 @@ class Trainer {
   Optimizer optimizer_;
   Network network_;
   Buffer<float> input_;            // samples of a step, or of a part of the test
-  std::vector<float> host_input_;  // on its way there
+  std::vector<float> host_input_;  // the same samples on the host
   std::vector<std::uint8_t> classes_;
   Score score_;               // of the epoch
-  Score tested_;              // behind it
+  Score tested_;              // of the test after it
   std::vector<Marks> marks_;  // of the epoch's steps; queued kernels write here
   std::uint64_t steps_done_ = 0;
 };

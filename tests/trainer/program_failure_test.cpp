@@ -247,7 +247,7 @@ TEST(BadOutput, IsOneLine) {
 
 TEST(BadInput, OfACheckpointIsOneLineAndLeavesItAsItIs) {
   const Folder folder;
-  expect_refused({"--checkpoint", "/dev/full"}, "checkpoint /dev/full is no regular file");
+  expect_refused({"--checkpoint", "/dev/full"}, "checkpoint /dev/full is not a regular file");
   const std::string path = folder.file("state");
   ASSERT_EQ(run({"--epochs", "1", "--hidden", "32", "--checkpoint", path}).status, 0);
   const std::string before = contents_of(path);

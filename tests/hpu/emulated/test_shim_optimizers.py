@@ -166,7 +166,7 @@ def test_wrong_arguments_are_refused(make, text):
 def test_sparse_gradients_are_refused():
     table = torch.nn.Embedding(4, 2, sparse=True)
     table(torch.tensor([1])).sum().backward()
-    with pytest.raises(RuntimeError, match="FusedAdamW takes no sparse gradients; use torch.optim.SparseAdam"):
+    with pytest.raises(RuntimeError, match="FusedAdamW does not support sparse gradients; use torch.optim.SparseAdam"):
         FusedAdamW(table.parameters()).step()
 
 
