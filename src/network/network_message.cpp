@@ -11,7 +11,6 @@
 namespace hccl::network {
 namespace {
 
-
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 constexpr std::byte kAnswer{0x2A};
 

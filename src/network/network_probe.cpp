@@ -15,7 +15,6 @@
 namespace hccl::network {
 namespace {
 
-
 constexpr std::uint64_t kProbe = ~std::uint64_t{0};  // in place of a stream's id
 constexpr std::chrono::milliseconds kTick{1};        // a deadline of no time would be none
 
