@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that tells a person at a terminal what a long row is doing. Silent when stderr is no
+// The line that tells a person at a terminal what a long row is doing. Silent when stderr is not a
 // terminal.
 #pragma once
 

@@ -11,8 +11,8 @@ namespace hccl_perf {
 // Throws UsageError if the file cannot be written where `path` says, leaving nothing behind.
 void require_writable(const std::string& option, const std::string& path);
 
-// A file beside it takes its name once it is complete. A file that is no regular one (a device, a
-// pipe) is written directly. Throws RunError.
+// A file beside it takes its name once it is complete. A file that is not a regular one (a device,
+// a pipe) is written directly. Throws RunError.
 void write_report(const std::string& option, const std::string& path, const std::string& contents);
 
 struct NamedReport {
@@ -21,8 +21,7 @@ struct NamedReport {
 };
 
 // Throws UsageError if two paths lead to one file, be they spelled alike or not, be it there yet or
-// not. A file that is no regular one may be
-// named twice.
+// not. A file that is not a regular one may be named twice.
 void require_distinct(const std::vector<NamedReport>& reports);
 
 }  // namespace hccl_perf

@@ -17,7 +17,7 @@ namespace {
 void check_divisible(std::uint64_t count, int size) {
   if (count % static_cast<std::uint64_t>(size) == 0) return;
   throw Error(hcclInvalidArgument,
-              text("count ", count, " is no multiple of ", size,
+              text("count ", count, " is not a multiple of ", size,
                    " ranks; pass the elements of the whole buffer, equally many for each rank"));
 }
 

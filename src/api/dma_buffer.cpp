@@ -15,7 +15,8 @@ namespace {
 // The device whose addresses these are.
 std::shared_ptr<device::Device> device_of(std::uint64_t address) {
   if (!device::is_device_address(address))
-    throw Error(hcclInvalidArgument, text("addr 0x", std::hex, address, " is no device address"));
+    throw Error(hcclInvalidArgument,
+                text("addr 0x", std::hex, address, " is not a device address"));
   return runtime().device(device::device_of(address));
 }
 

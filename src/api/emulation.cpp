@@ -26,7 +26,7 @@ Collective collective_named(const char* name) {
     if (std::strcmp(name_of(collective), name) == 0) return collective;
     names += text(names.empty() ? "" : ", ", name_of(collective));
   }
-  throw Error(hcclInvalidArgument, text("'", name, "' is no collective; pass one of ", names));
+  throw Error(hcclInvalidArgument, text("'", name, "' is not a collective; pass one of ", names));
 }
 
 }  // namespace

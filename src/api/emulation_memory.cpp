@@ -18,7 +18,7 @@ namespace {
 std::shared_ptr<device::Device> device_with(std::uint64_t address) {
   if (!device::is_device_address(address)) {
     throw Error(hcclInvalidArgument, text("device_address 0x", std::hex, address,
-                                          " is no device address; pass one of synDeviceMalloc"));
+                                          " is not a device address; pass one of synDeviceMalloc"));
   }
   return runtime().device(device::device_of(address));
 }

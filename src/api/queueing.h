@@ -16,7 +16,7 @@ namespace hccl::api {
 inline void check_type(hcclDataType_t type) {
   if (reduce::element_size(type) == 0) {
     throw Error(hcclInvalidArgument,
-                "the datatype is no hcclDataType_t; pass hcclFloat32 or another of its values");
+                "the datatype is not an hcclDataType_t; pass hcclFloat32 or another of its values");
   }
   const bool everywhere = type == hcclFloat32 || type == hcclBfloat16 || type == hcclFloat16 ||
                           type == hcclInt32 || type == hcclUint32;

@@ -80,7 +80,7 @@ std::uint64_t attribute(synDeviceAttribute which, const MemoryUse& memory) {
       return SYN_GAUDI_MAX_TENSOR_DIM;
   }
   throw SynError(synInvalidArgument,
-                 text("attribute ", static_cast<int>(which), " is no synDeviceAttribute"));
+                 text("attribute ", static_cast<int>(which), " is not a synDeviceAttribute"));
 }
 
 void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned count,

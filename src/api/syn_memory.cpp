@@ -105,7 +105,7 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
       return;
     default:
       throw SynError(synInvalidArgument,
-                     text("direction ", static_cast<int>(direction), " is no synDmaDir"));
+                     text("direction ", static_cast<int>(direction), " is not a synDmaDir"));
   }
 }
 

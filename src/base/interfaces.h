@@ -36,7 +36,7 @@ struct Interface {
 // With `prefixes` (HCCL_SOCKET_IFNAME, comma separated): the first match of the first prefix that
 // has one, else Error(hcclInvalidArgument) naming what there is. Without: the first that is neither
 // loopback nor a virtual one of containers and tunnels, else loopback. IPv4 goes before IPv6;
-// link-local IPv6 is no choice.
+// link-local IPv6 is not a choice.
 [[nodiscard]] Interface choose_interface(const std::vector<Interface>& interfaces,
                                          const std::string& prefixes);
 

@@ -14,7 +14,7 @@
 
 namespace hccl {
 
-// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE is no regular
+// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE is not a regular
 // file that can be written.
 void configure_log(const Config& config);
 

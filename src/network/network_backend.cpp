@@ -33,8 +33,8 @@ NetworkBackend::NetworkBackend(NetworkOptions options)
   if (!options_.transport.empty() &&
       std::ranges::none_of(transport::transport_factories(), named)) {
     throw Error(hcclInvalidArgument,
-                text("HCCL_TRANSPORT='", options_.transport, "' is no transport; set it to one of ",
-                     all_transports()));
+                text("HCCL_TRANSPORT='", options_.transport,
+                     "' is not a transport; set it to one of ", all_transports()));
   }
 }
 
@@ -74,8 +74,9 @@ std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
     writer.put_bytes(address);
   }
   if (transports_.empty()) {
-    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", options_.transport, " cannot be had: ",
-                                      missing_.begin()->second, "; set it to another, or not"));
+    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", options_.transport,
+                                      " is not available: ", missing_.begin()->second,
+                                      "; choose another transport or unset it"));
   }
   return writer.take();
 }

@@ -38,9 +38,9 @@ struct alignas(64) RankRecord {
   Doorbell mail;  // rung when a message to it is offered, or one from it is taken
 };
 
-// A rank's part of an operation. One cache line with the flag and 16 bytes of payload; larger
-// eager payloads go on behind it. The stride is no power of two, or all slots would fight for the
-// same places of a cache.
+// A rank's part of an operation. One cache line with the flag and 16 bytes of payload; larger eager
+// payloads go on behind it. The stride is not a power of two, or all slots would fight for the same
+// places of a cache.
 struct alignas(64) Slot {
   static constexpr std::size_t kStride = 1024 + 64;
   static constexpr std::size_t kPayloadBytes = kStride - 48;

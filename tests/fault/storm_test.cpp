@@ -20,7 +20,7 @@ namespace hccl::test {
 namespace {
 
 constexpr int kStormRanks = 8;
-constexpr int kStranger = kStormRanks;  // the process that is no rank
+constexpr int kStranger = kStormRanks;  // the process that is not a rank
 constexpr int kSilent = 200;
 constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;

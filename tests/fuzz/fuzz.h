@@ -53,7 +53,8 @@ struct Connection {
 };
 [[nodiscard]] Connection make_connection();
 
-// One send, with so many descriptors of some file; false if it could not be sent.
+// Sends the bytes at once, with `descriptors` descriptors of some file. Returns false if that
+// failed.
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
 
 // A key, a nonce and a process that are the same in each run, so that inputs stay valid.

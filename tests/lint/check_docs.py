@@ -7,8 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+import english
 import tree
-from check_sources import NOUN_CLAUSE
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
 import generate
@@ -38,11 +38,11 @@ def without_code(path):
 
 
 def check_english(path):
-    """Questions may begin so."""
+    """Questions may begin with such a word."""
     for number, line in enumerate(without_code(path).splitlines(), 1):
-        for match in NOUN_CLAUSE.finditer(line):
+        for match, complaint in english.complaints(line):
             if not re.match(r"[^.!]*\?", line[match.end():]):
-                yield path, number, f"a sentence begins with '{match.group(1)}': name the subject"
+                yield path, number, complaint
 
 
 def check_links(root, path):

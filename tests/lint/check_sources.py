@@ -3,6 +3,7 @@
 """Rules on sources that compilers do not know: length, licence line, where catch, getenv and macros may stand."""
 import re
 
+import english
 import tree
 
 LONGEST_FILE = 400
@@ -39,8 +40,6 @@ MAY_DEFINE_FUNCTION_MACROS = {
 }
 
 PRODUCT = ("src/", "transports/", "include/")
-# Clauses that stand for a noun at the beginning of a sentence: readers have to get to its end to learn what it is about.
-NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
 
 # The definition of a class that is nested in no other.
 CLASS = r"^(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
@@ -56,6 +55,7 @@ def check(root):
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', tree.without_comments(text))
         if name.startswith(PRODUCT):
             yield from check_product_code(path, name, code)
+            yield from check_texts(path, text)
         yield from check_english(path, text)
     yield from check_class_names(root)
     for path in tree.files(root):
@@ -76,8 +76,15 @@ def check_length(path, name, text):
 
 def check_english(path, text):
     for line, comment in comments(text):
-        for match in NOUN_CLAUSE.finditer(comment):
-            yield path, line, f"a sentence of this comment begins with '{match.group(1)}': name the subject"
+        for _, complaint in english.complaints(comment):
+            yield path, line, complaint
+
+
+def check_texts(path, text):
+    """The literals that the library may show to users."""
+    for line, literal in tree.numbered_matches(r'"(?:\\.|[^"\\\n])*"', tree.without_comments(text)):
+        for _, complaint in english.complaints(literal.group(0).strip('"')):
+            yield path, line, complaint
 
 
 def comments(text):

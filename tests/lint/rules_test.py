@@ -79,6 +79,16 @@ class Rules(unittest.TestCase):
         self.write("docs/explanation/compatibility.md", "What differs is told here.\n```\nWhat is code\n```\nWhat is it?\n")
         self.assert_one(check_docs, "'What'")
 
+    def test_phrases_that_make_readers_stop(self):
+        for phrase, part in (("Waits so long for a peer.", "'so long'"), ("A rank is no index.", "'is no'"),
+                             ("The transport cannot be had.", "'cannot be had'")):
+            self.write("src/base/b.h", LICENCE + f"// {phrase}\nint wait();\n")
+            self.assert_one(check_sources, part)
+            self.write("src/base/b.h", LICENCE + f'constexpr const char* kText = "{phrase}";\n')
+            self.assert_one(check_sources, part)
+        self.write("src/base/b.h", LICENCE + "// There is no peer, or so many that it is no longer one.\nint wait();\n")
+        self.assertEqual(self.findings(check_sources), [])
+
     def test_include_of_a_layer_above(self):
         self.write("src/base/b.h", LICENCE + '#include "device/a.h"\n')
         self.assert_one(check_layers, "does not list that layer")

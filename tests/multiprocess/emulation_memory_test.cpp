@@ -154,7 +154,7 @@ void copy_views(World& world) {
 
 TEST(ViewAsBuffer, IsEitherSideOfACopy) { EXPECT_EQ(failures(run_ranks(1, copy_views)), ""); }
 
-// A device address on the host's side of a copy is no host memory: the copy fails on its turn.
+// A device address on the host's side of a copy is not host memory: the copy fails on its turn.
 void copy_in_the_wrong_direction(World& world) {
   Session session(world);
   const DeviceMemory from(session.device(), kFloatsSize);

@@ -9,7 +9,7 @@
 namespace hccl_perf {
 namespace {
 
-// The words of `written` that begin with a dash, less what is no part of a name.
+// The words of `written` that begin with a dash, without characters that are not part of a name.
 void add_names(std::set<std::string>& names, std::string written) {
   for (char& letter : written) {
     if (letter == ',' || letter == '`' || letter == '|') letter = ' ';

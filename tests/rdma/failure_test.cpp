@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-// While all ranks all-reduce so many floats, again and again.
+// Failures while all ranks repeatedly all-reduce the parameter's number of floats.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
   // `fail` breaks something, and leaves `survivors` of the ranks.

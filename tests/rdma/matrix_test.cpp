@@ -15,7 +15,7 @@ namespace {
 struct MatrixCase {
   std::string layout;
   std::string algorithm;
-  int stride;  // one operation of so many is run
+  int stride;  // one of `stride` operations is run
 };
 
 void PrintTo(const MatrixCase& value, std::ostream* out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks inside a rank, which is no GoogleTest test of its own: a failed one throws, and its text
-// travels to the test program.
+// Checks inside a rank, which is not a GoogleTest test of its own: a failed one throws, and its
+// text travels to the test program.
 #pragma once
 
 #include <hccl.h>

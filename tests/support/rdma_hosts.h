@@ -13,7 +13,7 @@ namespace hccl::test {
 
 class RdmaHosts {
  public:
-  // Why there are not so many here; empty if there are.
+  // Returns the reason why there are fewer than `hosts` here; empty if there are enough.
   [[nodiscard]] static std::string why_not(int hosts);
 
   // Undoes what a test left that was killed.
@@ -33,8 +33,8 @@ class RdmaHosts {
   void mend(int host) const;
   // The host's own network interface is down, and with it the RDMA device's port.
   void shut_interface(int host) const;
-  // So many of the packets to the host and as many of those from it are lost, as "1%"; of all,
-  // "100%", no port sees anything.
+  // Drops this share of the packets to the host and of those from it, such as "1%"; with "100%" no
+  // port receives anything.
   void lose(int host, const std::string& share) const;
   void lose_nothing(int host) const;
   [[nodiscard]] std::uint64_t packets_lost(int host) const;

@@ -79,7 +79,7 @@ TEST(Violation, OfADoubledStep) {
   EXPECT_GE(names.size(), 18U);
 }
 
-// A single step, sent or received in two, is no fault.
+// A single step, sent or received in two, is not a violation.
 TEST(Violation, OfReorderedSteps) {
   const auto names = caught(
       [](Schedule& schedule) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-// One message with the bytes and so many descriptors.
+// Sends one message with the bytes and `count` descriptors.
 void send_with_descriptors(const FileDescriptor& socket, std::span<const std::byte> bytes,
                            std::size_t count) {
   const FileDescriptor memory = memory_with(1);
@@ -85,7 +85,7 @@ class NodeStranger : public testing::Test {
   [[nodiscard]] FileDescriptor connect_to_leader() const {
     return connect_to_node(leader_.node_socket);
   }
-  // The bytes of a contribution of rank 1 that announces so many descriptors.
+  // Returns the bytes of a contribution of rank 1 that announces `announced` descriptors.
   [[nodiscard]] Bytes contribution(std::size_t announced, bool has_memory = true,
                                    int rank = 1) const {
     return encode_frame(FrameType::contribution,

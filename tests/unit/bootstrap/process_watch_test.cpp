@@ -72,7 +72,7 @@ TEST(ProcessWatch, TellsOnceFromTheControlThread) {
   EXPECT_FALSE(ControlThread::instance().is_current());
 }
 
-// Ending the watch waits for its callback, which is no more in progress.
+// Ending the watch waits for its callback, which is no longer in progress.
 TEST(ProcessWatch, WhoseCallbackFailedCanBeEnded) {
   Sleeper sleeper;
   std::atomic<int> told{0};

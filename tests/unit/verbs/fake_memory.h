@@ -46,7 +46,7 @@ class FakeMemory {
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] int made() const;  // since the beginning
 
-  // Registrations beyond so many bytes fail for want of memory.
+  // Registrations beyond `bytes` bytes fail for want of memory.
   void limit(std::uint64_t bytes);
   // The next ones fail with that error.
   void refuse(int times, int error);

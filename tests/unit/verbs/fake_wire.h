@@ -98,7 +98,7 @@ class FakeWire {
     Pair* peer = nullptr;
     std::uint32_t first_sent = 0;
     std::uint32_t first_expected = 0;
-    std::deque<Write> writes;  // that are not complete; of these, so many have arrived
+    std::deque<Write> writes;  // incomplete writes, of which the first `arrived` have arrived
     std::size_t arrived = 0;
     std::deque<std::uint64_t> receives;
     std::uint32_t sends_in_use = 0;

@@ -39,7 +39,7 @@ class Cache : public testing::Test {
     EXPECT_EQ(memory_.verbs().open_devices, 0);
   }
 
-  // With a budget of so many bytes.
+  // Starts a cache with a budget of `budget` bytes.
   void start(std::uint64_t budget) {
     cache_.reset();
     if (!device_) device_ = memory_.open(test::v4(10, 77, 0, 1));

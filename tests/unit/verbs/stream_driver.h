@@ -33,7 +33,7 @@ inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t
   }
 }
 
-// Memory of which transports are told, that is no multiple of a granule.
+// Memory that is registered with transports and is not a multiple of a granule.
 class ProgramMemory {
  public:
   static constexpr int kFile = 5;
@@ -60,7 +60,7 @@ class ProgramMemory {
 template <class End>
 class StreamDriver {
  public:
-  // `out`, `in`: the streams, of so many bytes each.
+  // `out` and `in` select the patterns of the two streams, each of `total` bytes.
   StreamDriver(End& end, std::uint64_t seed, std::uint64_t out, std::uint64_t in,
                std::uint64_t total)
       : end_(end), random_(seed), out_(out), in_(in), total_(total) {}

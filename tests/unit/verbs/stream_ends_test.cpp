@@ -61,7 +61,7 @@ class Streams : public testing::Test {
                           << " bytes nothing moves any more";
     }
     wire_.run();
-    // A look takes so many completions and no more.
+    // One poll takes a bounded number of completions.
     for (int looks = 0; looks < 20 && !(near.flushed() && far.flushed()); ++looks) {
     }
     EXPECT_TRUE(near.flushed() && far.flushed());

@@ -48,7 +48,7 @@ class Steps : public testing::Test {
     sent_ += taken;
     return taken;
   }
-  // To where they lie in the far end's memory as well; so many are asked for.
+  // Takes up to `bytes` bytes to the same offset in the far end's memory.
   [[nodiscard]] std::size_t take(std::size_t bytes) {
     const std::size_t taken = far_->take(far_memory_.all().subspan(received_, bytes));
     received_ += taken;

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phrases that make readers of comments, texts and pages stop, each with what to write instead."""
+import re
+
+# Clauses that stand for a noun at the beginning of a sentence: readers have to reach its end to learn what it is about.
+NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
+AMOUNT = re.compile(r"\b[Ss]o (?:many|much|long)\b(?! (?:as|that)\b)")
+NEGATION = re.compile(r"(?<!\b[Tt]here )\bis no (?!longer\b)")
+UNAVAILABLE = re.compile(r"\bcannot be had\b")
+
+
+def complaints(text):
+    """(match, complaint) for each phrase of the text that has to be written in another way."""
+    for match in NOUN_CLAUSE.finditer(text):
+        yield match, f"a sentence begins with '{match.group(1)}': name the subject"
+    for match in AMOUNT.finditer(text):
+        yield match, f"'{match.group(0)}': name the constant or the parameter"
+    for match in NEGATION.finditer(text):
+        yield match, "'is no': write 'is not a'"
+    for match in UNAVAILABLE.finditer(text):
+        yield match, "'cannot be had': write 'is not available'"
