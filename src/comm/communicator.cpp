@@ -144,7 +144,7 @@ void Communicator::number_on(const StreamLane& lane, std::span<PointToPoint> cal
     if (network_) {
       network_->messages().number(call, lane.stream_id);
     } else {
-      engine_->number(call, ordinal);
+      engine_->mailboxes().number(call, ordinal);
     }
   }
 }

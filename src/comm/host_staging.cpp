@@ -77,8 +77,8 @@ void copy_anywhere(device::Arena& arena, const StagingBuffer* stage, std::uint64
   if (to_device)
     return device::copy_to_device(arena, to, reinterpret_cast<const void*>(from), bytes);
   if (from_device) return device::copy_to_host(arena, reinterpret_cast<void*>(to), from, bytes);
-  for (std::uint64_t done = 0; done < bytes; done += node::kStageBytes) {
-    const std::uint64_t piece = std::min(node::kStageBytes, bytes - done);
+  for (std::uint64_t done = 0; done < bytes; done += node::kStagingHalfBytes) {
+    const std::uint64_t piece = std::min(node::kStagingHalfBytes, bytes - done);
     device::copy_to_device(arena, stage->address(), reinterpret_cast<const void*>(from + done),
                            piece);
     device::copy_to_host(arena, reinterpret_cast<void*>(to + done), stage->address(), piece);

@@ -120,9 +120,9 @@ bool Communicator::connect() {
                                [&](const bootstrap::RankTable& table) { inspect(table, rank_); }};
   const bool always = mine.announces_always;
   const auto make_control = [](int ranks) {
-    if (ranks <= node::kMostRanks) return node::ControlBlock::create(ranks);
+    if (ranks <= node::kMaxRanks) return node::ControlBlock::create(ranks);
     throw Error(hcclInvalidArgument,
-                text(ranks, " ranks on one node; start at most ", node::kMostRanks, " on each"));
+                text(ranks, " ranks on one node; start at most ", node::kMaxRanks, " on each"));
   };
   bootstrap::RankTable table = bootstrap::join(id_, size_, rank_, std::move(mine), make_control,
                                                Deadline::after(settings->init_timeout));

@@ -20,7 +20,7 @@ std::optional<node::Offer> Communicator::probe(std::chrono::milliseconds timeout
   std::optional<node::Offer> found;
   const auto look = [&] {
     const std::lock_guard lock(lanes_lock_);  // while receives have no numbers, nobody takes it
-    found = engine_->find_offer(first_probed_);
+    found = engine_->mailboxes().find_offer(first_probed_);
     return found.has_value();
   };
   if (network_) {
@@ -30,7 +30,7 @@ std::optional<node::Offer> Communicator::probe(std::chrono::milliseconds timeout
     while (!look() && !only_looks && !deadline.expired()) {
       throw_if_failed();
       if (waiter.poll_again()) continue;
-      engine_->await_mail(deadline.remaining(kLook), look);
+      engine_->mailboxes().await_mail(deadline.remaining(kLook), look);
       if (found) break;
       waiter = Waiter(segment_->ladder());
     }

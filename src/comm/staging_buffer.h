@@ -13,7 +13,7 @@ class StagingBuffer {
   // The arena must outlive it. Throws Error(hcclOutOfMemory).
   explicit StagingBuffer(device::Arena& arena)
       : arena_(arena),
-        address_(arena.allocate(node::kExchangeStageBytes, "a staging buffer for host memory")) {}
+        address_(arena.allocate(node::kExchangeStagingBytes, "a staging buffer for host memory")) {}
   ~StagingBuffer() {
     arena_.release(address_, [] { return true; });
   }
@@ -22,7 +22,9 @@ class StagingBuffer {
 
   [[nodiscard]] device::DeviceAddress address() const { return address_; }
   [[nodiscard]] device::DeviceAddress for_send() const { return address_; }
-  [[nodiscard]] device::DeviceAddress for_recv() const { return address_ + node::kStageBytes; }
+  [[nodiscard]] device::DeviceAddress for_recv() const {
+    return address_ + node::kStagingHalfBytes;
+  }
 
  private:
   device::Arena& arena_;

@@ -13,7 +13,7 @@
 
 namespace hccl::node {
 
-inline constexpr int kMostRanks = 64;
+inline constexpr int kMaxRanks = 64;
 inline constexpr std::uint32_t kLanes = 128;  // streams of one communicator in use at a time
 
 // The first fault of a communicator; it never heals.
@@ -33,7 +33,7 @@ struct alignas(64) RankRecord {
   std::atomic<std::uint32_t> in_operation{0};  // ordinal + 1 of the lane it is in, 0 if in none
   // The same if it has waited there for a while, and its program waits with it.
   std::atomic<std::uint32_t> host_is_waiting{0};
-  // The send or receive it has been waiting in for a while, packed; 0 if in none.
+  // The send or receive it has been waiting in for a while, by pack_call(); 0 if in none.
   std::atomic<std::uint64_t> in_exchange{0};
   Doorbell mail;  // rung when a message to it is offered, or one from it is taken
 };
@@ -60,21 +60,21 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
 // Facts about the rank's memory in a slot: what the source holds (device::Content), and which of
 // the buffers are stages.
-[[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_stage,
-                                                 bool recv_is_stage) {
-  return static_cast<std::uint8_t>(content | (send_is_stage ? 0x10 : 0) |
-                                   (recv_is_stage ? 0x20 : 0));
+[[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_staged,
+                                                 bool recv_is_staged) {
+  return static_cast<std::uint8_t>(content | (send_is_staged ? 0x10 : 0) |
+                                   (recv_is_staged ? 0x20 : 0));
 }
 [[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x0f; }
-[[nodiscard]] constexpr bool send_is_stage(std::uint8_t memory) { return (memory & 0x10) != 0; }
-[[nodiscard]] constexpr bool recv_is_stage(std::uint8_t memory) { return (memory & 0x20) != 0; }
+[[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
+[[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }
 
 // The most operations ahead of the current one that a rank may post.
-inline constexpr std::uint32_t kMostAhead = 15;
-// Slots of a rank in a lane. A rank that posts operation n + kMostAhead is in n, so all others
-// have posted n - 1 and have finished n - 2 - kMostAhead: its slot is read no more.
+inline constexpr std::uint32_t kMaxAhead = 15;
+// Slots of a rank in a lane. A rank that posts operation n + kMaxAhead is in n, so all others
+// have posted n - 1 and have finished n - 2 - kMaxAhead: its slot is read no more.
 inline constexpr std::uint32_t kSlots = 32;
-static_assert(kSlots >= 2 * kMostAhead + 2 && (kSlots & (kSlots - 1)) == 0);
+static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
 // One stream's operations, one in flight at a time. `state` is number << 2 | phase; completing an
 // operation is gathering for the next. A rank that was without a processor may look at all this
@@ -105,7 +105,7 @@ struct ControlHeader {
   alignas(64) std::atomic<std::uint32_t> pool_lock{0};  // rank + 1 of the holder
   std::atomic<std::uint32_t> lane_end{
       0};  // lanes from here on were never used; looking at one costs a page
-  RankRecord records[kMostRanks];
+  RankRecord records[kMaxRanks];
 };
 
 // Addresses the parts of a mapped control segment.

@@ -14,7 +14,7 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{10'000};  // for a section of microseconds
+constexpr std::chrono::milliseconds kPoolTimeout{10'000};  // for a section of microseconds
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
 void Lane::lock_pool() {
   // The holder may be stopped, or die; then the communicator has failed, and so do we, unless it
   // had left already.
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kPoolTimeout);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);
   for (;;) {
@@ -43,7 +43,7 @@ void Lane::lock_pool() {
     if (deadline.expired()) {
       throw Error(hcclSystemError,
                   text("rank ", expected - 1, " has held the table of streams for ",
-                       std::chrono::duration_cast<std::chrono::seconds>(kPatience).count(),
+                       std::chrono::duration_cast<std::chrono::seconds>(kPoolTimeout).count(),
                        " s; look whether it is stopped"));
     }
     sched_yield();

@@ -26,8 +26,8 @@ class Lane {
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
-  // Returns the slot of `rank` for operation `number`, from kMostAhead before the current one to
-  // kMostAhead behind it.
+  // Returns the slot of `rank` for operation `number`, from kMaxAhead before the current one to
+  // kMaxAhead behind it.
   [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *
@@ -35,18 +35,19 @@ class Lane {
   }
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
   [[nodiscard]] InsideRecord& inside(int rank) const { return inside_[rank]; }
-  [[nodiscard]] bool arrived(std::uint32_t number, int rank) const {
-    // Sequentially consistent, like publishing and looking for sleepers.
+  // Returns whether `rank` has posted its part of an operation.
+  [[nodiscard]] bool has_posted(int rank, std::uint32_t number) const {
+    // Sequentially consistent, like posting and looking for sleepers.
     return slot(number, rank).number.load(std::memory_order_seq_cst) == number;
   }
-  [[nodiscard]] bool arrived(int rank) const { return arrived(number_, rank); }
+  [[nodiscard]] bool has_posted(int rank) const { return has_posted(rank, number_); }
 
   // Returns whether this rank has posted its part of `number`, which may be ahead of the current
   // one.
   [[nodiscard]] bool posted(std::uint32_t number) const {
     return static_cast<std::int32_t>(posted_end_ - number) > 0;
   }
-  void set_brought(std::uint32_t number) { posted_end_ = number + 1; }
+  void set_posted(std::uint32_t number) { posted_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
   // The number of the next or current operation. `cooperative_number` counts the slices of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A view of the calls that are queued behind a running one, on its stream.
+// The position of a running call in its stream, and a view of the calls that are queued behind it.
 #pragma once
 
 #include "base/waiter.h"
@@ -7,9 +7,20 @@
 #include "call/point_to_point.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace hccl::node {
+
+class Lane;
+class PendingMessages;
+
+// The position of sends and receives in their stream: before the next collective of a lane.
+struct StreamPlace {
+  std::uint32_t ordinal = 0;           // of the lane that the stream has, or would get now
+  const Lane* lane = nullptr;          // null if no collective has been queued on the stream
+  PendingMessages* pending = nullptr;  // of this stream and communicator alone
+};
 
 // Gives a running call a view of its stream.
 class CallLookahead {

@@ -45,13 +45,13 @@ static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) 
 
 // The calls that one of the two ranks has queued. It alone writes them, on cache lines of its own.
 struct alignas(64) QueuedCalls {
-  static constexpr std::size_t kPlaces = 16;
+  static constexpr std::size_t kEntries = 16;
 
   std::atomic<std::uint64_t> count;
-  std::array<std::atomic<std::uint64_t>, kPlaces> places;  // of the last ones: see queued_on()
+  std::array<std::atomic<std::uint64_t>, kEntries> entries;  // of the last ones: see queued_on()
 
-  [[nodiscard]] std::atomic<std::uint64_t>& place(std::uint64_t number) {
-    return places[number % kPlaces];
+  [[nodiscard]] std::atomic<std::uint64_t>& entry(std::uint64_t number) {
+    return entries[number % kEntries];
   }
 };
 
@@ -72,7 +72,7 @@ struct Receipt {
 
 struct Mailbox {
   static constexpr std::uint64_t kMessages = 16;  // offered and not taken, at most
-  static_assert(kMessages == QueuedCalls::kPlaces);
+  static_assert(kMessages == QueuedCalls::kEntries);
 
   QueuedCalls sends, receives;
   alignas(64) std::array<Receipt, kMessages> receipts;

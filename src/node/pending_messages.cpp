@@ -52,7 +52,7 @@ void PendingMessages::make_room_for(std::size_t more) {
   for (std::size_t* const place : {&next_send_, &next_receive_, &certain_end_})
     *place -= std::min(*place, first_);
   first_ = 0;
-  items_.reserve(std::max(items_.size() + more, 8 * kMostAhead));
+  items_.reserve(std::max(items_.size() + more, 8 * kMaxAhead));
   sources_ = destinations_ = {};
   for (const MessageItem& item : items_) note(item);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The in-flight sends and receives of one stream of a communicator: those of the group whose turn
-// it is, and of the groups behind it that were posted ahead. Private to the engine's files.
+// it is, and of the groups behind it that were posted ahead.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -35,7 +35,7 @@ struct MessageItem {
 
 class PendingMessages {
  public:
-  static constexpr std::size_t kMostAhead = 32;  // items
+  static constexpr std::size_t kMaxAhead = 32;  // items
 
   // Starts, or resumes, the group of `calls` whose turn it is. Pointers to its items, and to items
   // added behind them, stay valid until close(). Returns false if the group has not been added yet:
@@ -43,7 +43,7 @@ class PendingMessages {
   [[nodiscard]] bool open(std::size_t calls) {
     if (is_open_) return true;
     is_open_ = true;
-    if (items_.capacity() - items_.size() < calls + kMostAhead) make_room_for(calls + kMostAhead);
+    if (items_.capacity() - items_.size() < calls + kMaxAhead) make_room_for(calls + kMaxAhead);
     current_end_ = first_ + calls;
     if (groups_ahead_ == 0) return false;
     --groups_ahead_;
@@ -68,7 +68,7 @@ class PendingMessages {
   void end_group() { ++groups_ahead_; }
   [[nodiscard]] std::size_t groups_ahead() const { return groups_ahead_; }
   [[nodiscard]] bool has_room_for(std::size_t calls) const {
-    return items_.size() - current_end_ + calls <= kMostAhead;
+    return items_.size() - current_end_ + calls <= kMaxAhead;
   }
 
   [[nodiscard]] std::span<MessageItem> current() {

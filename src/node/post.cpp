@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts a rank's part of an operation: its descriptor and, if it is short, its data. A rank that
-// has to wait also posts its part of the next operations, so that ranks which share a core take
-// turns once in many operations.
+// A slot's number is stored last: with it the slot is posted.
+#include "node/post.h"
+
 #include "node/address_range.h"
-#include "node/operation.h"
+#include "node/rank_memory.h"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
 
 namespace hccl::node {
-// Returns what a source of this rank holds. Maps its pages if it holds data.
-device::Content Engine::resolve_content(std::uint64_t file_offset, std::uint64_t bytes) {
-  device::ArenaView& memory = *arena_.view();
-  if (memory.populated(file_offset, bytes)) return device::Content::data;
-  const device::Content content = memory.content(file_offset, bytes);
-  if (content == device::Content::data) memory.populate(file_offset, bytes, false);
-  return content;
-}
+namespace {
 
-void Engine::publish(Operation& op) const {
-  Slot& slot = op.lane.slot(op.number, rank_);
+void publish(const NodeSegment& node, const CollectiveOperation& op) {
+  Slot& slot = op.lane.slot(op.number, node.rank());
   slot.collective = static_cast<std::uint8_t>(op.call.collective);
   slot.type = op.call.type;
   slot.operation = op.call.operation;
@@ -32,77 +27,81 @@ void Engine::publish(Operation& op) const {
   slot.send_serial = op.send.serial;
   slot.recv_serial = op.recv.serial;
   slot.slice.store(0, std::memory_order_relaxed);
-  // Sequentially consistent, like the sleepers' registration: either they see the number or we see
-  // them.
+  // Sequentially consistent, like the sleepers' registration: either they see the number or this
+  // rank sees them.
   slot.number.store(op.number, std::memory_order_seq_cst);
-  op.lane.set_brought(op.number);
+  op.lane.set_posted(op.number);
 }
 
-void Engine::post(Operation& op) {
-  if (op.eager()) {  // names no memory: peers touch the slot alone
-    if (op.send_bytes != 0)
-      op.content = load(op.call.send, op.send_bytes, op.lane.slot(op.number, rank_).payload);
-  } else {
-    if (op.recv_bytes != 0) {
-      op.recv = arena_.place(op.call.recv);
-      arena_.view()->populate(op.recv.file_offset, op.recv_bytes, true);
-    }
-    if (op.send_bytes != 0) {
-      op.send = arena_.place(op.call.send);
-      op.content = resolve_content(op.send.file_offset, op.send_bytes);
-    }
-  }
-  publish(op);
-}
-
-void Engine::ring_if_complete(const Operation& op) {
-  Doorbell& bell = op.lane.block().bell;
-  if (bell.has_sleepers() && all_arrived(op.lane, op.number)) bell.ring_always();
-}
-
-bool Engine::all_arrived(const Lane& lane, std::uint32_t number) const {
-  for (int rank = 0; rank < size_; ++rank) {
-    if (!lane.arrived(number, rank)) return false;
-  }
-  return true;
-}
-
-// Returns whether bringing the part could need pages. That may fail, and would be the other
+// Returns whether posting needs no pages. Getting them may fail, which would be the other
 // operation's error.
-bool Engine::in_page_tables(const Operation& op) {
-  device::ArenaView& memory = *arena_.view();
+bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
+  device::Arena& arena = node.arena();
+  const device::ArenaView& memory = *arena.view();
   const auto populated = [&](std::uint64_t address, std::uint64_t bytes) {
-    return bytes == 0 || memory.populated(arena_.place(address).file_offset, bytes);
+    return bytes == 0 || memory.populated(arena.place(address).file_offset, bytes);
   };
   return populated(op.call.send, op.send_bytes) &&
          (op.eager() || populated(op.call.recv, op.recv_bytes));
 }
 
-// Posts this rank's part of the calls behind `op` that take the same path. Cooperative operations
-// read and write only once all before them are complete. Eager ones read now: the first that reads
-// what an earlier one stores has to wait for its turn, and so has a barrier.
-void Engine::prepost(Operation& op) {
-  if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMostAhead / 2)) return;
-  if (fault_.raised()) return;  // numbers pass unfinished from now on, and slots must not be reused
+}  // namespace
+
+void post(NodeSegment& node, CollectiveOperation& op) {
+  device::Arena& arena = node.arena();
+  if (op.eager()) {  // names no memory: peers touch the slot alone
+    if (op.send_bytes != 0) {
+      op.content =
+          load(arena, op.call.send, op.send_bytes, op.lane.slot(op.number, node.rank()).payload);
+    }
+  } else {
+    if (op.recv_bytes != 0) {
+      op.recv = arena.place(op.call.recv);
+      arena.view()->populate(op.recv.file_offset, op.recv_bytes, true);
+    }
+    if (op.send_bytes != 0) {
+      op.send = arena.place(op.call.send);
+      op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
+    }
+  }
+  publish(node, op);
+}
+
+void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) {
+  Doorbell& bell = op.lane.block().bell;
+  if (!bell.has_sleepers()) return;
+  for (int rank = 0; rank < node.size(); ++rank) {
+    if (!op.lane.has_posted(rank, op.number)) return;
+  }
+  bell.ring_always();
+}
+
+// Only calls that take the same path are posted. Cooperative operations read and write once all
+// before them are complete. Eager ones read now: the first that reads what an earlier one stores
+// must wait for its turn, and so must a barrier.
+void prepost(NodeSegment& node, CollectiveOperation& op) {
+  if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
+  // Numbers pass unfinished from a fault on, and slots must not be reused.
+  if (node.fault().raised()) return;
   op.looked_ahead = true;
-  std::array<AddressRange, kMostAhead> unfinished;
+  std::array<AddressRange, kMaxAhead> unfinished;
   AddressRange result{op.call.recv, op.recv_bytes};
-  for (std::uint32_t distance = 1; distance <= kMostAhead; ++distance) {
+  for (std::uint32_t distance = 1; distance <= kMaxAhead; ++distance) {
     unfinished[distance - 1] = result;
     const CollectiveCall* const call = op.ahead->next();
     if (call == nullptr || call->collective == Collective::barrier) return;
-    Operation next(op.lane, *call, rank_, size_, op.number + distance);
+    CollectiveOperation next(op.lane, *call, node.rank(), node.size(), op.number + distance);
     result = {call->recv, next.recv_bytes};
     if (op.lane.posted(next.number)) continue;
-    if (next.eager() != op.eager() || !in_page_tables(next)) return;
+    if (next.eager() != op.eager() || !is_in_page_tables(node, next)) return;
     if (next.eager()) {
       const AddressRange source{call->send, next.send_bytes};
       const auto end = unfinished.begin() + distance;
       if (std::any_of(unfinished.begin(), end, [&](const auto& r) { return r.overlaps(source); }))
         return;
     }
-    post(next);
-    ring_if_complete(next);
+    post(node, next);
+    ring_if_all_posted(node, next);
   }
 }
 

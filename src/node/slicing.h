@@ -13,10 +13,10 @@ namespace hccl::node {
 
 // The room for the data a rank sends, and again for the data it receives. Small enough that a slice
 // stays in the cache between the copies and the tiles.
-inline constexpr std::uint64_t kStageBytes = 512 << 10;
+inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // A stage is two such halves, and a page for short messages.
-inline constexpr std::uint64_t kShortMessages = 2 * kStageBytes;
-inline constexpr std::uint64_t kExchangeStageBytes = kShortMessages + 4096;
+inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
+inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
 
 class Slicing {
  public:
@@ -25,7 +25,7 @@ class Slicing {
     if (!staged) return;
     const auto chunks =
         static_cast<std::uint64_t>(std::max(send_chunks(call, ranks), recv_chunks(call, ranks)));
-    slice_bytes_ = std::min(chunk_bytes_, kStageBytes / chunks / 64 * 64);
+    slice_bytes_ = std::min(chunk_bytes_, kStagingHalfBytes / chunks / 64 * 64);
   }
 
   // Returns at least 1, also for a call without elements.

@@ -13,8 +13,8 @@ constexpr std::uint64_t kTilesPerCore = 2;  // so that a core that comes late st
 std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int cores) {
   const std::uint64_t share = bytes / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
   const std::uint64_t most =
-      collective == Collective::all_to_all ? TilePlan::kLongestPairTile : TilePlan::kLongestTile;
-  return std::clamp(share / kLine * kLine, TilePlan::kShortestTile, most);
+      collective == Collective::all_to_all ? TilePlan::kMaxPairTileBytes : TilePlan::kMaxTileBytes;
+  return std::clamp(share / kLine * kLine, TilePlan::kMinTileBytes, most);
 }
 
 std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows) {
@@ -30,9 +30,9 @@ std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows
 TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes)
     : collective_(call.collective),
       ranks_(ranks),
-      root_(call.root),
+      map_(call, ranks),
       chunk_bytes_(chunk_bytes),
-      whole_rows_(collective_ == Collective::all_to_all && chunk_bytes_ <= kShortestTile),
+      whole_rows_(collective_ == Collective::all_to_all && chunk_bytes_ <= kMinTileBytes),
       chunks_(number_of_chunks(collective_, ranks, whole_rows_)),
       tile_bytes_(choose_tile_bytes(collective_, chunk_bytes_ * chunks_, cores)),
       tiles_per_chunk_(static_cast<std::uint32_t>((chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_)) {
@@ -57,11 +57,9 @@ Tile TilePlan::pair_tile(std::uint32_t number) const {
 }
 
 bool TilePlan::stores_to(std::uint32_t number, int rank) const {
-  if (collective_ == Collective::reduce) return rank == root_;
-  if (collective_ == Collective::reduce_scatter) return tile(number).chunk == rank;
-  if (collective_ != Collective::all_to_all) return true;
-  const Tile pairs = tile(number);
-  return pairs.chunk == rank || (pairs.first_peer <= rank && rank < pairs.end_peer);
+  const Tile stored = tile(number);
+  if (collective_ != Collective::all_to_all) return map_.destinations(stored.chunk).has(rank);
+  return stored.chunk == rank || (stored.first_peer <= rank && rank < stored.end_peer);
 }
 
 }  // namespace hccl::node

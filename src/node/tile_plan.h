@@ -4,6 +4,7 @@
 #pragma once
 
 #include "call/collective_call.h"
+#include "node/chunk_map.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,9 +27,9 @@ class TilePlan {
  public:
   // Measured: from 1 MiB on, tiles of 64 KiB took up to a fifth longer. Those of an all-to-all are
   // put aside by a thread that exchanges in place.
-  static constexpr std::uint64_t kLongestTile = 256 << 10;
-  static constexpr std::uint64_t kLongestPairTile = 64 << 10;
-  static constexpr std::uint64_t kShortestTile = 4 << 10;
+  static constexpr std::uint64_t kMaxTileBytes = 256 << 10;
+  static constexpr std::uint64_t kMaxPairTileBytes = 64 << 10;
+  static constexpr std::uint64_t kMinTileBytes = 4 << 10;
 
   // Plans a slice of `chunk_bytes` of every chunk of the call, which may be the whole chunk. All
   // ranks get the same plan for the same call and number of cores.
@@ -37,6 +38,8 @@ class TilePlan {
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }
   [[nodiscard]] Tile tile(std::uint32_t number) const;
 
+  // Maps the sources of a tile's chunk to its destinations.
+  [[nodiscard]] const ChunkMap& map() const { return map_; }
   // Returns whether the tile's result goes to `rank`'s memory.
   [[nodiscard]] bool stores_to(std::uint32_t number, int rank) const;
 
@@ -45,7 +48,7 @@ class TilePlan {
 
   Collective collective_;
   int ranks_;
-  int root_;
+  ChunkMap map_;
   std::uint64_t chunk_bytes_;
   bool whole_rows_;  // an all-to-all whose parts are short
   std::uint32_t chunks_;

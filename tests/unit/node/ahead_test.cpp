@@ -192,13 +192,13 @@ TEST(Ahead, APeerCompletesWhatAWaitingRankHasBrought) {
       Rest rest(calls[0], 1, 40);
       ranks.engine(0).execute(*lane0, calls[0][0], &rest);
     });
-    while (!lane0->arrived(kMostAhead, 0)) std::this_thread::yield();
-    for (std::size_t call = 0; call <= kMostAhead; ++call)
+    while (!lane0->has_posted(0, kMaxAhead)) std::this_thread::yield();
+    for (std::size_t call = 0; call <= kMaxAhead; ++call)
       ranks.engine(1).execute(*lane1, calls[1][call]);
     waiting.join();
     std::vector<float> sum = input;
     for (float& value : sum) value += value;
-    EXPECT_EQ(ranks.read(1, calls[1][kMostAhead].recv, count), sum);
+    EXPECT_EQ(ranks.read(1, calls[1][kMaxAhead].recv, count), sum);
   }
 }
 

@@ -24,7 +24,7 @@ void expect_every_byte_once(Collective collective, std::uint64_t count, int rank
     auto& end = covered.at(static_cast<std::size_t>(tile.chunk));
     EXPECT_EQ(tile.first_byte, end);
     EXPECT_GT(tile.bytes, 0u);
-    EXPECT_LE(tile.bytes, TilePlan::kLongestTile);
+    EXPECT_LE(tile.bytes, TilePlan::kMaxTileBytes);
     EXPECT_EQ(tile.bytes % 4, 0u);
     end += tile.bytes;
   }
@@ -50,7 +50,7 @@ void expect_every_pair_once(std::uint64_t part, int ranks) {
   std::map<std::pair<int, int>, std::uint64_t> covered;
   for (std::uint32_t number = 0; number < plan.tiles(); ++number) {
     const Tile tile = plan.tile(number);
-    EXPECT_LE(tile.bytes, TilePlan::kLongestTile);
+    EXPECT_LE(tile.bytes, TilePlan::kMaxTileBytes);
     for (int peer = tile.first_peer; peer < tile.end_peer; ++peer) {
       EXPECT_TRUE(plan.stores_to(number, tile.chunk) && plan.stores_to(number, peer));
       std::uint64_t& end = covered[{tile.chunk, peer}];

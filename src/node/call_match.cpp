@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups the ranks by the text of their call.
+#include "node/call_match.h"
+
+#include "base/rank_text.h"
+#include "base/text.h"
+
+#include <atomic>
+#include <map>
+#include <vector>
+
+namespace hccl::node {
+namespace {
+
+using RanksByCall = std::map<std::string, std::vector<int>>;
+
+std::string posted_call(const Slot& slot) {
+  CollectiveCall call;
+  call.collective = static_cast<Collective>(slot.collective);
+  call.type = slot.type;
+  call.operation = slot.operation;
+  call.root = slot.root;
+  call.count = slot.count;
+  return describe(call);
+}
+
+void append_group(std::string& list, const RanksByCall::value_type& group) {
+  list += text(list.empty() ? "" : ", ", rank_list(group.second), ' ', group.first);
+}
+
+}  // namespace
+
+bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
+  bool match = true;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Slot& slot = lane.slot(rank);
+    match &= slot.count == call.count;
+    match &= slot.collective == static_cast<std::uint8_t>(call.collective);
+    match &= slot.type == call.type;
+    match &= slot.operation == call.operation;
+    match &= slot.root == call.root;
+  }
+  return match;
+}
+
+std::string mismatch_text(const Lane& lane, int ranks) {
+  RanksByCall groups;
+  for (int rank = 0; rank < ranks; ++rank) groups[posted_call(lane.slot(rank))].push_back(rank);
+  // The majority comes last: the odd ranks are the news.
+  const RanksByCall::value_type* majority = nullptr;
+  for (const auto& group : groups) {
+    if (majority == nullptr || group.second.size() > majority->second.size()) majority = &group;
+  }
+  std::string odd;
+  std::string usual;
+  for (const auto& group : groups) append_group(&group == majority ? usual : odd, group);
+  return text("op ", lane.number(), " of stream ", lane.ordinal(), ": ", odd, " but ", usual,
+              "; every rank must make the same calls in the same order");
+}
+
+const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal, std::uint32_t number,
+                      int rank) {
+  const std::uint32_t end = control.header().lane_end.load(std::memory_order_seq_cst);
+  for (std::uint32_t index = 0; index < end; ++index) {
+    if (control.lane(index).key.load(std::memory_order_seq_cst) != ordinal + 1ull) continue;
+    const Slot& slot = control.slot(index, number, rank);
+    return slot.number.load(std::memory_order_seq_cst) == number ? &slot : nullptr;
+  }
+  return nullptr;
+}
+
+std::string posted_calls_text(const ControlBlock& control, std::uint32_t ordinal,
+                              std::uint32_t number) {
+  RanksByCall groups;
+  for (int rank = 0; rank < static_cast<int>(control.header().ranks); ++rank) {
+    if (const Slot* slot = find_slot(control, ordinal, number, rank))
+      groups[posted_call(*slot)].push_back(rank);
+  }
+  std::string list;
+  for (const auto& group : groups) append_group(list, group);
+  return list;
+}
+
+}  // namespace hccl::node

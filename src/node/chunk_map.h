@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maps the chunks that the ranks send in a collective to the chunks that they receive. Pure.
+#pragma once
+
+#include "call/collective.h"
+#include "call/collective_call.h"
+
+namespace hccl::node {
+
+// One chunk in the buffer of each of the ranks from `first_rank` to before `end_rank`.
+struct RankChunks {
+  int first_rank;
+  int end_rank;
+  int chunk;
+
+  [[nodiscard]] bool has(int rank) const { return first_rank <= rank && rank < end_rank; }
+};
+
+class ChunkMap {
+ public:
+  ChunkMap(const CollectiveCall& call, int ranks)
+      : traits_(call.traits()), root_(call.root), ranks_(ranks) {}
+
+  // Returns the sent chunks from which `rank` gets the chunk `chunk` that it receives: one, or
+  // those that are to be reduced in rank order.
+  [[nodiscard]] RankChunks sources(int rank, int chunk) const {
+    const int sent = traits_.has_blocks_in_input ? rank : 0;
+    if (traits_.reduces) return {0, ranks_, sent};
+    const int source = traits_.senders == RankSet::root ? root_ : chunk;
+    return {source, source + 1, sent};
+  }
+
+  // Returns the received chunks that share their sources; `number` is that of the set. It is 0, but
+  // for the rank that receives in a reduce-scatter, and for the rank that sends in an all-gather.
+  // An all-to-all has no such sets: each chunk has a source of its own.
+  [[nodiscard]] RankChunks destinations(int number) const {
+    if (traits_.receivers == RankSet::root) return {root_, root_ + 1, 0};
+    if (traits_.has_blocks_in_input) return {number, number + 1, 0};
+    return {0, ranks_, number};
+  }
+
+ private:
+  const CollectiveTraits& traits_;
+  int root_;
+  int ranks_;
+};
+
+}  // namespace hccl::node

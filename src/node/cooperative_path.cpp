@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The states of an operation: gathering, open, then gathering for the next one, or failed. Failing
+// is one compare-and-swap of the state word.
+#include "node/cooperative_path.h"
+
+#include "base/deadline.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "node/call_match.h"
+#include "node/post.h"
+
+#include <atomic>
+#include <chrono>
+#include <new>
+
+#include <sched.h>
+
+namespace hccl::node {
+
+bool CooperativePath::run() {
+  tiles_.plan_slice();
+  if (op_.lane.posted(op_.number)) {
+    const Slot& mine = op_.lane.slot(node_.rank());
+    op_.send = {mine.send_offset, mine.send_serial};
+    op_.recv = {mine.recv_offset, mine.recv_serial};
+  } else {
+    if (op_.staging != nullptr) op_.staging->fill(op_.slice());
+    post(node_, op_);
+  }
+  do {
+    if (!run_slice()) return false;
+  } while (next_slice());
+  return true;
+}
+
+// Returns false if the wait budget is used up before the operation has begun.
+bool CooperativePath::run_slice() {
+  PostedRanks ranks(op_.lane, node_.size(), op_.slice_number);
+  if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
+    prepost(node_, op_);
+    const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
+    // A suspended operation begins anew, so it may be suspended only before its second slice.
+    const WaitBudget wait_budget =
+        op_.slice_number == 0 ? op_.wait_budget() : WaitBudget::unlimited;
+    if (!wait_.wait_until(can_begin, wait_budget)) return false;
+  }
+  if (ranks.all_posted()) {
+    if (op_.slice_number == 0) agree_on_slices();
+    if (is_in(LaneBlock::gathering)) open_operation();
+  }
+  if (is_in(LaneBlock::open)) {
+    run_tiles();
+    if (is_in(LaneBlock::open)) {
+      prepost(node_, op_);
+      wait_.wait_until([&] { return !is_in(LaneBlock::open); });
+    }
+  }
+  if (!op_.lane.complete()) {
+    // No rank can have begun a later operation to which this rank had posted.
+    if (is_in(LaneBlock::failed)) await_storing_peers();
+    node_.fault().throw_error();
+  }
+  return true;
+}
+
+// If the memory of any rank goes through a staging buffer, all ranks take its slices.
+void CooperativePath::agree_on_slices() {
+  bool staged = false;
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    const std::uint8_t memory = op_.lane.slot(rank).memory;
+    staged |= send_is_staged(memory) || recv_is_staged(memory);
+  }
+  if (!staged || op_.staging != nullptr) return;
+  op_.slicing = Slicing(op_.call, node_.size(), true);
+  tiles_.plan_slice();
+}
+
+// Ends a complete slice and stores its result. Returns whether another slice follows, to which this
+// rank has then posted its part.
+bool CooperativePath::next_slice() {
+  const bool last = op_.slice_number + 1 == op_.slicing.slices();
+  if (op_.recv_bytes != 0 && (last || op_.stages_recv()))
+    node_.arena().bring_after(op_.call.recv, op_.recv, op_.recv_bytes);
+  if (op_.staging != nullptr) op_.staging->drain(op_.slice());
+  if (last) return false;
+  ++op_.slice_number;
+  op_.lane.finish_slice();
+  tiles_.plan_slice();
+  if (op_.staging != nullptr) op_.staging->fill(op_.slice());
+  op_.lane.slot(node_.rank()).slice.store(op_.slice_number, std::memory_order_seq_cst);
+  return true;
+}
+
+void CooperativePath::open_operation() {
+  if (!calls_match(op_.lane, op_.call, node_.size())) {
+    node_.fault().raise(hcclInvalidUsage, mismatch_text(op_.lane, node_.size()));
+    return;
+  }
+  LaneBlock& block = op_.lane.block();
+  std::uint32_t expected = op_.lane.state_word(LaneBlock::gathering);
+  if (!block.state.compare_exchange_strong(expected, op_.lane.state_word(LaneBlock::open),
+                                           std::memory_order_seq_cst)) {
+    return;  // another rank was first, or the operation has failed
+  }
+  // Helpers beyond the cores would only take turns; all are woken at completion.
+  const int cores = node_.cores().cores;
+  if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
+}
+
+// Without memory or address space this rank fails the operation: peers must not wait, and this rank
+// must leave in order.
+void CooperativePath::run_tiles() {
+  const auto fail = [&](hcclResult_t code, const char* why) {
+    tiles_.leave_tile();
+    node_.fail(code, why);
+  };
+  try {
+    tiles_.run();
+  } catch (const Error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(hcclOutOfMemory, "out of host memory; free memory or raise the limit of the process");
+  }
+}
+
+// Blocks until no living peer stores into this rank's memory any more. A peer that stays inside a
+// tile (stopped by a signal) keeps the old pages: the allocations move to fresh ones.
+void CooperativePath::await_storing_peers() {
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    if (rank == node_.rank()) continue;
+    for (;;) {
+      const std::uint32_t tile = op_.lane.inside(rank).tile.load(std::memory_order_seq_cst);
+      if (tile == 0 || !tiles_.plan().stores_to(tile - 1, node_.rank())) break;
+      if (node_.record(rank).presence.load(std::memory_order_seq_cst) == Presence::dead) break;
+      if (deadline.expired()) {
+        log(LogLevel::info, "node", "rank ", node_.rank(), ": ", node_.rank_text(rank),
+            " is held up inside a tile of a failed operation; its late stores reach nobody, for "
+            "this rank's ",
+            op_.recv_bytes, " bytes move to fresh pages");
+        node_.arena().move_to_fresh_pages({op_.recv.file_offset, op_.recv_bytes});
+        return;
+      }
+      sched_yield();
+    }
+  }
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies or reduces a chunk of the result after the other.
+#include "node/eager_path.h"
+
+#include "node/call_match.h"
+#include "node/chunk_map.h"
+#include "node/operation_wait.h"
+#include "node/post.h"
+#include "reduce/reduce.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace hccl::node {
+
+bool EagerPath::run() {
+  Lane& lane = op_.lane;
+  if (!lane.posted(op_.number)) {
+    if (op_.staging != nullptr) op_.staging->fill(op_.slice());
+    post(node_, op_);
+    ring_if_all_posted(node_, op_);
+  }
+  PostedRanks ranks(lane, node_.size());
+  if (!ranks.all_posted()) {
+    prepost(node_, op_);
+    OperationWait wait(node_, stalls_, op_);
+    const auto ended = [&] { return ranks.all_posted() || lane.failed(); };
+    if (!wait.wait_until(ended, op_.wait_budget())) return false;
+    if (!ranks.all_posted()) node_.fault().throw_error();
+  }
+  if (!calls_match(lane, op_.call, node_.size())) {
+    node_.fault().raise(hcclInvalidUsage, mismatch_text(lane, node_.size()));
+    node_.fault().throw_error();
+  }
+  if (op_.recv_bytes != 0) store_result();
+  if (op_.staging != nullptr) op_.staging->drain(op_.slice());
+  return true;
+}
+
+void EagerPath::store_result() const {
+  device::Arena& arena = node_.arena();
+  device::ArenaView& memory = *arena.view();
+  const std::uint64_t at = arena.place(op_.call.recv).file_offset;
+  if (!memory.populated(at, op_.recv_bytes)) memory.populate(at, op_.recv_bytes, true);
+  std::byte* destination = memory.at(at);
+  const ChunkMap map(op_.call, node_.size());
+  const std::size_t bytes = op_.slicing.buffer_bytes(false, 1);
+  const int chunks = recv_chunks(op_.call, node_.size());
+  for (int chunk = 0; chunk < chunks; ++chunk, destination += bytes) {
+    const RankChunks from = map.sources(node_.rank(), chunk);
+    std::array<const std::byte*, kMaxRanks> sources;
+    std::size_t count = 0;
+    for (int rank = from.first_rank; rank < from.end_rank; ++rank) {
+      sources[count++] = op_.lane.slot(rank).payload + static_cast<std::size_t>(from.chunk) * bytes;
+    }
+    if (count == 1) {
+      std::memcpy(destination, sources[0], bytes);
+    } else {
+      reduce::reduce_tile(op_.call.data_type(), op_.call.reduction(), {sources.data(), count},
+                          {&destination, 1}, op_.call.count, reduce::StorePolicy::cached);
+    }
+  }
+}
+
+}  // namespace hccl::node

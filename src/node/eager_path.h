@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of small collectives: every rank posts its data in its slot and computes its own result
+// from all slots.
+#pragma once
+
+#include "node/collective_operation.h"
+#include "node/node_segment.h"
+#include "node/stall_monitor.h"
+
+namespace hccl::node {
+
+class EagerPath {
+ public:
+  EagerPath(NodeSegment& node, StallMonitor& stalls, CollectiveOperation& op)
+      : node_(node), stalls_(stalls), op_(op) {}
+
+  // Returns true once the operation is complete, or false once its wait budget is used up. Throws
+  // Error.
+  bool run();
+
+ private:
+  void store_result() const;
+
+  NodeSegment& node_;
+  StallMonitor& stalls_;
+  CollectiveOperation& op_;
+};
+
+}  // namespace hccl::node

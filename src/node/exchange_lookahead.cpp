@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group may begin if it touches no memory that an earlier call still needs.
+#include "node/exchange_lookahead.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::node {
+namespace {
+
+using State = MessageItem::State;
+
+// Returns whether nothing that happens elsewhere can come before the item's end any more. A send
+// stands in its stream until the peer takes part, and what is behind it could depend on that.
+bool cannot_block(const MessageItem& item) {
+  if (item.state == State::done) return true;
+  if (item.state != State::offered) return false;
+  const PointToPoint& call = *item.call;
+  const Receipt& receipt = item.mailbox->receipt(call.number);
+  return receipt.awaited.load(std::memory_order_acquire) ==
+             awaiting(call.number, call.count, call.type) ||
+         receipt.taken.load(std::memory_order_acquire) > call.number;
+}
+
+}  // namespace
+
+bool ExchangeLookahead::advance() {
+  bool moved = false;
+  do {
+    moved = offer_messages() || moved;
+    moved = take_messages() || moved;
+  } while (collect_groups());
+  return moved;
+}
+
+// A message is awaited once the message that had its place before, perhaps on another stream, is
+// taken.
+void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
+  for (const MessageItem& item : items) {
+    if (item.sends() || item.state != State::begun) continue;
+    const PointToPoint& call = *item.call;
+    Receipt& receipt = item.mailbox->receipt(call.number);
+    const bool is_next =
+        call.number < Mailbox::kMessages ||
+        receipt.taken.load(std::memory_order_acquire) == call.number + 1 - Mailbox::kMessages;
+    const std::uint64_t awaited = awaiting(call.number, call.count, call.type);
+    if (is_next && receipt.awaited.load(std::memory_order_relaxed) != awaited)
+      receipt.awaited.store(awaited, std::memory_order_release);
+  }
+}
+
+// Collects groups that can begin: not those that would read what an earlier receive stores, or
+// store over what an earlier send reads, nor those that need pages, which may fail and would be the
+// other group's error. Returns whether it found any.
+bool ExchangeLookahead::collect_groups() {
+  if (seen_all_ || !pending_.has_room_for(1)) return false;
+  const bool may_begin = ahead_.may_begin();
+  if (!may_begin && !pending_.all_are(cannot_block)) return false;
+  if (!skipped_) ahead_.skip(pending_.groups_ahead());
+  skipped_ = true;
+  bool found = false;
+  do {
+    const std::span<const PointToPoint> calls = ahead_.next();
+    seen_all_ = calls.empty() || !collect(calls);
+    found = found || !seen_all_;
+    if (!seen_all_ && !may_begin) announce_awaited(pending_.last(calls.size()));
+  } while (!seen_all_ && may_begin);
+  return found;
+}
+
+// Collects all calls of a group, or none. Calls of one group may touch each other's memory.
+bool ExchangeLookahead::collect(std::span<const PointToPoint> calls) {
+  const auto conflicts = [&](const PointToPoint& call) { return pending_.conflicts(call); };
+  if (!pending_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;
+  for (std::size_t put = 0; put < calls.size(); ++put) {
+    MessageItem item = steps_.make_item(calls[put]);
+    if (!steps_.is_in_page_tables(item)) {
+      pending_.take_back(put);
+      return false;
+    }
+    pending_.push_back(item);
+  }
+  pending_.end_group();
+  return true;
+}
+
+bool ExchangeLookahead::offer_messages() {
+  bool moved = false;
+  for (MessageItem* item = pending_.next_send(); item != nullptr && steps_.ready(*item);
+       item = pending_.next_send()) {
+    steps_.offer(*item);
+    moved = true;
+  }
+  return moved;
+}
+
+// Receives may store to one place, so they keep their order.
+bool ExchangeLookahead::take_messages() {
+  const auto received = [](const MessageItem& item) {
+    return item.sends() || item.state == State::done;
+  };
+  if (!std::ranges::all_of(pending_.current(), received)) return false;
+  bool moved = false;
+  for (MessageItem* item = pending_.next_receive(); item != nullptr && steps_.ready(*item);
+       item = pending_.next_receive()) {
+    // A mismatch is reported in its turn.
+    if (MessageSteps::is_streamed(*item) || !MessageSteps::matches(*item)) break;
+    steps_.take(*item);
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace hccl::node

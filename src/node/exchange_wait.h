@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sleeps of a group of sends and receives. Fails the communicator for peers that will never
+// come, also because they wait in a collective for the rank that waits for them.
+#pragma once
+
+#include "base/deadline.h"
+#include "node/lookahead.h"
+#include "node/message_steps.h"
+#include "node/node_segment.h"
+#include "node/pending_messages.h"
+#include "node/stall_monitor.h"
+
+#include <string>
+
+namespace hccl::node {
+
+class ExchangeWait {
+ public:
+  ExchangeWait(NodeSegment& node, StallMonitor& stalls, const StreamPlace& place,
+               const MessageSteps& steps, const GroupLookahead& ahead)
+      : node_(node),
+        place_(place),
+        steps_(steps),
+        pending_(*place.pending),
+        ahead_(ahead),
+        timer_(stalls) {}
+  ~ExchangeWait();
+  ExchangeWait(const ExchangeWait&) = delete;
+  ExchangeWait& operator=(const ExchangeWait&) = delete;
+
+  // Sleeps until an item of the current group is ready, the communicator has failed, or it is time
+  // to look for peers that will never come.
+  void sleep();
+
+ private:
+  [[nodiscard]] bool waits_for(const MessageItem& item) const {
+    return item.state != MessageItem::State::done && !steps_.ready(item);
+  }
+  void check_limits();
+  void check_departed(const MessageItem& item) const;
+  void check_collectives();
+  [[nodiscard]] const MessageItem* find_blocked_by_collective() const;
+  [[nodiscard]] std::string delay_text() const;
+
+  NodeSegment& node_;
+  const StreamPlace& place_;
+  const MessageSteps& steps_;
+  PendingMessages& pending_;
+  const GroupLookahead& ahead_;
+  StallTimer timer_;
+  const MessageItem* suspect_ = nullptr;  // blocked by a collective when last looked at
+  Deadline certain_ = Deadline::never();  // that it stays blocked
+};
+
+}  // namespace hccl::node

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// This rank's side of the mailboxes that it shares with each other rank of the node: numbers its
+// sends and receives, and finds messages that it does not expect yet.
+#pragma once
+
+#include "call/point_to_point.h"
+#include "node/mailbox.h"
+#include "node/node_segment.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace hccl::node {
+
+// A message that another rank has offered.
+struct Offer {
+  int source = -1;
+  std::uint64_t bytes = 0;
+};
+
+class Mailboxes {
+ public:
+  // `node` must outlive the mailboxes.
+  explicit Mailboxes(NodeSegment& node);
+
+  [[nodiscard]] Mailbox& of(const PointToPoint& call) const {
+    return call.direction == Direction::send ? boxes_[node_.rank() * node_.size() + call.peer]
+                                             : boxes_[call.peer * node_.size() + node_.rank()];
+  }
+
+  // Assigns the call its sequence number among the calls of its direction with its peer, and
+  // announces it to the peer. `lane`: the ordinal of its lane plus one, or 0 if it has none yet.
+  // Call in program order. Thread safety: one thread at a time.
+  void number(PointToPoint& call, std::uint32_t lane);
+
+  // Returns a message for which no receive has a number yet, if there is one. Looks at the ranks
+  // round robin, from `first` on. Does not block. Thread safety: one thread at a time, and not
+  // beside number(), so that nobody takes the message meanwhile.
+  [[nodiscard]] std::optional<Offer> find_offer(int first) const;
+  // Blocks until `ready()` returns true, a message has been offered to this rank or taken from it,
+  // the communicator has failed, or `limit` has passed.
+  template <class Ready>
+  void await_mail(std::chrono::nanoseconds limit, Ready ready) {
+    node_.own_record().mail.sleep(limit, [&] { return node_.fault().raised() || ready(); });
+  }
+
+ private:
+  NodeSegment& node_;
+  Mailbox* const boxes_;                                 // by source and destination
+  std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
+};
+
+// Pack a send or receive into the word of RankRecord::in_exchange, without its address, and with a
+// count of at most 32 bits.
+[[nodiscard]] std::uint64_t pack_call(const PointToPoint& call);
+[[nodiscard]] PointToPoint unpack_call(std::uint64_t packed);
+
+}  // namespace hccl::node

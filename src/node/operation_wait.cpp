@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks for ranks that hold an operation up before each sleep.
+#include "node/operation_wait.h"
+
+#include "base/text.h"
+#include "node/mailboxes.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace hccl::node {
+
+OperationWait::~OperationWait() {
+  if (timer_.started()) node_.own_record().host_is_waiting.store(0, std::memory_order_relaxed);
+}
+
+void OperationWait::prepare_sleep() {
+  timer_.start();
+  // A rank that waits for this one in a send or receive learns here whether this rank's program can
+  // still make the matching call.
+  const bool host_is_waiting = op_.ahead != nullptr && op_.ahead->host_is_waiting();
+  node_.own_record().host_is_waiting.store(host_is_waiting ? op_.lane.ordinal() + 1 : 0,
+                                           std::memory_order_relaxed);
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    // The departure first: a rank may have posted its part and departed just now.
+    if (!node_.has_departed(rank) || op_.lane.has_posted(rank)) continue;
+    node_.fault().raise(hcclSystemError, text(call_text(), ": ", node_.rank_text(rank),
+                                              " has destroyed the communicator; every rank must "
+                                              "make the same calls"));
+    return;
+  }
+  timer_.check([this] { return call_text(); }, [this] { return delay_text(); });
+}
+
+std::string OperationWait::call_text() const {
+  return text("op ", op_.number, " of stream ", op_.lane.ordinal(), ", ", describe(op_.call));
+}
+
+std::string OperationWait::delay_text() const {
+  bool all_posted = true;
+  for (int rank = 0; rank < node_.size(); ++rank) all_posted &= op_.lane.has_posted(rank);
+  std::string list;
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    const std::string delay = delay_of(rank, all_posted);
+    if (!delay.empty()) list += text(list.empty() ? "" : "; ", node_.rank_text(rank), delay);
+  }
+  return list.empty() ? "all ranks have arrived" : list;
+}
+
+// Returns nothing for a rank that does not hold the operation up.
+std::string OperationWait::delay_of(int rank, bool all_posted) const {
+  const Lane& lane = op_.lane;
+  if (node_.is_stopped(rank)) return " is stopped (SIGSTOP or a debugger)";
+  if (!lane.has_posted(rank)) {
+    const RankRecord& record = node_.record(rank);
+    const std::uint64_t exchange = record.in_exchange.load(std::memory_order_relaxed);
+    const std::uint32_t operation = record.in_operation.load(std::memory_order_relaxed);
+    if (exchange != 0) return text(" is in ", describe(unpack_call(exchange)));
+    if (operation == 0) return " has not called it";
+    if (operation - 1 == lane.ordinal()) return " is about to arrive";
+    return text(" is in an operation of its stream ", operation - 1, " of this communicator");
+  }
+  if (!all_posted) return {};
+  if (lane.slot(rank).slice.load(std::memory_order_relaxed) < op_.slice_number)
+    return " is copying its host memory and gets no processor time";
+  if (lane.inside(rank).tile.load(std::memory_order_relaxed) != 0)
+    return " is computing its part and gets no processor time";
+  return {};
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources in holes are zeros that all operations share.
+#include "node/rank_memory.h"
+
+#include "device/copy.h"
+
+#include <cstring>
+
+namespace hccl::node {
+namespace {
+
+alignas(4096) const std::byte kZeros[kMaxSourceBytes]{};
+
+}  // namespace
+
+device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
+                                std::uint64_t bytes) {
+  device::ArenaView& memory = *arena.view();
+  if (memory.populated(file_offset, bytes)) return device::Content::data;
+  const device::Content content = memory.content(file_offset, bytes);
+  if (content == device::Content::data) memory.populate(file_offset, bytes, false);
+  return content;
+}
+
+device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
+                     std::byte* destination) {
+  const std::uint64_t file_offset = arena.place(address).file_offset;
+  const device::Content content = resolve_content(arena, file_offset, bytes);
+  if (content == device::Content::data) {
+    std::memcpy(destination, arena.view()->at(file_offset), bytes);
+  } else {
+    device::copy_to_host(arena, destination, address, bytes);
+  }
+  return content;
+}
+
+const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
+                           std::uint64_t bytes, device::Content content, bool mapped) {
+  if (content == device::Content::hole) return kZeros;
+  if (content == device::Content::mixed && memory.is_hole(file_offset, bytes)) return kZeros;
+  if (!mapped) memory.populate(file_offset, bytes, false);
+  return memory.at(file_offset);
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// A claimer says which tile it is inside before it looks at the operation's state once more, so a
+// rank that leaves a failed operation knows which peers to wait for.
+#include "node/tile_runner.h"
+
+#include "node/rank_memory.h"
+#include "node/tile_claims.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include <sched.h>
+
+namespace hccl::node {
+namespace {
+
+#ifdef HCCL_TEST_RELAXED_TILE_DONE
+constexpr auto kTileDone =
+    std::memory_order_relaxed;  // wrong on purpose: the race detector must see it
+#else
+constexpr auto kTileDone = std::memory_order_acq_rel;
+#endif
+
+}  // namespace
+
+void TileRunner::plan_slice() {
+  plan_.emplace(op_.call, node_.size(), node_.cores().cores, op_.slice().bytes);
+}
+
+void TileRunner::run() {
+  LaneBlock& block = op_.lane.block();
+  if (!map_peers()) return;
+  store_policy_ = choose_store_policy();
+  while (const auto number = claim_tile()) {
+    run_tile(*number);
+    leave_tile();
+    if (block.tiles_done.fetch_add(1, kTileDone) + 1 == plan_->tiles()) return complete_slice();
+  }
+}
+
+void TileRunner::leave_tile() const {
+  op_.lane.inside(node_.rank()).tile.store(0, std::memory_order_release);
+}
+
+void TileRunner::complete_slice() const {
+  LaneBlock& block = op_.lane.block();
+  const std::uint32_t next = op_.lane.cooperative_number() + 1;
+  block.tiles_done.store(0, std::memory_order_relaxed);
+  block.claimed.store(std::uint64_t{next} << 32, std::memory_order_relaxed);
+  std::uint32_t expected = op_.lane.state_word(LaneBlock::open);
+  block.state.compare_exchange_strong(expected, LaneBlock::state_of(next, LaneBlock::gathering),
+                                      std::memory_order_seq_cst);
+  block.bell.ring();
+}
+
+// Calls visit(memory, offset, bytes, serial, write) for the buffers of every peer that this
+// operation may touch, as long as it returns true. Returns whether it always did.
+template <class Visit>
+bool TileRunner::all_peer_buffers(Visit visit) const {
+  const int from_chunks = send_chunks(op_.call, node_.size());
+  const int to_chunks = recv_chunks(op_.call, node_.size());
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    if (rank == node_.rank()) continue;
+    const Slot& slot = op_.lane.slot(rank);
+    device::ArenaView& memory = node_.memory(rank);
+    if (receives(op_.call, rank) &&
+        !visit(memory, slot.recv_offset,
+               op_.slicing.buffer_bytes(recv_is_staged(slot.memory), to_chunks), slot.recv_serial,
+               true))
+      return false;
+    const bool is_data =
+        content_in(slot.memory) == static_cast<std::uint8_t>(device::Content::data);
+    if (sends(op_.call, rank) && is_data &&
+        !visit(memory, slot.send_offset,
+               op_.slicing.buffer_bytes(send_is_staged(slot.memory), from_chunks), slot.send_serial,
+               false))
+      return false;
+  }
+  return true;
+}
+
+// Without page tables filled in advance, tiles of reused buffers take page faults for hundreds of
+// calls, until every process has met every page. So buffers seen for the second time are mapped as
+// a whole; those seen for the first time only tile by tile, because most processes will never touch
+// most of their pages. Returns false if the operation has ended meanwhile.
+bool TileRunner::map_peers() {
+  mapped_ = all_peer_buffers([](device::ArenaView& memory, std::uint64_t offset,
+                                std::uint64_t bytes, std::uint32_t serial, bool) {
+    memory.follow(offset, bytes, serial);
+    return memory.populated(offset, bytes);
+  });
+  const device::Placement& own = op_.recv_bytes != 0 ? op_.recv : op_.send;
+  if (mapped_ || !op_.lane.seen_before(own.file_offset, own.serial)) return true;
+  const std::uint32_t open = op_.lane.state_word(LaneBlock::open);
+  mapped_ = all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
+                                 std::uint64_t bytes, std::uint32_t serial, bool write) {
+    memory.follow(offset, bytes, serial);
+    std::uint64_t position = 0;
+    while (!memory.populate_slice(offset, bytes, write, &position)) {
+      if (op_.lane.block().state.load(std::memory_order_acquire) != open) return false;
+    }
+    return true;
+  });
+  return mapped_;
+}
+
+// Returns a tile of this operation, if one is left and the operation has not failed.
+std::optional<std::uint32_t> TileRunner::claim_tile() const {
+  LaneBlock& block = op_.lane.block();
+  // Caches belong to cores; a rank that has a core of its own also has its chunk there.
+  const CoreCount& cores = node_.cores();
+  const auto worker = static_cast<std::uint32_t>(cores.exclusive ? node_.rank() : sched_getcpu());
+  const auto workers = static_cast<std::uint32_t>(cores.exclusive ? node_.size() : cores.cores);
+  // Compared and swapped: adding might take a tile from an operation to come, which others have
+  // opened since this rank last had a processor.
+  std::uint64_t before = block.claimed.load(std::memory_order_relaxed);
+  std::optional<TileClaims::Claim> claim;
+  do {
+    if (before >> 32 != op_.lane.cooperative_number()) return std::nullopt;
+    claim = TileClaims(static_cast<std::uint32_t>(before), plan_->tiles()).next(worker, workers);
+    if (!claim) return std::nullopt;
+  } while (!block.claimed.compare_exchange_weak(before, before >> 32 << 32 | claim->claimed,
+                                                std::memory_order_relaxed));
+  const std::uint32_t number = claim->tile;
+  // Both sequentially consistent: either a leaver sees this rank inside the tile or this rank sees
+  // that the operation has failed.
+  op_.lane.inside(node_.rank()).tile.store(number + 1, std::memory_order_seq_cst);
+  if (block.state.load(std::memory_order_seq_cst) == op_.lane.state_word(LaneBlock::open))
+    return number;
+  leave_tile();
+  return std::nullopt;
+}
+
+// Measured: up to here plain stores still find enough of their lines in the caches, in the upper
+// part line by line. Where little is written for much that is read, it is better to leave the
+// caches to the latter sooner; where it is the other way round, later.
+reduce::StorePolicy TileRunner::choose_store_policy() const {
+  if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // drained at once
+  const std::uint64_t read =
+      op_.part_bytes * static_cast<std::uint64_t>(senders(op_.call, node_.size()));
+  const std::uint64_t written = recv_bytes(op_.call, node_.size()) *
+                                static_cast<std::uint64_t>(receivers(op_.call, node_.size()));
+  std::uint64_t most = cache_bytes_ / 2 * 3;
+  if (2 * written <= read) most = cache_bytes_;
+  if (2 * read <= written) most = cache_bytes_ / 2 * 5;
+  if (read + written > most) return reduce::StorePolicy::streaming;
+  return read + written > cache_bytes_ / 2 ? reduce::StorePolicy::interleaved
+                                           : reduce::StorePolicy::cached;
+}
+
+const std::byte* TileRunner::source(int rank, int chunk, const Tile& tile) const {
+  const Slot& slot = op_.lane.slot(rank);
+  const std::uint64_t at =
+      slot.send_offset + tile.first_byte +
+      op_.slicing.offset_in(send_is_staged(slot.memory), chunk, op_.slice_number);
+  return as_source(node_.memory(rank), at, tile.bytes,
+                   static_cast<device::Content>(content_in(slot.memory)), mapped_);
+}
+
+std::byte* TileRunner::destination(int rank, int chunk, const Tile& tile) const {
+  device::ArenaView& memory = node_.memory(rank);
+  const Slot& slot = op_.lane.slot(rank);
+  const std::uint64_t at =
+      slot.recv_offset + tile.first_byte +
+      op_.slicing.offset_in(recv_is_staged(slot.memory), chunk, op_.slice_number);
+  if (!mapped_) memory.populate(at, tile.bytes, true);
+  return memory.at(at);
+}
+
+void TileRunner::run_tile(std::uint32_t number) const {
+  const Tile tile = plan_->tile(number);
+  if (op_.call.collective == Collective::all_to_all) return exchange_tile(tile);
+  const RankChunks to = plan_->map().destinations(tile.chunk);
+  const RankChunks from = plan_->map().sources(to.first_rank, to.chunk);
+  std::array<const std::byte*, kMaxRanks> sources;
+  std::array<std::byte*, kMaxRanks> destinations;
+  std::size_t source_count = 0;
+  std::size_t destination_count = 0;
+  for (int rank = from.first_rank; rank < from.end_rank; ++rank)
+    sources[source_count++] = source(rank, from.chunk, tile);
+  for (int rank = to.first_rank; rank < to.end_rank; ++rank)
+    destinations[destination_count++] = destination(rank, to.chunk, tile);
+  if (source_count == 1) {
+    reduce::copy_tile(sources[0], {destinations.data(), destination_count}, tile.bytes,
+                      store_policy_);
+  } else {
+    reduce::reduce_tile(op_.call.data_type(), op_.call.reduction(), {sources.data(), source_count},
+                        {destinations.data(), destination_count},
+                        reduce::elements_in(op_.call.data_type(), tile.bytes), store_policy_);
+  }
+}
+
+// Both directions of a pair at once: in place, each part lies where the other has to go.
+void TileRunner::exchange_tile(const Tile& tile) const {
+  alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
+  const int rank = tile.chunk;
+  for (int peer = tile.first_peer; peer < tile.end_peer; ++peer) {
+    const std::byte* const outgoing = source(rank, peer, tile);
+    std::byte* const at_peer = destination(peer, rank, tile);
+    if (peer == rank) {
+      if (outgoing != at_peer)
+        reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, store_policy_);
+      continue;
+    }
+    const std::byte* const incoming = source(peer, rank, tile);
+    std::byte* const at_rank = destination(rank, peer, tile);
+    if (incoming != at_peer) {
+      reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, store_policy_);
+      reduce::copy_tile(incoming, {&at_rank, 1}, tile.bytes, store_policy_);
+    } else {
+      std::memcpy(bounce.data(), incoming, tile.bytes);
+      reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, store_policy_);
+      std::memcpy(at_rank, bounce.data(), tile.bytes);
+    }
+  }
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims tiles of an open collective and computes them, for whichever ranks they are.
+#pragma once
+
+#include "node/chunk_map.h"
+#include "node/collective_operation.h"
+#include "node/node_segment.h"
+#include "node/tile_plan.h"
+#include "reduce/reduce.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace hccl::node {
+
+class TileRunner {
+ public:
+  // Operations that touch more than about `cache_bytes` store past the cache.
+  TileRunner(NodeSegment& node, std::uint64_t cache_bytes, const CollectiveOperation& op)
+      : node_(node), cache_bytes_(cache_bytes), op_(op) {}
+
+  // Plans the operation's current slice. Call for each slice, and if the slicing changes.
+  void plan_slice();
+  [[nodiscard]] const TilePlan& plan() const { return *plan_; }
+
+  // Runs tiles until none is left to claim or the operation has failed. Completes the slice after
+  // its last tile. Throws Error or std::bad_alloc: call leave_tile() then.
+  void run();
+  // Tells the other ranks that this one has stopped storing into their memory.
+  void leave_tile() const;
+
+ private:
+  template <class Visit>
+  [[nodiscard]] bool all_peer_buffers(Visit visit) const;
+  [[nodiscard]] bool map_peers();
+  [[nodiscard]] std::optional<std::uint32_t> claim_tile() const;
+  void complete_slice() const;
+  void run_tile(std::uint32_t number) const;
+  void exchange_tile(const Tile& tile) const;
+  [[nodiscard]] reduce::StorePolicy choose_store_policy() const;
+  [[nodiscard]] const std::byte* source(int rank, int chunk, const Tile& tile) const;
+  [[nodiscard]] std::byte* destination(int rank, int chunk, const Tile& tile) const;
+
+  NodeSegment& node_;
+  const std::uint64_t cache_bytes_;
+  const CollectiveOperation& op_;
+  std::optional<TilePlan> plan_;
+  reduce::StorePolicy store_policy_ = reduce::StorePolicy::cached;
+  bool mapped_ = false;  // all peers' buffers are in this process's page tables
+};
+
+}  // namespace hccl::node
