@@ -11,7 +11,7 @@
 #include "bootstrap/server_registry.h"
 #include "comm/communicator.h"
 #include "network/network_backend.h"
-#include "node/cache_size.h"
+#include "node/cpu_topology.h"
 
 #include <algorithm>
 #include <cstring>

@@ -9,7 +9,7 @@
 #include "network/network_memory.h"
 #include "network/stall_reports.h"
 #include "network/traffic.h"
-#include "node/cores.h"
+#include "node/cpu_topology.h"
 #include "node/fault.h"
 #include "planner/planner.h"
 #include "transport/registry.h"

@@ -7,7 +7,7 @@
 #include "base/waiter.h"
 #include "device/arena.h"
 #include "node/control_block.h"
-#include "node/cores.h"
+#include "node/cpu_topology.h"
 #include "node/fault.h"
 #include "node/lane.h"
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores the ranks of a node really have and whether the scheduler lets them take turns,
-// which decides how they wait for each other.
+// The processors of a node's ranks: how many cores the ranks really have and whether the scheduler
+// lets them take turns, which decides how they wait for each other, and the caches of these cores.
 #pragma once
 
 #include "base/waiter.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace hccl::node {
 
@@ -36,5 +38,12 @@ struct CoreCount {
 // Union of the masks, limited by the smallest quota; ranks pinned together on one core are not
 // exclusive.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
+
+// Returns the bytes of all last-level caches next to the processors that the ranks may run on, each
+// counted once: above a share of it, operations store past the caches. Reads sysfs (under `root`,
+// for tests); 32 MiB if it has none. sysconf() would count the caches of all sockets even where the
+// process, or the virtual machine, has one.
+[[nodiscard]] std::uint64_t last_level_cache_bytes(
+    std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 
 }  // namespace hccl::node
