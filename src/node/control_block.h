@@ -16,7 +16,7 @@ namespace hccl::node {
 inline constexpr int kMaxRanks = 64;
 inline constexpr std::uint32_t kLanes = 128;  // streams of one communicator in use at a time
 
-// The first fault of a communicator; it never heals.
+// The first fault of a communicator, which is final.
 struct FaultRecord {
   static constexpr std::size_t kTextBytes = 1024;
   enum State : std::uint32_t { none = 0, being_written, readable };
@@ -30,17 +30,18 @@ enum class Presence : std::uint32_t { present = 0, departed, dead };
 
 struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
-  std::atomic<std::uint32_t> in_operation{0};  // ordinal + 1 of the lane it is in, 0 if in none
-  // The same if it has waited there for a while, and its program waits with it.
+  // The ordinal, plus one, of the lane whose operation the rank runs; 0 if it runs none.
+  std::atomic<std::uint32_t> in_operation{0};
+  // The same once the rank has waited there for a while, if a host thread blocks on the stream.
   std::atomic<std::uint32_t> host_is_waiting{0};
   // The send or receive it has been waiting in for a while, by pack_call(); 0 if in none.
   std::atomic<std::uint64_t> in_exchange{0};
   Doorbell mail;  // rung when a message to it is offered, or one from it is taken
 };
 
-// A rank's part of an operation. One cache line with the flag and 16 bytes of payload; larger eager
-// payloads go on behind it. The stride is not a power of two, or all slots would fight for the same
-// places of a cache.
+// A rank's part of an operation: one cache line with the flag and 16 bytes of payload, behind which
+// larger eager payloads continue. The stride is not a power of two, which would map all slots to
+// the same cache sets.
 struct alignas(64) Slot {
   static constexpr std::size_t kStride = 1024 + 64;
   static constexpr std::size_t kPayloadBytes = kStride - 48;
@@ -58,8 +59,8 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
-// Facts about the rank's memory in a slot: what the source holds (device::Content), and which of
-// the buffers are stages.
+// Packs facts about a rank's memory: what the send buffer holds (device::Content), and which of the
+// buffers are staging buffers.
 [[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_staged,
                                                  bool recv_is_staged) {
   return static_cast<std::uint8_t>(content | (send_is_staged ? 0x10 : 0) |
@@ -69,33 +70,33 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 [[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }
 
-// The most operations ahead of the current one that a rank may post.
+// How many operations ahead of the current one a rank may post.
 inline constexpr std::uint32_t kMaxAhead = 15;
 // Slots of a rank in a lane. A rank that posts operation n + kMaxAhead is in n, so all others
 // have posted n - 1 and have finished n - 2 - kMaxAhead: its slot is read no more.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
-// One stream's operations, one in flight at a time. `state` is number << 2 | phase; completing an
-// operation is gathering for the next. A rank that was without a processor may look at all this
-// much later, when others are several operations further on.
+// One stream's operations, one in flight at a time. `state` is number << 2 | phase; a complete
+// operation is the next one's gathering. A rank that had no processor may look at this when others
+// are several operations further on.
 struct LaneBlock {
   enum Phase : std::uint32_t { gathering = 0, open = 1, failed = 3 };
   [[nodiscard]] static constexpr std::uint32_t state_of(std::uint32_t number, Phase phase) {
     return number << 2 | phase;
   }
 
-  alignas(64) std::atomic<std::uint64_t> key{
-      0};                      // ordinal + 1 of the lane that lives here, 0: free
-  std::uint32_t released = 0;  // ranks that have given it up; under the pool's lock
+  // The ordinal, plus one, of the lane that has this storage; 0 if it is free.
+  alignas(64) std::atomic<std::uint64_t> key{0};
+  std::uint32_t released = 0;  // ranks that have released the lane; under the pool's lock
   alignas(64) std::atomic<std::uint32_t> state{0};
   alignas(64) std::atomic<std::uint64_t> claimed{0};  // number << 32 | TileClaims
   alignas(64) std::atomic<std::uint32_t> tiles_done{0};
   alignas(64) Doorbell bell;
 };
 
-struct alignas(64) InsideRecord {
-  std::atomic<std::uint32_t> tile{0};  // tile + 1 the rank is storing, 0: none
+struct alignas(64) CurrentTile {
+  std::atomic<std::uint32_t> number{0};  // plus one, of the tile that the rank stores; 0: none
 };
 
 struct ControlHeader {
@@ -103,8 +104,8 @@ struct ControlHeader {
   std::uint32_t first_number = 0;  // of every lane's first operation
   alignas(64) FaultRecord fault;
   alignas(64) std::atomic<std::uint32_t> pool_lock{0};  // rank + 1 of the holder
-  std::atomic<std::uint32_t> lane_end{
-      0};  // lanes from here on were never used; looking at one costs a page
+  // Lanes from here on were never used; looking at one costs a page.
+  std::atomic<std::uint32_t> lane_end{0};
   RankRecord records[kMaxRanks];
 };
 
@@ -115,7 +116,8 @@ class ControlBlock {
     const auto count = static_cast<std::size_t>(ranks);
     return sizeof(ControlHeader) + kLanes * lane_bytes(ranks) + count * count * sizeof(Mailbox);
   }
-  // A fresh segment. Tests start the numbers just below a wrap.
+  // Makes a fresh segment. Tests start the numbers just below a wrap. Throws
+  // Error(hcclSystemError).
   [[nodiscard]] static FileDescriptor create(int ranks, std::uint32_t first_number = 0);
 
   explicit ControlBlock(std::byte* base) : base_(base) {}
@@ -124,17 +126,18 @@ class ControlBlock {
   [[nodiscard]] LaneBlock& lane(std::uint32_t index) const {
     return *reinterpret_cast<LaneBlock*>(lane_base(index));
   }
-  [[nodiscard]] InsideRecord* inside(std::uint32_t index) const {
-    return reinterpret_cast<InsideRecord*>(lane_base(index) + sizeof(LaneBlock));
+  // Returns a record for each rank.
+  [[nodiscard]] CurrentTile* current_tiles(std::uint32_t index) const {
+    return reinterpret_cast<CurrentTile*>(lane_base(index) + sizeof(LaneBlock));
   }
   [[nodiscard]] Mailbox& mailbox(int source, int destination) const {
     const std::size_t index =
         static_cast<std::size_t>(source) * header().ranks + static_cast<std::size_t>(destination);
     return *reinterpret_cast<Mailbox*>(lane_base(kLanes) + index * sizeof(Mailbox));
   }
-  // kSlots times a slot of each rank.
+  // Returns kSlots rows of a slot for each rank.
   [[nodiscard]] std::byte* slots(std::uint32_t index) const {
-    return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(InsideRecord);
+    return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(CurrentTile);
   }
   // Returns the slot of `rank` for the lane's operation `number`.
   [[nodiscard]] Slot& slot(std::uint32_t index, std::uint32_t number, int rank) const {
@@ -146,7 +149,7 @@ class ControlBlock {
  private:
   [[nodiscard]] static std::size_t lane_bytes(int ranks) {
     return sizeof(LaneBlock) +
-           static_cast<std::size_t>(ranks) * (sizeof(InsideRecord) + kSlots * Slot::kStride);
+           static_cast<std::size_t>(ranks) * (sizeof(CurrentTile) + kSlots * Slot::kStride);
   }
   [[nodiscard]] std::byte* lane_base(std::uint32_t index) const {
     return base_ + sizeof(ControlHeader) + index * lane_bytes(static_cast<int>(header().ranks));

@@ -130,7 +130,7 @@ void CooperativePath::await_storing_peers() {
   for (int rank = 0; rank < node_.size(); ++rank) {
     if (rank == node_.rank()) continue;
     for (;;) {
-      const std::uint32_t tile = op_.lane.inside(rank).tile.load(std::memory_order_seq_cst);
+      const std::uint32_t tile = op_.lane.current_tile(rank).load(std::memory_order_seq_cst);
       if (tile == 0 || !tiles_.plan().stores_to(tile - 1, node_.rank())) break;
       if (node_.record(rank).presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (deadline.expired()) {

@@ -57,7 +57,7 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
 bool ExchangeLookahead::collect_groups() {
   if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();
-  if (!may_begin && !pending_.all_are(cannot_block)) return false;
+  if (!may_begin && !pending_.none_can_block(cannot_block)) return false;
   if (!skipped_) ahead_.skip(pending_.groups_ahead());
   skipped_ = true;
   bool found = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failing an operation is one compare-and-swap of its lane's state word.
+// Raising a fault fails each operation by one compare-and-swap of its lane's state word.
 #include "node/fault.h"
 
 #include "base/deadline.h"
@@ -40,10 +40,10 @@ void Fault::raise(hcclResult_t code, std::string_view text) noexcept {
 void Fault::wait_readable() const {
   // The writer may have been killed between claiming the record and filling it.
   const FaultRecord& record = control_.header().fault;
-  const Deadline wait_budget = Deadline::after(std::chrono::milliseconds(100));
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   Waiter waiter(WaitLadder::yielding());
   while (record.state.load(std::memory_order_acquire) == FaultRecord::being_written &&
-         !wait_budget.expired()) {
+         !deadline.expired()) {
     static_cast<void>(waiter.poll_again());
   }
 }
@@ -59,7 +59,7 @@ std::string Fault::text() const {
   wait_readable();
   const FaultRecord& record = control_.header().fault;
   if (record.state.load(std::memory_order_acquire) != FaultRecord::readable) {
-    return "a rank failed and was killed while it said so; look at the other ranks' messages";
+    return "a rank failed and was killed while it reported why; look at the other ranks' messages";
   }
   return {record.text, strnlen(record.text, FaultRecord::kTextBytes)};
 }

@@ -20,11 +20,11 @@ class Fault {
   [[nodiscard]] bool raised() const {
     return control_.header().fault.state.load(std::memory_order_seq_cst) != FaultRecord::none;
   }
-  // Records code and text unless another fault came first; then fails every operation in flight and
+  // Records code and text unless there is a fault already. Then fails every operation in flight and
   // wakes its waiters.
   void raise(hcclResult_t code, std::string_view text) noexcept;
-  // The same with the text that `make_text` returns, or a plain one where there is no memory for
-  // it: others wait for the fault.
+  // Does the same with the text that `make_text()` returns, or a plain text if there is no memory
+  // for it: other ranks wait for the fault.
   template <class MakeText>
   void raise_with(hcclResult_t code, MakeText make_text) noexcept {
     try {
@@ -34,7 +34,7 @@ class Fault {
     }
   }
 
-  // Return the code and the text of a raised fault.
+  // Return the code and the text of a raised fault. Block briefly while its writer writes it.
   [[nodiscard]] hcclResult_t code() const;
   [[nodiscard]] std::string text() const;
   [[noreturn]] void throw_error() const;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes' storage in the control block: claimed by the first rank that comes, freed by the last that
-// goes.
+// The first rank that attaches to a lane claims its storage; the last that releases it frees it.
 #include "node/lane.h"
 
 #include "base/deadline.h"
@@ -28,8 +27,8 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       cooperative_number_(control.header().first_number) {}
 
 void Lane::lock_pool() {
-  // The holder may be stopped, or die; then the communicator has failed, and so do we, unless it
-  // had left already.
+  // The holder may be stopped, or die: then the communicator fails, and so does this wait, unless
+  // the holder had departed before.
   const Deadline deadline = Deadline::after(kPoolTimeout);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);
@@ -56,10 +55,10 @@ void Lane::initialise(LaneBlock& block, std::uint32_t index) {
   const std::uint32_t first = control_.header().first_number;
   for (std::size_t at = 0; at < kSlots * ranks_; ++at) {
     auto& slot = *reinterpret_cast<Slot*>(control_.slots(index) + at * Slot::kStride);
-    slot.number.store(first - 1 - kSlots, std::memory_order_relaxed);  // of no operation to come
+    slot.number.store(first - 1 - kSlots, std::memory_order_relaxed);  // no operation to come
   }
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    control_.inside(index)[rank].tile.store(0, std::memory_order_relaxed);
+    control_.current_tiles(index)[rank].number.store(0, std::memory_order_relaxed);
   }
   block.claimed.store(std::uint64_t{first} << 32, std::memory_order_relaxed);
   block.tiles_done.store(0, std::memory_order_relaxed);
@@ -89,7 +88,7 @@ void Lane::attach() {
                                        " streams of one communicator at a time; destroy some"));
   }
   block_ = &control_.lane(*mine);
-  inside_ = control_.inside(*mine);
+  current_tiles_ = control_.current_tiles(*mine);
   slots_ = control_.slots(*mine);
 }
 

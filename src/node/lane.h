@@ -16,13 +16,13 @@ class Lane {
  public:
   // `ordinal`: how many streams the communicator used before this one; the same on all ranks.
   Lane(ControlBlock control, int rank, std::uint32_t ordinal);
-  // Gives the lane up; its storage is reused when every rank has.
+  // Releases the lane. Its storage is reused once every rank has released it.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Finds or makes the lane's storage at the first operation. Throws Error if all lanes are taken
-  // or the communicator has failed.
+  // Finds or claims the lane's storage at the first operation. Throws Error(hcclInvalidUsage) if
+  // all lanes are taken, or the communicator's fault.
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
@@ -34,7 +34,10 @@ class Lane {
                                                  Slot::kStride);
   }
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
-  [[nodiscard]] InsideRecord& inside(int rank) const { return inside_[rank]; }
+  // The number, plus one, of the tile that `rank` stores now; 0 if it stores none.
+  [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
+    return current_tiles_[rank].number;
+  }
   // Returns whether `rank` has posted its part of an operation.
   [[nodiscard]] bool has_posted(int rank, std::uint32_t number) const {
     // Sequentially consistent, like posting and looking for sleepers.
@@ -62,13 +65,15 @@ class Lane {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Returns whether this lane has used the buffer at `offset` before, and notes that it has now.
+  // Notes a use of the buffer at `offset`. Returns whether the lane has used it before, as far as
+  // it remembers.
   [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
     const std::uint64_t buffer = offset << 16 ^ serial;
     std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
     return std::exchange(entry, buffer) == buffer;
   }
-  void finish_slice() { ++cooperative_number_; }  // of several; the last ends with the operation
+  // Ends a slice that is not the operation's last.
+  void finish_slice() { ++cooperative_number_; }
   void finish_eager() { ++number_; }
   void finish_cooperative() {
     ++number_;
@@ -87,7 +92,7 @@ class Lane {
   int rank_;
   std::uint32_t ordinal_;
   LaneBlock* block_ = nullptr;
-  InsideRecord* inside_ = nullptr;
+  CurrentTile* current_tiles_ = nullptr;
   std::byte* slots_ = nullptr;
   std::size_t ranks_;
   std::uint32_t number_;

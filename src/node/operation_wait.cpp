@@ -63,7 +63,7 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
   if (!all_posted) return {};
   if (lane.slot(rank).slice.load(std::memory_order_relaxed) < op_.slice_number)
     return " is copying its host memory and gets no processor time";
-  if (lane.inside(rank).tile.load(std::memory_order_relaxed) != 0)
+  if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
     return " is computing its part and gets no processor time";
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the next call to begin, and what calls touch.
+// Finds the next call to begin, and the memory that calls touch.
 #include "node/pending_messages.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ AddressRange hull_of(const AddressRange& a, const AddressRange& b) {
 
 void PendingMessages::clear() {
   items_.clear();
-  first_ = current_end_ = next_send_ = next_receive_ = certain_end_ = groups_ahead_ = 0;
+  first_ = current_end_ = next_send_ = next_receive_ = cannot_block_end_ = groups_ahead_ = 0;
   is_open_ = false;
   sources_ = destinations_ = {};
 }
@@ -46,11 +46,11 @@ bool PendingMessages::conflicts(const PointToPoint& call) const {
   });
 }
 
-// Between groups: takes out what has ended.
+// Removes the items that have ended. Call between groups.
 void PendingMessages::make_room_for(std::size_t more) {
   items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
-  for (std::size_t* const place : {&next_send_, &next_receive_, &certain_end_})
-    *place -= std::min(*place, first_);
+  for (std::size_t* const index : {&next_send_, &next_receive_, &cannot_block_end_})
+    *index -= std::min(*index, first_);
   first_ = 0;
   items_.reserve(std::max(items_.size() + more, 8 * kMaxAhead));
   sources_ = destinations_ = {};

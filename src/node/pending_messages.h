@@ -26,8 +26,8 @@ struct MessageItem {
   Message* message;
   std::uint64_t bytes;
   State state = State::begun;
-  std::uint64_t moved = 0;  // bytes of a streamed message
-  device::Placement at{};   // of its device memory, from the message's first byte on
+  std::uint64_t moved = 0;  // bytes, if the message is streamed
+  device::Placement at{};   // of its device memory
 
   [[nodiscard]] bool sends() const { return call->direction == Direction::send; }
   [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
@@ -85,14 +85,15 @@ class PendingMessages {
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
-  // Returns whether the predicate holds for all items. Once it has held for an item it is not
-  // called for that item again.
-  template <class Predicate>
-  [[nodiscard]] bool all_are(Predicate predicate) {
-    certain_end_ = std::max(certain_end_, first_);
-    while (certain_end_ < items_.size() && predicate(std::as_const(items_[certain_end_])))
-      ++certain_end_;
-    return certain_end_ == items_.size();
+  // Returns whether `cannot_block()` is true for all items. Once it has been true for an item it is
+  // not called for that item again.
+  template <class CannotBlock>
+  [[nodiscard]] bool none_can_block(CannotBlock cannot_block) {
+    cannot_block_end_ = std::max(cannot_block_end_, first_);
+    while (cannot_block_end_ < items_.size() &&
+           cannot_block(std::as_const(items_[cannot_block_end_])))
+      ++cannot_block_end_;
+    return cannot_block_end_ == items_.size();
   }
 
   // Returns whether a call would read memory that an earlier receive writes, or write memory that
@@ -106,10 +107,10 @@ class PendingMessages {
 
   std::vector<MessageItem> items_;
   std::size_t first_ = 0, current_end_ = 0;  // of the group; earlier items have ended
-  std::size_t next_send_ = 0, next_receive_ = 0, certain_end_ = 0;
+  std::size_t next_send_ = 0, next_receive_ = 0, cannot_block_end_ = 0;
   std::size_t groups_ahead_ = 0;
   bool is_open_ = false;
-  AddressRange sources_, destinations_;  // around them: most calls are told apart by these
+  AddressRange sources_, destinations_;  // hulls, enough to tell most calls apart
 };
 
 }  // namespace hccl::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an operation is cut when the memory of a rank goes through its stage: into slices that fit
-// there, one after the other. Pure; the same on all ranks.
+// Cuts an operation into slices that fit into a staging buffer, if the host memory of any rank goes
+// through one. Pure; the same on all ranks.
 #pragma once
 
 #include "call/collective_call.h"
@@ -11,10 +11,10 @@
 
 namespace hccl::node {
 
-// The room for the data a rank sends, and again for the data it receives. Small enough that a slice
-// stays in the cache between the copies and the tiles.
+// Half of a staging buffer holds the data that a rank sends, the other half the data that it
+// receives. Small enough that a slice stays in the cache between the copies and the tiles.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
-// A stage is two such halves, and a page for short messages.
+// Behind the halves, a page for short messages.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
 inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
 
@@ -37,13 +37,13 @@ class Slicing {
     const std::uint64_t first = number * slice_bytes_;
     return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
   }
-  // Returns the length of a buffer of `chunks` chunks. A stage holds one slice of each.
-  [[nodiscard]] std::uint64_t buffer_bytes(bool stage, int chunks) const {
-    return (stage ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
+  // Returns the length of a buffer of `chunks` chunks. A staging buffer holds one slice of each.
+  [[nodiscard]] std::uint64_t buffer_bytes(bool staged, int chunks) const {
+    return (staged ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
   }
   // Returns where a slice's part of a chunk begins in such a buffer.
-  [[nodiscard]] std::uint64_t offset_in(bool stage, int chunk, std::uint32_t number) const {
-    return buffer_bytes(stage, chunk) + (stage ? 0 : slice(number).first_byte);
+  [[nodiscard]] std::uint64_t offset_in(bool staged, int chunk, std::uint32_t number) const {
+    return buffer_bytes(staged, chunk) + (staged ? 0 : slice(number).first_byte);
   }
 
  private:

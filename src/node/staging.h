@@ -13,8 +13,8 @@ struct Slice {
   std::uint64_t bytes = 0;
 };
 
-// Host memory of a rank, which peers cannot map, on its way through a stage that they can. The call
-// itself names the stage.
+// Copies a rank's host memory, which peers cannot map, through a staging buffer that they can. The
+// call names the staging buffer.
 class Staging {
  public:
   Staging() = default;
@@ -24,9 +24,9 @@ class Staging {
 
   [[nodiscard]] virtual bool stages_send() const = 0;
   [[nodiscard]] virtual bool stages_recv() const = 0;
-  // fill() copies the data that this rank sends of a slice into the stage; drain() copies the data
-  // it has received there to the program. In the stage, the slice's parts of all chunks lie one
-  // after the other, at Slicing::offset_in(). Throw Error.
+  // fill() copies the data that this rank sends in a slice into the staging buffer; drain() copies
+  // the data that it has received there to the program. In the staging buffer, the slice's parts of
+  // all chunks lie one after the other, at Slicing::offset_in(). Throw Error.
   virtual void fill(const Slice& slice) = 0;
   virtual void drain(const Slice& slice) = 0;
 };

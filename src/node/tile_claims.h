@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tiles of an operation are taken, in 32 bits: a bit each if there are as few tiles, else how
-// many of the first. Pure.
+// The claimed tiles of an operation in 32 bits: a bit for each tile if there are at most 32, else
+// the number of tiles, which are claimed in order. Pure.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,11 @@ class TileClaims {
 
   struct Claim {
     std::uint32_t tile;
-    std::uint32_t claimed;  // with it
+    std::uint32_t claimed;  // including this tile
   };
-  // The first free tile from the `worker`-th of `workers` shares of the tiles on, so that whoever
-  // comes again gets the tiles of the call before, whose data may still be in the nearest cache.
+  // Returns the first free tile from the start of the worker's share of the tiles on, or of all
+  // tiles if that finds none: so a worker gets the tiles of the call before, whose data may still
+  // be in the nearest cache. Returns nothing once all tiles are claimed.
   [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
     if (tiles_ > kBits) {
       if (claimed_ >= tiles_) return std::nullopt;

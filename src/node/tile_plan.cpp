@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile sizes and positions.
+// Chooses the size of tiles and finds their positions.
 #include "node/tile_plan.h"
 
 #include <algorithm>
@@ -8,13 +8,13 @@ namespace hccl::node {
 namespace {
 
 constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kTilesPerCore = 2;  // so that a core that comes late still finds work
+constexpr std::uint64_t kTilesPerCore = 2;  // a core that comes late still finds work
 
 std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int cores) {
   const std::uint64_t share = bytes / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
-  const std::uint64_t most =
+  const std::uint64_t max_bytes =
       collective == Collective::all_to_all ? TilePlan::kMaxPairTileBytes : TilePlan::kMaxTileBytes;
-  return std::clamp(share / kLine * kLine, TilePlan::kMinTileBytes, most);
+  return std::clamp(share / kLine * kLine, TilePlan::kMinTileBytes, max_bytes);
 }
 
 std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows) {

@@ -25,8 +25,8 @@ struct Tile {
 
 class TilePlan {
  public:
-  // Measured: from 1 MiB on, tiles of 64 KiB took up to a fifth longer. Those of an all-to-all are
-  // put aside by a thread that exchanges in place.
+  // Measured: from 1 MiB on, tiles of 64 KiB took up to a fifth longer. Tiles of an all-to-all are
+  // shorter, because a thread that exchanges in place copies them to a bounce buffer first.
   static constexpr std::uint64_t kMaxTileBytes = 256 << 10;
   static constexpr std::uint64_t kMaxPairTileBytes = 64 << 10;
   static constexpr std::uint64_t kMinTileBytes = 4 << 10;

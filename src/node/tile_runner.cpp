@@ -40,7 +40,7 @@ void TileRunner::run() {
 }
 
 void TileRunner::leave_tile() const {
-  op_.lane.inside(node_.rank()).tile.store(0, std::memory_order_release);
+  op_.lane.current_tile(node_.rank()).store(0, std::memory_order_release);
 }
 
 void TileRunner::complete_slice() const {
@@ -125,7 +125,7 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
   const std::uint32_t number = claim->tile;
   // Both sequentially consistent: either a leaver sees this rank inside the tile or this rank sees
   // that the operation has failed.
-  op_.lane.inside(node_.rank()).tile.store(number + 1, std::memory_order_seq_cst);
+  op_.lane.current_tile(node_.rank()).store(number + 1, std::memory_order_seq_cst);
   if (block.state.load(std::memory_order_seq_cst) == op_.lane.state_word(LaneBlock::open))
     return number;
   leave_tile();

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -104,6 +105,19 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::memcpy(ranks.arena(rank).view()->at(offset), pattern.data(), count * sizeof(float));
   std::this_thread::sleep_for(std::chrono::microseconds(200));
   return same_bits(ranks.read(rank, buffer, count), pattern);
+}
+
+// Runs calls on the buffer until another rank aborts them. Returns whether the buffer was the
+// rank's own afterwards.
+template <class Calls>
+[[nodiscard]] bool is_consistent_after_abort(EngineRanks& ranks, int rank, std::uint64_t buffer,
+                                             std::size_t count, Calls calls) {
+  try {
+    calls();
+  } catch (const Error& error) {
+    return error.what() == std::string_view("aborted") && is_its_own(ranks, rank, buffer, count);
+  }
+  return false;
 }
 
 // Left to right over the ranks.
