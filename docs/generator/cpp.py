@@ -10,12 +10,10 @@ OPENING, CLOSING = "({[", ")}]"
 # How a value is named where its own name would not tell. Keys are expressions without spaces.
 NAMES = {
     "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
-    "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "channel.why()": "reason",
+    "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "leader.why()": "reason",
     "where()": "address", "to_text": "address", "session.remote": "address",
     "interface.address.host_text()": "address", "entry.address.host_text()": "address",
     "rank_text": "rank (pid, host)", "describe_rank": "rank (pid, host)", "server_text()": "the id's maker (pid, host)",
-    "describe(leader_,leader.process)": "rank (pid, host)", "describe(hello.rank,hello.process)": "rank (pid, host)",
-    "describe(leader_,table_.ranks[static_cast<std::size_t>(leader_)].process)": "rank (pid, host)",
     "describe(interfaces)": "interfaces", "describe(*entry)": "allocation", "describe": "call", "call_text": "call", "posted_calls_text": "calls",
     "delay": "who is late, and why", "rank_list": "ranks", "seconds": "seconds", "elapsed.count()": "seconds",
     "waited_for()": "who is missing", "sizeof(hcclUniqueId)": "1032", "size-1": "ranks - 1",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets callbacks through on the control thread until it is closed.
+// Runs callbacks on the control thread until somebody closes the gate.
 #pragma once
 
 #include "bootstrap/control_thread.h"
@@ -11,7 +11,7 @@ namespace hccl::bootstrap {
 
 class CallbackGate {
  public:
-  // On the control thread: calls `callback`, unless the gate is closed.
+  // On the control thread: calls `callback` unless the gate is closed.
   template <class Callback>
   void call(const Callback& callback) {
     {
@@ -23,8 +23,8 @@ class CallbackGate {
     callback();
   }
 
-  // Any thread: no callback begins from now on. Blocks until the one that runs has ended, unless
-  // this is called by it.
+  // From any thread: no callback begins from now on. Blocks until a running one has ended, unless
+  // that one is the caller.
   void close() {
     std::unique_lock lock(mutex_);
     closed_ = true;
@@ -32,7 +32,7 @@ class CallbackGate {
   }
 
  private:
-  // Wakes those who wait for the callback, however it ends.
+  // Wakes the threads that wait for the callback, however it ends.
   struct EndOfCall {
     explicit EndOfCall(CallbackGate& owner) : gate(owner) {}
     ~EndOfCall() {

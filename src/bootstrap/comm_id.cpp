@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks names up; numeric forms never ask a name server.
+// Looks names up. Numeric forms never ask a name server.
 #include "bootstrap/comm_id.h"
 
 #include "base/config.h"
@@ -44,7 +44,7 @@ Answer ask(const std::string& host, int flags) {
   return answer;
 }
 
-// A name server that is silent holds up a thread of its own, not the caller.
+// Asks in a thread of its own, so that a silent name server does not hold up the caller.
 Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
   std::packaged_task<Answer()> task([host] { return ask(host, 0); });
   std::future<Answer> answer = task.get_future();
@@ -62,7 +62,7 @@ Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
 std::vector<Address> look_up(const std::string& comm_id, const std::string& host) {
   Answer answer = ask(host, AI_NUMERICHOST);
   if (answer.status != 0) answer = ask_name_servers(comm_id, host);
-  // A bare system (a fresh chroot) has no /etc/hosts; the name means this all the same.
+  // A bare system (a fresh chroot) has no /etc/hosts. The name still means this address.
   if (answer.status != 0 && host == "localhost") answer = ask("127.0.0.1", AI_NUMERICHOST);
   if (answer.status != 0)
     refuse(comm_id, text("no address for ", quoted(host), ": ", gai_strerror(answer.status)));

@@ -9,8 +9,9 @@
 
 namespace hccl::bootstrap {
 
-// The addresses of "address:port", split at the last colon: IPv4, IPv6 bare or in brackets, or a
-// name (IPv4 first). Throws Error(hcclInvalidArgument) that names HCCL_COMM_ID.
+// Returns the addresses of "address:port", split at the last colon. The address is IPv4, IPv6 bare
+// or in brackets, or a name, whose IPv4 addresses come first. Blocks while a name is looked up.
+// Throws Error(hcclInvalidArgument) that names HCCL_COMM_ID.
 [[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
 
 }  // namespace hccl::bootstrap

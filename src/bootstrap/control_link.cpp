@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's end of the star over which nodes hear of each other. The session belongs to the control
-// thread; the state is shared with it so that either side may go first.
+// A rank's end of the star that connects the nodes. The connection belongs to the control thread;
+// the state is shared with it so that either side may go first.
 #include "bootstrap/control_link.h"
 
+#include "base/interfaces.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/callback_gate.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/session.h"
 
 #include <atomic>
 #include <future>
@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kDeparture{1};
 
 }  // namespace
 
-struct ControlLink::State final : std::enable_shared_from_this<State>, Session::Owner {
+struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConnection::Owner {
   State(const LinkSocket& link, Callbacks given)
       : rank(link.rank),
         server_rank(link.server_rank),
@@ -31,18 +31,27 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
         callbacks(std::move(given)) {}
 
   // On the control thread from here on.
-  void start(LinkSocket link) {
-    const Address peer = remote_address(link.socket.get());
-    session = std::make_shared<Session>(std::move(link.socket), peer, *this);
-    session->rank = 0;  // it speaks frames, not hellos
-    if (link.seal) session->authenticate(*link.seal);
-    session->keep_alive();
-    const auto self = shared_from_this();
-    session->start(std::move(link.heard));
+  void start(FrameConnection::Detached detached) {
+    alive = shared_from_this();
+    connection = std::make_shared<FrameConnection>(ControlThread::instance().loop(),
+                                                   std::move(detached), FrameConnection::Limits{});
+    connection->set_owner(this);
+    connection->keep_alive();
+    on_activity(*connection);
   }
 
-  void on_frame(Session&, const Frame& frame) override {
-    const auto self = shared_from_this();  // whoever waits for leave() gives up its share
+  void on_activity(FrameConnection& active) override {
+    const auto self = shared_from_this();
+    const auto current = connection;
+    while (connection.get() == &active) {
+      const std::optional<Frame> frame = active.receive();
+      if (!frame) break;
+      on_frame(*frame);
+    }
+    if (connection.get() == &active && active.ended()) on_ended(active);
+  }
+
+  void on_frame(const Frame& frame) {
     if (frame.type == FrameType::departed) {
       const auto departed = parse<RankMessage>(frame.payload);
       if (!departed) return;
@@ -57,53 +66,55 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
       if (verdict && callbacks.verdict)
         gate.call([&] { callbacks.verdict(believed(verdict->text)); });
     } else if (frame.type == FrameType::fault) {
-      if (const auto fault = parse<Failure>(frame.payload))
-        tell(fault->code, believed(fault->text));
+      const auto fault = parse<Failure>(frame.payload);
+      if (fault) report_fault(fault->code, believed(fault->text));
     }
   }
 
-  void on_closed(Session& closed, const std::string& why) override {
-    const auto self = shared_from_this();
+  void on_ended(const FrameConnection& ended) {
+    const bool forged = ended.forged();
+    const std::string why =
+        text(ended.why(), ", ", connection_text(ended.ends().own, ended.ends().peer));
+    hang_up();
     if (leaving) return leave();
+    if (forged) return report_fault(hcclSocketError, text(server, ": ", kForgedFrame));
     if (server_departed || server_rank < 0) return;
-    tell(hcclSystemError,
-         text(server, " is gone or out of reach (", why, ", ", closed.ends(),
-              "); see its own output, and whether the network between the nodes is up"));
-  }
-
-  void on_forged(Session&) override {
-    const auto self = shared_from_this();
-    if (session) session->close();
-    if (leaving) return leave();
-    tell(hcclSocketError, text(server, ": ", kForgedFrame));
+    report_fault(hcclSystemError,
+                 text(server, " is gone or out of reach (", why,
+                      "); see its own output, and whether the network between the nodes is up"));
   }
 
   [[nodiscard]] std::string believed(const std::string& said) const {
     return server_is_known ? said : quoted(said);
   }
 
-  void tell(hcclResult_t code, const std::string& what) {
+  void report_fault(hcclResult_t code, const std::string& what) {
     gate.call([&] { callbacks.fault(code, what); });
   }
 
   // The server's own rank stays until the server has told the others.
-  void say_departed() {
+  void announce_departure() {
     leaving = true;
-    if (!session) return leave();
-    session->send(FrameType::departed, {});
+    if (!connection) return leave();
+    connection->send(FrameType::departed, {});
     if (rank != server_rank) leave();
   }
 
-  // The others take this rank for gone: all that is left to tell them of a fault.
+  // The others take this rank for lost: the only way left to report a fault.
   void hang_up() {
-    if (session) session->close();
-    session.reset();
+    if (connection) connection->close();
+    connection.reset();
+    alive.reset();
   }
 
+  // The process may end once `left` is set, and thus not before the last frame has been sent.
   void leave() {
-    if (session) session->finish();
-    session.reset();
-    if (!std::exchange(has_left, true)) left.set_value();
+    if (std::exchange(has_left, true)) return;
+    const auto self = shared_from_this();
+    const auto last = std::exchange(connection, nullptr);
+    alive.reset();
+    if (!last) return left.set_value();
+    last->finish([self] { self->left.set_value(); });
   }
 
   const int rank;
@@ -111,7 +122,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, Session::
   const std::string server;
   const bool server_is_known;
   const Callbacks callbacks;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<FrameConnection> connection;
+  std::shared_ptr<State> alive;  // while there is a connection, whose owner this is
   bool server_departed = false;
   bool leaving = false;
   bool has_left = false;
@@ -126,7 +138,7 @@ ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
   ControlThread::instance().start();
   ControlThread::instance().post(
       [state = state_, link = std::make_shared<LinkSocket>(std::move(socket))] {
-        state->start(std::move(*link));
+        state->start(std::move(link->connection));
       });
 }
 
@@ -138,8 +150,9 @@ ControlLink::~ControlLink() {
   }
   state_->gate.close();
   const std::future<void> left = state_->left.get_future();
-  ControlThread::instance().post(state_->departing, state_,
-                                 [](void* state) { static_cast<State*>(state)->say_departed(); });
+  ControlThread::instance().post(state_->departing, state_, [](void* state) {
+    static_cast<State*>(state)->announce_departure();
+  });
   if (!ControlThread::instance().is_current()) left.wait_for(kDeparture);
 }
 
@@ -147,7 +160,7 @@ void ControlLink::cancel() noexcept { state_->gate.close(); }
 
 void ControlLink::send(FrameType type, Bytes payload) {
   ControlThread::instance().post([state = state_, type, payload = std::move(payload)] {
-    if (state->session) state->session->send(type, payload);
+    if (state->connection) state->connection->send(type, payload);
   });
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/file_descriptor.h"
-#include "bootstrap/frame_seal.h"
+#include "bootstrap/frame_connection.h"
 #include "bootstrap/wait_for_graph.h"
 
 #include <hccl_types.h>
@@ -19,13 +19,11 @@ namespace hccl::bootstrap {
 
 // The connection to the root server that a rank keeps after it has joined; for a ControlLink.
 struct LinkSocket {
-  FileDescriptor socket;          // invalid if all ranks are on one node
-  std::vector<std::byte> heard;   // bytes that have been read from it already
-  int rank = -1;                  // this rank
-  int server_rank = -1;           // the rank of the server's process; -1: it has none
-  std::string server;             // describes that process
-  std::optional<FrameSeal> seal;  // authenticates the frames
-  bool server_is_known = false;   // by a key or by the kernel; otherwise its texts are quoted
+  FrameConnection::Detached connection;  // without a socket if all ranks are on one node
+  int rank = -1;                         // this rank
+  int server_rank = -1;                  // the rank of the server's process; -1: it has none
+  std::string server;                    // describes that process
+  bool server_is_known = false;  // by a key or by the kernel; otherwise its texts are quoted
 };
 
 // A rank's link to the root server after initialisation. Through it the ranks of several nodes

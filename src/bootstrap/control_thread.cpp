@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread with a small stack and all signals blocked, around Asio's io_context.
+// A thread with a small stack and all signals blocked runs the event loop.
 #include "bootstrap/control_thread.h"
 
 #include "base/errno_advice.h"
@@ -18,20 +18,18 @@
 #include <mutex>
 #include <system_error>
 
-#include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <pthread.h>
 
 namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{512} << 10;
-// Exit must not hang on a callback that waits for a lock of the thread that exits.
+// Exit must not hang on a callback that waits for a lock which the exiting thread holds.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
-// Gives out the room of a ReservedPost.
+// Allocates the room of a ReservedPost.
 template <class T>
 struct RoomAllocator {
   using value_type = T;  // NOLINT(readability-identifier-naming): the standard's name
@@ -68,32 +66,15 @@ struct ReservedHandler {
 }  // namespace
 
 struct ControlThread::State {
-  asio::io_context context{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  EventLoop loop;
   std::mutex mutex;
   std::condition_variable ended;
-  bool has_reactor = false;
   bool running = false;
   bool stopping = false;
   bool exiting = false;
   std::atomic<bool> has_id{false};
   std::atomic<pthread_t> id{};
 };
-
-namespace {
-
-// The context opens its descriptors (epoll, eventfd, timerfd) with its first timer or socket.
-void make_reactor(asio::io_context& context) {
-  const StandardStreamPlaceholders placeholders;
-  try {
-    const asio::steady_timer first(context);
-  } catch (const std::system_error& error) {
-    throw Error(hcclSystemError, text("cannot watch sockets with epoll: ", error.code().message(),
-                                      "; ", advice_on(error.code().value(), "raise ulimit -n")));
-  }
-}
-
-}  // namespace
 
 ControlThread& ControlThread::instance() {
   static auto* const thread = new ControlThread;
@@ -114,9 +95,8 @@ void ControlThread::start() {
   if (state_->exiting) throw Error(hcclInvalidUsage, "the process is exiting");
   static const bool registered = std::atexit(&ControlThread::stop_at_exit) == 0;
   static_cast<void>(registered);
-  if (!state_->has_reactor) make_reactor(state_->context);
-  state_->has_reactor = true;
-  state_->context.restart();
+  state_->loop.open();
+  state_->loop.context().restart();
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackSize);
@@ -138,7 +118,7 @@ void ControlThread::stop() noexcept {
   if (is_forked_child()) return;
   std::unique_lock lock(state_->mutex);
   if (!state_->running) return;
-  state_->context.stop();
+  state_->loop.context().stop();
   if (is_current()) return;
   state_->stopping = true;
   const auto gone = [&] { return !state_->running; };
@@ -153,13 +133,13 @@ void ControlThread::stop() noexcept {
 
 void ControlThread::post(std::function<void()> task) {
   if (is_forked_child()) return;
-  asio::post(state_->context, std::move(task));
+  asio::post(state_->loop.context(), std::move(task));
 }
 
 void ControlThread::post(ReservedPost& reserved, std::shared_ptr<void> owner,
                          void (*task)(void* owner)) noexcept {
   if (is_forked_child()) return;
-  asio::post(state_->context,
+  asio::post(state_->loop.context(),
              ReservedHandler{RoomAllocator<std::byte>(reserved), std::move(owner), task});
 }
 
@@ -168,7 +148,7 @@ bool ControlThread::is_current() const noexcept {
          pthread_equal(state_->id.load(std::memory_order_relaxed), pthread_self()) != 0;
 }
 
-asio::io_context& ControlThread::context() noexcept { return state_->context; }
+EventLoop& ControlThread::loop() noexcept { return state_->loop; }
 
 void* ControlThread::run(void* self) {
   State& state = *static_cast<ControlThread*>(self)->state_;
@@ -178,9 +158,9 @@ void* ControlThread::run(void* self) {
   for (bool again = true; again;) {
     again = false;
     try {
-      state.context.run();
+      state.loop.context().run();
     } catch (const std::exception& error) {
-      // One connection's trouble (memory, descriptors) must not end the others.
+      // A failure of one connection (memory, descriptors) must not end the others.
       log(LogLevel::error, "control", "a task failed: ", error.what());
       again = true;
     }

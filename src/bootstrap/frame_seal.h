@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authentication of a connection to an id server: after the opening and the greeting, every frame
-// carries a code that only those who know the key can make, and that fits this place alone.
+// Authentication of a connection to a root server: after the opening and the greeting every frame
+// carries a code that only a holder of the key can make, and that is valid in this place alone.
 #pragma once
 
 #include "base/secret.h"
@@ -19,14 +19,13 @@ class FrameSeal {
  public:
   enum class Role : std::uint8_t { rank, server };
 
-  // `opening` and `greeting` are the payloads that the two ends said first.
+  // `opening` and `greeting` are the first payloads of the two ends.
   FrameSeal(Role own, std::span<const std::byte> key, std::span<const std::byte> opening,
             std::span<const std::byte> greeting);
 
-  // The code of the next frame that this end sends.
+  // Returns the code of the next frame that this end sends.
   [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
-  // Takes the code off the next frame that this end receives. Returns false if it is not the right
-  // one.
+  // Removes the code from the next frame that this end receives. Returns false if it is wrong.
   [[nodiscard]] bool open(Frame& frame);
 
  private:

@@ -6,14 +6,15 @@
 #include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/peer_process.h"
+#include "base/retry.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "bootstrap/node_guests.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,6 +22,11 @@
 
 namespace hccl::bootstrap {
 namespace {
+
+constexpr std::size_t kMostUnread = 1024;  // descriptors
+constexpr std::size_t kMostOfOthers = 64;  // pending connections that are not from ranks
+// All entries go to every rank at once.
+constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
 
 struct NodeAddress {
   sockaddr_un address{};
@@ -66,6 +72,11 @@ FileDescriptor own_process() {
   return process;
 }
 
+std::string process_text(int unix_socket) {
+  const auto other = peer_credentials(unix_socket);
+  return other ? text("pid ", other->pid, " of user ", other->uid) : "a process that is gone";
+}
+
 }  // namespace
 
 FileDescriptor listen_on_node(const SocketName& name) {
@@ -94,12 +105,12 @@ FileDescriptor connect_to_node(const SocketName& name) {
 }
 
 NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int rank,
-                           FileDescriptor listener, Deadline::Duration guest_limit)
+                           FileDescriptor listener, Deadline::Duration limit)
     : client_(client),
       table_(table),
       rank_(rank),
       listener_(std::move(listener)),
-      guest_limit_(guest_limit),
+      limit_(limit),
       present_(table.ranks.size(), false) {
   rank_table_.secret = table.secret;
   for (const TableEntry& entry : table.ranks) {
@@ -161,17 +172,42 @@ void NodeExchange::lead(Contribution mine, const MakeControl& make_control) {
 }
 
 void NodeExchange::gather() {
-  NodeGuests guests(listener_, static_cast<std::size_t>(ranks_here_), guest_limit_);
-  while (!std::ranges::all_of(present_, [](bool here) { return here; })) {
-    std::vector<pollfd> wanted = guests.wanted();
-    client_.wait(wanted, guests.patience());
-    guests.serve(
-        [this](FrameChannel& channel, Frame& frame) { return take_contribution(channel, frame); });
-  }
+  PendingConnections::Owner& self = *this;
+  pending_.emplace(
+      client_.loop(), std::move(listener_),
+      PendingConnections::Limits{
+          .connections = static_cast<std::size_t>(ranks_here_) + kMostOfOthers,
+          .time = limit_,
+          .frames = {.payload = kMostBlob + 64, .descriptors = 2, .unsent = kAnyUnsent}},
+      self);
+  pending_->start();
+  while (!std::ranges::all_of(present_, [](bool here) { return here; })) client_.wait();
+  pending_.reset();
 }
 
-// False for what no rank of this communicator says.
-bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
+// The kernel tells whose process it is.
+void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
+  if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket), {}, {}, {}});
+  pending_->rejections().report([&] { return process_text(socket.get()); },
+                                "belongs to another user");
+}
+
+void NodeExchange::on_pending_frame(PendingConnections::Pending& pending, Frame& frame) {
+  if (!take_contribution(pending, frame))
+    pending_->reject(pending, "sent what no rank of this communicator says");
+}
+
+void NodeExchange::on_no_room(int error) {
+  throw Error(hcclSystemError, text("cannot accept a rank's connection: ", system_error_text(error),
+                                    "; ", advice_on(error, "start all ranks again")));
+}
+
+std::string NodeExchange::describe(const FrameConnection& connection) const {
+  return process_text(connection.fd());
+}
+
+// Returns false for a frame that no rank of this communicator sends.
+bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame& frame) {
   auto message = frame.type == FrameType::contribution ? parse<ContributionMessage>(frame.payload)
                                                        : std::nullopt;
   if (!message || !equal_in_constant_time(message->secret, table_.secret) ||
@@ -180,16 +216,15 @@ bool NodeExchange::take_contribution(FrameChannel& channel, Frame& frame) {
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // The kernel's word comes first. It has none where it is old and the rank in another pid
-  // namespace.
-  FileDescriptor process = peer_process(channel.fd());
+  // The kernel's pidfd comes first. An old kernel has none of a rank in another pid namespace.
+  FileDescriptor process = peer_process(pending.connection->fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());
   RankInfo& from = member(message->rank);
   from.blob = std::move(message->blob);
   if (message->has_memory) from.memory = std::move(frame.descriptors.front());
   from.process = std::move(process);
   present_[static_cast<std::size_t>(message->rank)] = true;
-  channels_.push_back(std::move(channel));
+  connections_.push_back(pending_->take(pending));
   return true;
 }
 
@@ -200,31 +235,18 @@ void NodeExchange::distribute() {
     const Bytes bytes = serialize(message);
     std::vector<int> descriptors{from.process.get()};
     if (from.memory.valid()) descriptors.insert(descriptors.begin(), from.memory.get());
-    for (FrameChannel& channel : channels_) channel.send(FrameType::entry, bytes, descriptors);
+    for (const auto& connection : connections_)
+      connection->send(FrameType::entry, bytes, descriptors);
   }
   std::vector<int> control;
   if (rank_table_.control.valid()) control.push_back(rank_table_.control.get());
-  for (FrameChannel& channel : channels_) channel.send(FrameType::control_block, {}, control);
-  flush_all();
+  for (const auto& connection : connections_)
+    connection->send(FrameType::control_block, {}, control);
+  const auto has_unsent = [](const auto& connection) { return connection->has_unsent(); };
+  while (std::ranges::any_of(connections_, has_unsent)) client_.wait();
 }
 
-void NodeExchange::flush_all() {
-  while (true) {
-    std::vector<pollfd> wanted;
-    bool done = true;
-    Deadline::Duration patience = std::chrono::hours(24);
-    for (FrameChannel& channel : channels_) {
-      if (channel.flush()) continue;
-      done = false;
-      patience = std::min(patience, channel.patience());
-      if (!channel.stalled()) wanted.push_back({channel.fd(), POLLOUT, 0});
-    }
-    if (done) return;
-    client_.wait(wanted, patience);
-  }
-}
-
-FrameChannel NodeExchange::connect_to_leader() {
+std::shared_ptr<FrameConnection> NodeExchange::connect_to_leader() {
   const TableEntry& leader = table_.ranks[static_cast<std::size_t>(leader_)];
   FileDescriptor socket = connect_to_node(leader.node_socket);
   while (!socket.valid()) {
@@ -234,45 +256,43 @@ FrameChannel NodeExchange::connect_to_leader() {
                                  rank_text(leader_, leader.process), ": ", system_error_text(errno),
                                  "; run all ranks in one network namespace")});
     }
-    std::vector<pollfd> none;
-    client_.wait(none, kShortagePause);
+    client_.wait(kShortagePause);
     socket = connect_to_node(leader.node_socket);
   }
   if (peer_user(socket.get()) != geteuid()) {
     throw Error(hcclSocketError, text("the unix socket of ", rank_text(leader_, leader.process),
                                       " belongs to another user; run all ranks as one user"));
   }
-  return {std::move(socket), kLargePayload};
+  return std::make_shared<FrameConnection>(
+      client_.loop(), FrameConnection::Detached{std::move(socket), {}, {}, {}},
+      FrameConnection::Limits{
+          .payload = kLargePayload, .descriptors = kMostUnread, .unsent = kAnyUnsent});
 }
 
 void NodeExchange::follow(Contribution mine) {
-  channels_.push_back(connect_to_leader());
-  FrameChannel& channel = channels_.front();
+  connections_.push_back(connect_to_leader());
+  FrameConnection& leader = *connections_.front();
   const ContributionMessage message{table_.secret, rank_, mine.memory.valid(),
                                     std::move(mine.blob)};
   const FileDescriptor process = own_process();
   std::vector<int> descriptors;
   if (mine.memory.valid()) descriptors.push_back(mine.memory.get());
   descriptors.push_back(process.get());
-  channel.send(FrameType::contribution, serialize(message), descriptors);
+  leader.send(FrameType::contribution, serialize(message), descriptors);
   while (true) {
-    std::optional<Frame> frame = channel.receive();
-    if (frame) {
+    if (std::optional<Frame> frame = leader.receive()) {
       if (take_from_leader(*frame)) return;
       continue;
     }
-    if (channel.closed()) {
+    if (leader.ended()) {
       client_.wait_for_verdict(
           {hcclSystemError,
-           text(
-               rank_text(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
-               channel.why(), " while rank ", rank_,
-               " waited for the other ranks' memory; see what that rank says, then start all ranks "
-               "again")});
+           text(rank_text(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
+                leader.why(), " while rank ", rank_,
+                " waited for the other ranks' memory; see what that rank says, then start all "
+                "ranks again")});
     }
-    channel.flush();
-    std::vector<pollfd> wanted{{channel.fd(), channel.events(), 0}};
-    client_.wait(wanted, channel.patience());
+    client_.wait();
   }
 }
 

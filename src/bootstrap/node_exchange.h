@@ -1,43 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange between the ranks of each node: bytes, device memory, pidfds and the shared segment,
-// as descriptors over abstract unix sockets. The lowest rank of the node leads.
+// The exchange between the ranks of each node, over abstract unix sockets: bytes, and descriptors
+// of device memory, processes and the shared segment. The lowest rank of the node leads.
 #pragma once
 
-#include "bootstrap/frame_channel.h"
+#include "bootstrap/frame_connection.h"
 #include "bootstrap/join.h"
 #include "bootstrap/messages.h"
+#include "bootstrap/pending_connections.h"
 #include "bootstrap/rank_table.h"
 #include "bootstrap/rendezvous_client.h"
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace hccl::bootstrap {
 
-// An abstract socket on which this rank can be reached by those of its user. Throws Error.
+// Returns a listening abstract socket through which processes of this user reach this rank. Throws
+// Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
-// A non-blocking connection to it; invalid with errno EAGAIN if too many wait there.
+// Returns a non-blocking connection to it; invalid with errno EAGAIN if too many wait there. Throws
+// Error(hcclSystemError).
 [[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
 
-class NodeExchange {
+class NodeExchange final : private PendingConnections::Owner {
  public:
-  // `listener` is this rank's node socket; `client` tells of other ranks' failure while this waits.
-  // A connection to the leader has `guest_limit` to contribute.
+  // `listener` is this rank's node socket; `client` reports other ranks' failures while this waits.
+  // A connection to the leader has `limit` to contribute.
   NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener,
-               Deadline::Duration guest_limit = std::chrono::seconds(10));
+               Deadline::Duration limit = std::chrono::seconds(10));
 
   [[nodiscard]] RankTable run(Contribution mine, const MakeControl& make_control);
 
-  // A part of run() on ranks that do not lead: takes a frame of the leader's, and returns true when
-  // it was the last. Throws Error for one that is malformed or comes too early.
+  // A part of run() on ranks that do not lead: takes a frame of the leader. Returns whether it was
+  // the last. Throws Error if it is malformed or comes too early.
   [[nodiscard]] bool take_from_leader(Frame& frame);
 
  private:
+  void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
+  void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override;
+  void on_pending_forged(PendingConnections::Pending&) override {}  // their frames have no codes
+  void on_no_room(int error) override;
+  [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
+
   void lead(Contribution mine, const MakeControl& make_control);
   void follow(Contribution mine);
   void gather();
-  [[nodiscard]] bool take_contribution(FrameChannel& channel, Frame& frame);
+  [[nodiscard]] bool take_contribution(PendingConnections::Pending& pending, Frame& frame);
   void distribute();
-  [[nodiscard]] FrameChannel connect_to_leader();
-  void flush_all();
+  [[nodiscard]] std::shared_ptr<FrameConnection> connect_to_leader();
   void announce(const Contribution& mine);
   [[nodiscard]] RankInfo& member(int rank);
   [[nodiscard]] bool is_here(int rank) const;  // on this node
@@ -48,8 +61,10 @@ class NodeExchange {
   int rank_;
   int leader_ = 0;
   FileDescriptor listener_;
-  Deadline::Duration guest_limit_;
-  std::vector<FrameChannel> channels_;  // leader: one per contribution; member: to the leader
+  Deadline::Duration limit_;
+  std::optional<PendingConnections> pending_;  // of a leader that gathers
+  // A leader's connections to the other ranks, or another rank's to the leader.
+  std::vector<std::shared_ptr<FrameConnection>> connections_;
   std::vector<bool> present_;  // by rank: its entry is here; of other nodes there is none to come
   int ranks_here_ = 0;
   RankTable rank_table_;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A watch is an Asio wait for the pidfd to become readable. Asio objects belong to the control
-// thread; the state is shared with it so that either side may go first.
+// A pidfd becomes readable when its process has gone. The wait belongs to the control thread; the
+// state is shared with it so that either side may go first.
 #include "bootstrap/process_watch.h"
 
-#include "base/error.h"
+#include "base/log.h"
 #include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/callback_gate.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/event_loop.h"
 
-#include <cerrno>
+#include <utility>
 #include <vector>
-
-#include <asio/posix/stream_descriptor.hpp>
 
 namespace hccl::bootstrap {
 
@@ -21,25 +20,28 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
   State(FileDescriptor process, std::function<void()> callback)
       : pidfd(std::move(process)),
         on_exit(std::move(callback)),
-        descriptor(ControlThread::instance().context()) {}
+        wait(ControlThread::instance().loop()) {}
 
-  // On the control thread: waits, and again after a wake-up that was not the exit.
-  void wait() {
-    if (!descriptor.is_open()) descriptor.assign(pidfd.get());
-    descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [self = shared_from_this()](const std::error_code& error) {
-                            if (!error) self->woken();
-                          });
+  // On the control thread.
+  void start() {
+    if (!pidfd.valid()) return;
+    if (const int error = wait.watch(pidfd.get()); error != 0) {
+      log(LogLevel::error, "control", "cannot watch a process: ", system_error_text(error));
+      return;
+    }
+    await_exit();
   }
 
-  void woken() {
-    if (!has_exited(pidfd)) return wait();
-    gate.call(on_exit);
+  void await_exit() {
+    wait.when_readable([self = shared_from_this()] {
+      if (!has_exited(self->pidfd)) return self->await_exit();
+      self->gate.call(self->on_exit);
+    });
   }
 
   void cancel() {
     gate.close();
-    // The descriptor is closed by its owner, the control thread; until then it stays open.
+    // The control thread owns the descriptor, and closes it.
     ControlThread::instance().post(closing, shared_from_this(),
                                    [](void* self) { static_cast<State*>(self)->close(); });
   }
@@ -52,18 +54,14 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
   }
 
   void close() {
-    std::error_code ignored;
-    if (descriptor.is_open()) {
-      descriptor.cancel(ignored);
-      static_cast<void>(descriptor.release());
-    }
+    wait.close();
     pidfd.reset();
     on_exit = nullptr;
   }
 
   FileDescriptor pidfd;
   std::function<void()> on_exit;
-  asio::posix::stream_descriptor descriptor;
+  DescriptorWait wait;
   CallbackGate gate;
   ReservedPost closing;
 };
@@ -71,9 +69,7 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
 ProcessWatch::ProcessWatch(FileDescriptor pidfd, std::function<void()> on_exit) {
   ControlThread::instance().start();
   state_ = std::make_shared<State>(std::move(pidfd), std::move(on_exit));
-  ControlThread::instance().post([state = state_] {
-    if (state->pidfd.valid()) state->wait();
-  });
+  ControlThread::instance().post([state = state_] { state->start(); });
 }
 
 ProcessWatch::ProcessWatch(ProcessWatch&&) noexcept = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every text here reaches a user on some rank: it names ranks, pids and hosts and one thing to do.
+// Every text here reaches a user on some rank: it names ranks, pids, hosts, and one thing to do.
 #include "bootstrap/rendezvous.h"
 
 #include "base/rank_text.h"
@@ -16,38 +16,39 @@ std::optional<Failure> Rendezvous::admit(const Hello& hello, const std::string& 
     return Failure{hcclInvalidArgument, text("rank ", hello.rank, " is not below the size ",
                                              hello.size, "; pass a rank from 0 to size - 1")};
   }
-  if (seats_.empty()) seats_.resize(static_cast<std::size_t>(hello.size));
+  if (members_.empty()) members_.resize(static_cast<std::size_t>(hello.size));
   if (hello.size != size()) {
     fail(size_mismatch(hello));
     return failure_;
   }
-  Seat& seat = seats_[static_cast<std::size_t>(hello.rank)];
-  if (seat.taken) return second_claim(hello, address);
-  seat.taken = true;
-  seat.address = address;
-  seat.entry = {hello.process, hello.node_socket};
+  Member& member = members_[static_cast<std::size_t>(hello.rank)];
+  if (member.joined) return second_claim(hello, address);
+  member.joined = true;
+  member.address = address;
+  member.entry = {hello.process, hello.node_socket};
   arrivals_.push_back(hello.rank);
   return std::nullopt;
 }
 
 void Rendezvous::advance() {
-  const auto all = [&](bool Seat::*flag) {
-    return !seats_.empty() && std::ranges::all_of(seats_, [&](const Seat& s) { return s.*flag; });
+  const auto all = [&](bool Member::*flag) {
+    return !members_.empty() &&
+           std::ranges::all_of(members_, [&](const Member& s) { return s.*flag; });
   };
-  if (phase_ == Phase::gathering && all(&Seat::taken)) {
+  if (phase_ == Phase::gathering && all(&Member::joined)) {
     table_.salt = random_secret();
-    for (const Seat& seat : seats_) table_.ranks.push_back(seat.entry);
+    for (const Member& member : members_) table_.ranks.push_back(member.entry);
     phase_ = Phase::exchanging;
-  } else if (phase_ == Phase::exchanging && all(&Seat::ready)) {
+  } else if (phase_ == Phase::exchanging && all(&Member::ready)) {
     phase_ = Phase::complete;
   }
 }
 
 void Rendezvous::set_ready(int rank, Bytes announced) {
   if (phase_ != Phase::exchanging) return;
-  Seat& seat = seats_[static_cast<std::size_t>(rank)];
-  seat.ready = true;
-  seat.announced = std::move(announced);
+  Member& member = members_[static_cast<std::size_t>(rank)];
+  member.ready = true;
+  member.announced = std::move(announced);
 }
 
 void Rendezvous::fail(const Failure& failure) {
@@ -76,12 +77,12 @@ void Rendezvous::rank_gave_up(int rank, std::uint32_t seconds) {
 }
 
 bool Rendezvous::has_joined(int rank) const {
-  return rank >= 0 && rank < size() && seats_[static_cast<std::size_t>(rank)].taken;
+  return rank >= 0 && rank < size() && members_[static_cast<std::size_t>(rank)].joined;
 }
 
 std::string Rendezvous::waited_for() const {
   const bool gathering = phase_ == Phase::gathering;
-  const std::vector<int> ranks = ranks_where(gathering ? &Seat::taken : &Seat::ready, false);
+  const std::vector<int> ranks = ranks_where(gathering ? &Member::joined : &Member::ready, false);
   return text(rank_list(ranks), ranks.size() == 1 ? " has" : " have",
               gathering ? " not joined" : " not finished the exchange of descriptors");
 }
@@ -95,7 +96,7 @@ Failure Rendezvous::refusal_when_over() const {
 }
 
 std::string Rendezvous::describe_rank(int rank) const {
-  return rank_text(rank, seats_[static_cast<std::size_t>(rank)].entry.process);
+  return rank_text(rank, members_[static_cast<std::size_t>(rank)].entry.process);
 }
 
 Failure Rendezvous::size_mismatch(const Hello& hello) const {
@@ -109,7 +110,7 @@ Failure Rendezvous::size_mismatch(const Hello& hello) const {
 }
 
 Failure Rendezvous::second_claim(const Hello& hello, const std::string& address) const {
-  const Seat& first = seats_[static_cast<std::size_t>(hello.rank)];
+  const Member& first = members_[static_cast<std::size_t>(hello.rank)];
   return {hcclInvalidUsage,
           text("rank ", hello.rank, " is already taken by pid ", first.entry.process.pid,
                " on host ", first.entry.process.host, " (", first.address, ") and pid ",
@@ -124,14 +125,15 @@ bool Rendezvous::several_nodes() const {
 }
 
 bool Rendezvous::all_announced() const {
-  return std::ranges::none_of(seats_, [](const Seat& seat) { return seat.announced.empty(); });
+  return std::ranges::none_of(members_,
+                              [](const Member& member) { return member.announced.empty(); });
 }
 
 std::string Rendezvous::describe_ranks(const std::vector<int>& ranks) const {
   if (ranks.size() == 1) return describe_rank(ranks.front());
   std::vector<std::string> hosts;
   for (const int rank : ranks) {
-    const std::string& host = seats_[static_cast<std::size_t>(rank)].entry.process.host;
+    const std::string& host = members_[static_cast<std::size_t>(rank)].entry.process.host;
     if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
   std::string list;
@@ -141,14 +143,14 @@ std::string Rendezvous::describe_ranks(const std::vector<int>& ranks) const {
 
 std::vector<Bytes> Rendezvous::announced() const {
   std::vector<Bytes> all;
-  for (const Seat& seat : seats_) all.push_back(seat.announced);
+  for (const Member& member : members_) all.push_back(member.announced);
   return all;
 }
 
-std::vector<int> Rendezvous::ranks_where(bool Seat::*flag, bool value) const {
+std::vector<int> Rendezvous::ranks_where(bool Member::*flag, bool value) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank) {
-    if (seats_[static_cast<std::size_t>(rank)].*flag == value) ranks.push_back(rank);
+    if (members_[static_cast<std::size_t>(rank)].*flag == value) ranks.push_back(rank);
   }
   return ranks;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain sockets and poll: the caller's thread waits here, with a deadline, for everything.
+// The caller's thread runs the loop, and waits there, with a deadline, for everything.
 #include "bootstrap/rendezvous_client.h"
 
 #include "base/config.h"
@@ -9,7 +9,6 @@
 #include "base/peer_process.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "bootstrap/poll.h"
 #include "bootstrap/socket_owner.h"
 
 #include <algorithm>
@@ -31,6 +30,7 @@ constexpr std::chrono::seconds kConnectLimit{5};
 // An id with a secret has had its server since before it existed: if nobody listens, it is over.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 constexpr std::chrono::seconds kVerdictPatience{1};
+constexpr std::chrono::milliseconds kFlushPatience{100};
 
 FileDescriptor tcp_socket(bool v6) {
   FileDescriptor result(
@@ -56,7 +56,9 @@ RendezvousClient::RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline
       key_(std::move(key)),
       hello_(std::move(hello)),
       deadline_(deadline),
-      reports_(config()->hang_report) {}
+      reports_(config()->hang_report) {
+  loop_.open();
+}
 
 void RendezvousClient::join(const std::function<std::string()>& before_attempt) {
   std::chrono::milliseconds pause = kFirstPause;
@@ -119,15 +121,7 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   FileDescriptor socket = tcp_socket(address.v6);
   const SocketAddress where = to_socket_address(address);
   int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
-  if (error == EINPROGRESS || error == EINTR) {
-    std::vector<pollfd> wanted{{socket.get(), POLLOUT, 0}};
-    const auto limit = Deadline::after(deadline_.remaining(kConnectLimit));
-    error = ETIMEDOUT;
-    if (poll_until(wanted, limit) > 0) {
-      socklen_t length = sizeof(error);
-      getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    }
-  }
+  if (error == EINPROGRESS || error == EINTR) error = await_connection(socket);
   // Without a listener a connection may by chance meet itself: same port on both ends.
   if (error == 0 && local_address(socket.get()) == remote_address(socket.get())) {
     error = ECONNREFUSED;
@@ -138,44 +132,59 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   return {};
 }
 
+// Returns the errno of the attempt, or 0.
+int RendezvousClient::await_connection(const FileDescriptor& socket) {
+  DescriptorWait wait(loop_);
+  if (const int error = wait.watch(socket.get()); error != 0) return error;
+  bool is_done = false;
+  wait.when_writable([&is_done] { is_done = true; });
+  const Deadline limit = within(kConnectLimit);
+  do {
+    loop_.run_one(limit);
+  } while (!is_done && !limit.expired());
+  if (!is_done) return ETIMEDOUT;
+  int error = ETIMEDOUT;
+  socklen_t length = sizeof(error);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
 bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
   using Knowledge = SocketOwner::Knowledge;
-  FrameChannel channel(std::move(socket), kLargePayload);
-  const Bytes opening = serialize(
-      Opening{kProtocolVersion, nonce, local_address(channel.fd()), remote_address(channel.fd())});
-  channel.send(FrameType::opening, opening);
+  const FrameConnection::Ends ends{local_address(socket.get()), remote_address(socket.get())};
+  const auto connection = std::make_shared<FrameConnection>(
+      loop_, FrameConnection::Detached{std::move(socket), {}, std::nullopt, ends},
+      FrameConnection::Limits{.payload = kLargePayload});
+  const Bytes opening = serialize(Opening{kProtocolVersion, nonce, ends.own, ends.peer});
+  connection->send(FrameType::opening, opening);
   last_trouble_ = "the connection was accepted but nobody answered";
-  std::optional<Frame> frame = await_frame(channel);
+  std::optional<Frame> frame = await_frame(*connection);
   if (!frame) return false;
-  const Knowledge knowledge = server_user(channel.fd());
+  const Knowledge knowledge = server_user(connection->fd());
   server_is_known_ = !key_.empty() || knowledge == Knowledge::known;
-  answer_greeting(*frame, opening, channel);
-  frame = await_frame(channel);
+  answer_greeting(*frame, opening, *connection);
+  frame = await_frame(*connection);
   if (!frame) return false;
   if (knowledge == Knowledge::none && !server_is_known_) {
     last_trouble_ = "the server hung up before the kernel could tell which user it belongs to";
     return false;
   }
   read_welcome(*frame);
-  channel_.emplace(std::move(channel));
+  connection_ = connection;
   return true;
 }
 
-std::optional<Frame> RendezvousClient::await_frame(FrameChannel& channel) {
+std::optional<Frame> RendezvousClient::await_frame(FrameConnection& connection) {
   while (true) {
-    if (std::optional<Frame> frame = channel.receive()) return frame;
-    if (channel.broke_rules()) refuse_server(channel);
-    if (channel.closed()) {
-      last_trouble_ = text("the server ", channel.why());
+    if (std::optional<Frame> frame = connection.receive()) return frame;
+    if (connection.broke_rules()) refuse_server(connection);
+    if (connection.ended()) {
+      last_trouble_ = text("the server ", connection.why());
       return std::nullopt;
     }
-    std::vector<pollfd> wanted{{channel.fd(), channel.events(), 0}};
-    const Deadline::Duration most =
-        channel.stalled() ? channel.patience() : Deadline::Duration(MissingReports::kFirst);
-    poll_until(wanted, Deadline::after(deadline_.remaining(most)));
+    loop_.run_one(within(MissingReports::kFirst));
     if (deadline_.expired()) give_up_before_joining();
     report_no_server();
-    channel.flush();
   }
 }
 
@@ -197,18 +206,18 @@ SocketOwner::Knowledge RendezvousClient::server_user(int socket) const {
 }
 
 void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
-                                       FrameChannel& channel) {
+                                       FrameConnection& connection) {
   if (frame.type == FrameType::refusal) report_refusal(frame);
   const auto greeting =
       frame.type == FrameType::greeting ? parse<Opening>(frame.payload) : std::nullopt;
-  if (!greeting) refuse_server(channel);
+  if (!greeting) refuse_server(connection);
   if (greeting->version != kProtocolVersion) {
     throw Error(hcclSocketError,
                 text("the server at ", where(), " speaks protocol ", greeting->version,
                      ", this library ", kProtocolVersion, "; use one version on all ranks"));
   }
-  channel.authenticate(FrameSeal(FrameSeal::Role::rank, key_, opening, frame.payload));
-  channel.send(FrameType::hello, serialize(hello_));
+  connection.authenticate(FrameSeal(FrameSeal::Role::rank, key_, opening, frame.payload));
+  connection.send(FrameType::hello, serialize(hello_));
 }
 
 void RendezvousClient::read_welcome(const Frame& frame) {
@@ -223,6 +232,10 @@ void RendezvousClient::read_welcome(const Frame& frame) {
   server_rank_ = welcome->server_rank;
   if (server_.shares_pids_with(hello_.process) && server_.pid != hello_.process.pid) {
     server_process_ = open_process(server_.pid);
+    // If it cannot be watched, the end of the connection tells of its death.
+    server_exit_.emplace(loop_);
+    if (server_process_.valid() && server_exit_->watch(server_process_.get()) == 0)
+      server_exit_->when_readable([this] { server_has_exited_ = true; });
   }
 }
 
@@ -238,65 +251,44 @@ Table RendezvousClient::wait_for_table() {
 }
 
 std::vector<Bytes> RendezvousClient::finish(const Bytes& announced) {
-  channel_->send(FrameType::ready, announced);
+  connection_->send(FrameType::ready, announced);
   auto all = parse<Announcements>(wait_for(FrameType::go).payload);
   if (!all || all->by_rank.size() != static_cast<std::size_t>(hello_.size)) refuse_protocol();
   return std::move(all->by_rank);
 }
 
 LinkSocket RendezvousClient::release() {
-  LinkSocket link;
-  FrameChannel::Rest rest = channel_->release();
-  link.socket = std::move(rest.socket);
-  link.heard = std::move(rest.received);
-  link.seal = rest.seal;
-  link.server_is_known = server_is_known_;
-  link.rank = hello_.rank;
-  link.server_rank = server_rank_;
-  link.server = server_text();
-  return link;
+  return {connection_->detach(), hello_.rank, server_rank_, server_text(), server_is_known_};
 }
 
 void RendezvousClient::leave(const Failure& own) {
-  if (!channel_) return;
-  channel_->send(FrameType::leaving, serialize(own));
+  if (!connection_ || connection_->ended()) return;
+  connection_->send(FrameType::leaving, serialize(own));
   flush_last_words();
 }
 
 // Nothing is sent after these, so this is their only occasion.
-void RendezvousClient::flush_last_words() noexcept {
-  constexpr int kMostTries = 20;
-  for (int tries = 0; channel_->stalled() && tries < kMostTries; ++tries) {
-    std::this_thread::sleep_for(kShortagePause);
-    channel_->flush();
-  }
-}
-
-void RendezvousClient::wait(std::vector<pollfd>& others, Deadline::Duration limit) {
-  check_server();
-  if (kept_) return note_kept(others);
-  limit = std::min(limit, channel_->patience());
-  const std::size_t count = others.size();
-  others.push_back({channel_->fd(), channel_->events(), 0});
-  others.push_back({server_process_.get(), POLLIN, 0});
-  const Deadline until = deadline_.remaining(limit) < limit ? deadline_ : Deadline::after(limit);
-  const int ready = poll_until(others, until);
-  others.resize(count);
-  if (ready == 0 && deadline_.expired()) give_up();
-  channel_->flush();
-  check_server();
-  if (kept_) return note_kept(others);
-  if (deadline_.expired()) give_up();  // however much is said
+void RendezvousClient::flush_last_words() {
+  const Deadline patience = Deadline::after(kFlushPatience);
+  while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
 // While this rank waits for others too, the server has nothing to say but failures.
-void RendezvousClient::note_kept(const std::vector<pollfd>& others) const {
-  if (!others.empty()) refuse_protocol();
+void RendezvousClient::wait(Deadline::Duration limit) {
+  check_server();
+  if (!kept_) run_once(limit);
+  if (kept_) refuse_protocol();
+}
+
+void RendezvousClient::run_once(Deadline::Duration limit) {
+  loop_.run_one(within(limit));
+  check_server();
+  if (!kept_ && deadline_.expired()) give_up();
 }
 
 std::optional<Frame> RendezvousClient::next_frame() {
   while (true) {
-    std::optional<Frame> frame = channel_->receive();
+    std::optional<Frame> frame = connection_->receive();
     if (!frame) return frame;
     if (frame->type == FrameType::failure) {
       const auto failure = parse<Failure>(frame->payload);
@@ -316,29 +308,25 @@ std::optional<Frame> RendezvousClient::next_frame() {
 
 // Frames first: the server may have said why before it went.
 void RendezvousClient::check_server() {
-  const bool exited = has_exited(server_process_);
   if (!kept_) kept_ = next_frame();
-  if (exited) await_last_words();
-  if (kept_ || !(exited || channel_->closed())) return;
-  if (channel_->forged()) throw Error(hcclSocketError, text(server_text(), ": ", kForgedFrame));
+  if (server_has_exited_) await_last_words();
+  if (kept_ || !(server_has_exited_ || connection_->ended())) return;
+  if (connection_->forged()) throw Error(hcclSocketError, text(server_text(), ": ", kForgedFrame));
   throw Error(hcclSystemError, text(server_text(), " exited during initialisation; see its own ",
                                     "output, then start all ranks again"));
 }
 
 void RendezvousClient::await_last_words() {
   const Deadline patience = Deadline::after(kLastWords);
-  while (!kept_ && !channel_->closed() && !patience.expired()) {
-    std::vector<pollfd> wanted{{channel_->fd(), POLLIN, 0}};
-    poll_until(wanted, patience);
+  while (!kept_ && !connection_->ended() && !patience.expired()) {
+    loop_.run_one(patience);
     kept_ = next_frame();
   }
 }
 
 Frame RendezvousClient::wait_for(FrameType type) {
-  while (!kept_) {
-    std::vector<pollfd> none;
-    wait(none);
-  }
+  check_server();
+  while (!kept_) run_once(std::chrono::hours(24));
   Frame frame = *std::exchange(kept_, std::nullopt);
   if (frame.type != type) refuse_protocol();
   return frame;
@@ -349,16 +337,14 @@ void RendezvousClient::wait_for_verdict(const Failure& otherwise) {
   while (!patience.expired()) {
     kept_.reset();
     check_server();
-    if (kept_) continue;
-    std::vector<pollfd> wanted{{channel_->fd(), POLLIN, 0}, {server_process_.get(), POLLIN, 0}};
-    poll_until(wanted, patience);
+    if (!kept_) loop_.run_one(patience);
   }
   throw Error(otherwise.code, otherwise.text);
 }
 
 void RendezvousClient::give_up() {
-  channel_->send(FrameType::gave_up,
-                 serialize(GaveUp{static_cast<std::uint32_t>(std::lround(elapsed_seconds()))}));
+  connection_->send(FrameType::gave_up,
+                    serialize(GaveUp{static_cast<std::uint32_t>(std::lround(elapsed_seconds()))}));
   flush_last_words();
   const bool same_pids = server_.shares_pids_with(hello_.process);
   const char state = same_pids ? process_state(server_.pid) : '\0';
@@ -370,6 +356,12 @@ void RendezvousClient::give_up() {
                : text("rank ", hello_.rank, ": not all ranks were there after ", elapsed_seconds(),
                       " s, and the server at ", where(), " (", server_text(),
                       ") does not say which; see whether it hangs, or raise HCCL_INIT_TIMEOUT")});
+}
+
+// Returns the earlier of this rank's deadline and `limit` from now.
+Deadline RendezvousClient::within(Deadline::Duration limit) const {
+  const bool is_sooner = deadline_.remaining(limit) < limit;
+  return is_sooner ? deadline_ : Deadline::after(limit);
 }
 
 // Tenths, for limits below a second.

@@ -8,8 +8,8 @@
 
 namespace hccl::bootstrap {
 
-void RendezvousClient::refuse_server(const FrameChannel& channel) const {
-  if (channel.forged()) {
+void RendezvousClient::refuse_server(const FrameConnection& connection) const {
+  if (connection.forged()) {
     throw Error(hcclSocketError, text("the server at ", where(), " does not know the secret of ",
                                       "this communicator; choose another port"));
   }

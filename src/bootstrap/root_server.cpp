@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries what joined ranks say to Rendezvous, and its decisions to the ranks.
+// Passes what ranks send to Rendezvous, and its decisions to the ranks.
+#include "bootstrap/root_server.h"
+
 #include "base/config.h"
+#include "base/interfaces.h"
 #include "base/log.h"
 #include "base/peer_process.h"
 #include "base/text.h"
-#include "bootstrap/control_thread.h"
-#include "bootstrap/root_server_io.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <set>
-#include <string>
+#include <utility>
 
 namespace hccl::bootstrap {
 namespace {
@@ -23,30 +24,23 @@ constexpr std::chrono::seconds kOwnPortLinger{60};
 
 RootServer::RootServer(UniqueId id, FileDescriptor listener, Bytes key,
                        std::chrono::milliseconds hello_limit)
-    : id_(std::move(id)),
-      key_(std::move(key)),
-      hello_limit_(hello_limit),
+    : loop_(ControlThread::instance().loop()),
+      id_(std::move(id)),
       self_(ProcessIdentity::mine()),
+      ranks_(*this),
+      admission_(loop_, id_, std::move(key), std::move(listener), hello_limit, *this),
+      faults_(loop_, ranks_, rendezvous_),
+      stalls_(loop_, ranks_, rendezvous_, faults_),
       missing_reports_(config()->hang_report),
-      acceptor_(std::make_shared<Acceptor>(std::move(listener))),
-      io_(std::make_unique<Io>(ControlThread::instance().context())) {}
-
-RootServer::~RootServer() = default;
+      report_(loop_),
+      linger_(loop_) {}
 
 void RootServer::start() {
   ControlThread::instance().start();
   ControlThread::instance().post([self = shared_from_this()] {
     if (self->closed_) return;
     self->alive_ = self;
-    const std::weak_ptr<RootServer> weak = self;
-    self->acceptor_->start(
-        [weak](FileDescriptor socket, const Address& peer) {
-          if (const auto server = weak.lock()) server->take_connection(std::move(socket), peer);
-        },
-        [weak] {
-          const auto server = weak.lock();
-          return server && server->make_room();
-        });
+    self->admission_.start();
   });
 }
 
@@ -65,7 +59,7 @@ void RootServer::abandon(const Failure& failure) {
   ControlThread::instance().post([self = shared_from_this(), failure] {
     if (self->rendezvous_.size() == 0) return self->close();
     self->rendezvous_.fail(failure);
-    self->settle();
+    self->advance();
   });
 }
 
@@ -81,59 +75,50 @@ void RootServer::wait_until_all_know(std::chrono::milliseconds patience) {
   told.wait_for(patience);
 }
 
-void RootServer::on_frame(Session& session, const Frame& frame) {
-  if (session.rank >= 0) return on_joined_frame(session, frame);
-  session.greeted ? on_hello(session, frame) : on_opening(session, frame);
+void RootServer::on_hello(RankAdmission::Pending& pending, const Hello& hello) {
+  const std::string address = pending.connection->ends().peer.to_text();
+  const auto failure = rendezvous_.admit(hello, address);
+  if (!failure) return join(pending, hello);
+  const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
+  admission_.refuse(pending, *failure, !rendezvous_.is_over());
+  if (rendezvous_.phase() == Rendezvous::Phase::failed) note_told(hello.rank);
+  if (concerns_all) advance();
 }
 
-void RootServer::on_closed(Session& session, const std::string& why) {
-  const int rank = session.rank;
-  if (rank < 0) reject(session, why);
-  forget(session);
-  if (rank >= 0 && relays()) return on_rank_left(session, why);
-  if (rank < 0 || rendezvous_.is_over()) return;
-  rendezvous_.rank_exited(rank);
-  settle();
-}
-
-void RootServer::on_forged(Session& session) {
-  const int rank = session.rank;
-  if (rank < 0) return refuse(session, Refusal::other_key, "does not know the secret");
-  if (!rendezvous_.is_over()) {
-    rendezvous_.rank_left(rank, {hcclSocketError, kForgedFrame});
-    settle();  // the rank hears of it as well
+void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
+  const Opening opening = *pending.opening;
+  const auto connection = admission_.take(pending);
+  const FrameConnection::Ends& ends = connection->ends();
+  if (opening.here != ends.peer || opening.there != ends.own) {
+    log(LogLevel::info, "bootstrap", "rank ", hello.rank, " connected from ",
+        opening.here.to_text(), " to ", opening.there.to_text(), " and arrived as ",
+        ends.peer.to_text(), " at ", ends.own.to_text(),
+        ": something between translates addresses or relays");
   }
-  session.finish();
-  forget(session);
-  if (relays()) on_rank_left(session, kForgedFrame);
-}
-
-void RootServer::seat(Session& session, const Hello& hello) {
-  session.lift_deadline();
   told_.resize(static_cast<std::size_t>(rendezvous_.size()));
-  if (key_.empty() && !session.is_local() && !std::exchange(warned_unproven_, true)) {
-    log(LogLevel::warning, "bootstrap", "took rank ", hello.rank, " from ",
-        session.peer().to_text(),
+  if (admission_.is_taken_at_its_word(*connection) && !std::exchange(warned_unproven_, true)) {
+    log(LogLevel::warning, "bootstrap", "took rank ", hello.rank, " from ", ends.peer.to_text(),
         " at its word: HCCL_COMM_ID carries no secret; set HCCL_SECRET on every rank");
   }
-  const bool own_rank_is_new = own_rank_ < 0 && hello.process.same_process(self_);
-  if (own_rank_is_new) {
+  const bool is_own_process = hello.process.same_process(self_);
+  if (is_own_process && own_rank_ < 0) {
     own_rank_ = hello.rank;
-    broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
+    // Only to those that joined before: this rank reads it in its welcome.
+    ranks_.broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
-  session.rank = hello.rank;
-  session.is_own_process = hello.process.same_process(self_);
-  session.send(FrameType::welcome, serialize(Welcome{self_, own_rank_}));
+  ranks_.add(hello.rank, connection, is_own_process);
+  connection->send(FrameType::welcome, serialize(Welcome{self_, own_rank_}));
   watch(hello.rank, hello.process);
   if (!std::exchange(report_armed_, true)) report_missing(std::chrono::milliseconds(0));
-  settle();
+  advance();
+  ranks_.start(hello.rank);
 }
 
 void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
-    // Gone already; any other reason leaves the connection's end to tell of its death.
+    // Gone already; for any other reason the end of the connection tells of its death.
     if (errno == ESRCH) note_exit(rank);
     return;
   }
@@ -142,53 +127,94 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Why it went may still be on its way: the end of its connection comes after that and settles the
-// matter, unless a child of the rank holds the connection open.
+// Why it went may still be on its way: the end of its connection comes after that and decides,
+// unless a child of the rank holds the connection open.
 void RootServer::note_exit(int rank) {
-  const auto timer = std::make_shared<asio::steady_timer>(ControlThread::instance().context());
-  timer->expires_after(kLastWords);
-  timer->async_wait([weak = weak_from_this(), rank, timer](const std::error_code& error) {
+  const auto timer = std::make_shared<LoopTimer>(loop_);
+  timer->start(kLastWords, [weak = weak_from_this(), rank, timer] {
     const auto self = weak.lock();
-    if (error || !self || self->rendezvous_.is_over()) return;
+    if (!self || self->rendezvous_.is_over()) return;
     self->rendezvous_.rank_exited(rank);
-    self->settle();
+    self->advance();
   });
 }
 
-void RootServer::on_joined_frame(Session& session, const Frame& frame) {
-  if (relays()) return relay(session, frame);
+void RootServer::on_rank_frame(int rank, const Frame& frame) {
+  if (relays()) return relay(rank, frame);
   if (rendezvous_.is_over()) return;
   if (frame.type == FrameType::ready && frame.payload.size() <= kMostAnnounced) {
-    rendezvous_.set_ready(session.rank, frame.payload);
+    rendezvous_.set_ready(rank, frame.payload);
   } else if (frame.type == FrameType::gave_up) {
     const auto gave_up = parse<GaveUp>(frame.payload);
-    rendezvous_.rank_gave_up(session.rank, gave_up ? gave_up->seconds : 0);
+    rendezvous_.rank_gave_up(rank, gave_up ? gave_up->seconds : 0);
   } else if (frame.type == FrameType::leaving) {
     const auto own = parse<Failure>(frame.payload);
-    rendezvous_.rank_left(session.rank, own ? as_believed(session, *own)
-                                            : Failure{hcclInternalError, "it does not say why"});
+    rendezvous_.rank_left(
+        rank, own ? as_believed(rank, *own) : Failure{hcclInternalError, "it does not say why"});
   } else {
-    rendezvous_.rank_left(session.rank, {hcclInternalError, "it broke the protocol"});
+    rendezvous_.rank_left(rank, {hcclInternalError, "it broke the protocol"});
   }
-  settle();
+  advance();
 }
 
-void RootServer::settle() {
+void RootServer::relay(int rank, const Frame& frame) {
+  if (frame.type == FrameType::departed) return faults_.rank_departed(rank);
+  if (frame.type == FrameType::stuck || frame.type == FrameType::waiting) {
+    auto waiting = parse<Waiting>(frame.payload);
+    const auto exists = [this](int one) { return one < rendezvous_.size(); };
+    if (!waiting || !std::ranges::all_of(waiting->awaited, exists)) return;
+    if (frame.type == FrameType::stuck) return stalls_.on_stuck(rank, std::move(*waiting));
+    return stalls_.on_answer(rank, std::move(*waiting));
+  }
+  const auto fault = frame.type == FrameType::fault ? parse<Failure>(frame.payload) : std::nullopt;
+  if (fault) faults_.spread(as_believed(rank, *fault));
+}
+
+void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection) {
+  const bool forged = connection.forged();
+  if (!rendezvous_.is_over()) {
+    if (forged) {
+      rendezvous_.rank_left(rank, {hcclSocketError, kForgedFrame});
+    } else {
+      rendezvous_.rank_exited(rank);
+    }
+    advance();  // a rank whose frame was forged hears of it as well
+  }
+  const std::string why = text(forged ? kForgedFrame : connection.why(), ", ",
+                               connection_text(connection.ends().own, connection.ends().peer));
+  ranks_.finish(rank);
+  if (!relays()) return;
+  if (ranks_.empty()) return close();
+  faults_.connection_ended(rank, why);
+}
+
+// The text of a rank that was taken at its word is quoted, not repeated as the library's own.
+Failure RootServer::as_believed(int rank, Failure failure) const {
+  if (admission_.is_taken_at_its_word(ranks_.of(rank))) failure.text = quoted(failure.text);
+  return failure;
+}
+
+bool RootServer::relays() const {
+  return rendezvous_.phase() == Rendezvous::Phase::complete &&
+         (rendezvous_.several_nodes() || rendezvous_.all_announced());
+}
+
+void RootServer::advance() {
   rendezvous_.advance();
   if (rendezvous_.phase() == Rendezvous::Phase::exchanging && !std::exchange(table_sent_, true)) {
-    broadcast(FrameType::table, serialize(rendezvous_.table()));
+    ranks_.broadcast(FrameType::table, serialize(rendezvous_.table()));
   }
   if (rendezvous_.is_over() && !std::exchange(ended_, true)) end();
 }
 
 void RootServer::end() {
   watches_.clear();
-  io_->report.cancel();
+  report_.cancel();
   if (rendezvous_.phase() == Rendezvous::Phase::complete) {
-    broadcast(FrameType::go, serialize(Announcements{rendezvous_.announced()}));
-    if (relays()) std::ranges::for_each(sessions_, [](const auto& one) { one->keep_alive(); });
+    ranks_.broadcast(FrameType::go, serialize(Announcements{rendezvous_.announced()}));
+    if (relays()) ranks_.keep_alive();
   } else {
-    broadcast(FrameType::failure, serialize(rendezvous_.failure()));
+    ranks_.broadcast(FrameType::failure, serialize(rendezvous_.failure()), true);
     told_.resize(static_cast<std::size_t>(rendezvous_.size()));
     for (int rank = 0; rank < rendezvous_.size(); ++rank) {
       if (rendezvous_.has_joined(rank)) note_told(rank);
@@ -196,42 +222,38 @@ void RootServer::end() {
   }
   if (retired_) return retire_now();
   const bool own_port = id_.kind == UniqueId::Kind::with_secret;
-  io_->linger.expires_after(own_port ? kOwnPortLinger : kFixedPortLinger);
-  io_->linger.async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error) self->retire_now();
-  });
+  linger_.start(own_port ? kOwnPortLinger : kFixedPortLinger, [this] { retire_now(); });
 }
 
-// Nobody is let in any more; those who still hear of each other here go on.
+// Lets no rank in any more. Ranks that still learn of each other here go on.
 void RootServer::retire_now() {
-  if (!relays() || sessions_.empty()) return close();
-  acceptor_->close();
+  if (!relays() || ranks_.empty()) return close();
+  admission_.close_listener();
 }
 
-// While ranks wait for others: says who is missing, and fails nothing.
+// Reports who is missing while ranks wait for others, and fails nothing.
 void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();
   if (!due) return;
-  io_->report.expires_after(*due - waited);
-  io_->report.async_wait([self = shared_from_this(), due = *due](const std::error_code& error) {
-    if (error || self->rendezvous_.is_over()) return;
-    self->missing_reports_.note_made();
-    self->tell_missing(due);
-    self->report_missing(due);
+  report_.start(*due - waited, [this, due = *due] {
+    if (rendezvous_.is_over()) return;
+    missing_reports_.note_made();
+    send_report(due);
+    report_missing(due);
   });
 }
 
 // In the log of this process, and of one rank of each other node.
-void RootServer::tell_missing(std::chrono::milliseconds waited) {
+void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation ",
            rendezvous_.waited_for(), " (of ", rendezvous_.size(),
            "); still waiting: see whether they were started");
   log(LogLevel::warning, "bootstrap", report);
   std::set<std::string> told{self_.box};
-  for (const SessionPointer& session : std::vector<SessionPointer>(sessions_)) {
-    if (session->rank < 0 || !told.insert(rendezvous_.box_of(session->rank)).second) continue;
-    session->send(FrameType::missing, serialize(Failure{hcclSystemError, report}));
+  for (const int rank : ranks_.ranks()) {
+    if (!told.insert(rendezvous_.box_of(rank)).second) continue;
+    ranks_.send(rank, FrameType::missing, serialize(Failure{hcclSystemError, report}));
   }
 }
 
@@ -243,25 +265,12 @@ void RootServer::close() {
       static_cast<RootServer*>(self)->alive_.reset();
     });
   }
-  acceptor_->close();
-  rejections_.report_omitted();
-  io_->linger.cancel();
-  io_->report.cancel();
-  io_->judgement.cancel();
+  admission_.close_all();
+  linger_.cancel();
+  report_.cancel();
   watches_.clear();
-  for (const SessionPointer& session : std::exchange(sessions_, {})) session->finish();
+  ranks_.finish_all();
   waiting_for_told_.clear();
-}
-
-void RootServer::broadcast(FrameType type, const Bytes& payload) {
-  const Digest digest = sha256(payload);
-  // The ranks of this process last: they may end it as soon as they know.
-  for (const bool own : {false, true}) {
-    for (const SessionPointer& session : std::vector<SessionPointer>(sessions_)) {
-      if (session->rank >= 0 && session->is_own_process == own)
-        session->send(type, payload, digest);
-    }
-  }
 }
 
 void RootServer::note_told(int rank) {

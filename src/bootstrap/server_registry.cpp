@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes, finds and retires id servers; the rules are those of contract 1.6 of the real library.
+// Starts, finds and retires root servers.
 #include "bootstrap/server_registry.h"
 
 #include "base/config.h"
@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "bootstrap/comm_id.h"
 #include "bootstrap/control_thread.h"
+#include "bootstrap/pending_connections.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/shared_secret.h"
 
@@ -24,7 +25,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The server of a run that is just ending, or the passing port number of an outgoing connection.
+// A port may still belong to the server of a run that is just ending, or to an outgoing connection.
 constexpr std::chrono::seconds kPortPatience{2};
 constexpr std::chrono::milliseconds kPortRetry{20};
 
@@ -35,7 +36,8 @@ UniqueId fixed_id(const std::string& comm_id) {
   return id;
 }
 
-// The first of the id's addresses that can be listened on; else errno tells about the last.
+// Listens on the first of the id's addresses that permits it. If none does, errno tells of the
+// last.
 FileDescriptor listen_on_any(const UniqueId& id) {
   int why = EADDRNOTAVAIL;
   for (const Address& address : id.addresses) {
@@ -47,7 +49,7 @@ FileDescriptor listen_on_any(const UniqueId& id) {
   return {};
 }
 
-// Why this process cannot listen on an address.
+// Returns why this process cannot listen on an address.
 std::string trouble_text(int why) {
   if (why == EADDRNOTAVAIL) return "not an address of this machine";
   if (why == EADDRINUSE) return "another process listens on that port";
@@ -148,7 +150,7 @@ void ServerRegistry::retire(const UniqueId& id) {
 UniqueId ServerRegistry::resolve(const hcclUniqueId& id) {
   const std::lock_guard lock(mutex_);
   const std::string comm_id = config()->comm_id;
-  // Ranks that are threads of one process may all pass an empty id to the same first communicator.
+  // Ranks that are threads of one process may all join the first communicator with an empty id.
   const bool first = !std::exchange(first_communicator_begun_, true);
   if (!comm_id.empty() && (first || (is_empty(id) && !first_communicator_joined_))) {
     return fixed_id(comm_id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The id servers of this process, and the right of its first id and first communicator to use
+// The root servers of this process, and the right of its first id and first communicator to use
 // HCCL_COMM_ID.
 #pragma once
 
@@ -23,18 +23,18 @@ class ServerRegistry {
   // Never destroyed, like the control thread.
   [[nodiscard]] static ServerRegistry& instance();
 
-  // A server on the address of HCCL_COMM_ID for the first id of the process, else on an interface
-  // and a port of its own. Throws Error.
+  // Starts a server: on the address of HCCL_COMM_ID for the first id of the process, else on an
+  // interface and a port of its own. Throws Error.
   [[nodiscard]] UniqueId create();
-  // Makes the server of a fixed address unless there is one here. If this process cannot, another
-  // may have it: returns why, for the case that nobody has.
+  // Starts the server of a fixed address unless this process has it. If it cannot, another process
+  // may have it: returns the reason, for an error in case none has.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
-  // Returns what the id means, by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
+  // Decodes the id by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
   [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
-  // The first communicator is there: from now on every id must be a real one.
+  // The first communicator is complete: from now on every id must have been filled.
   void note_joined(const UniqueId& id);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks sock_diag(7) for the socket whose own address is our peer's and whose peer is us.
+// Asks sock_diag(7) for the socket whose own address is that of our peer, and whose peer is this
+// end.
 #include "bootstrap/socket_owner.h"
 
 #include "base/address.h"
@@ -81,7 +82,7 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
     return {Knowledge::untold};
   }
   std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
-  // A socket that its process has closed has lost its user: zero would be a lie.
+  // A socket that its process has closed has no user any more: zero would be wrong.
   if (answer.id.idiag_sport != request.body.id.idiag_sport ||
       answer.id.idiag_dport != request.body.id.idiag_dport || answer.idiag_inode == 0) {
     return {Knowledge::none};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which user owns the other end of a TCP connection within this machine: the kernel knows, no proof
-// is needed.
+// The user who owns the other end of a TCP connection within this machine. The kernel knows, so no
+// proof is needed.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ struct SocketOwner {
 // addresses it comes.
 [[nodiscard]] bool peer_is_local(int socket) noexcept;
 
-// Returns the owner of the other end of a TCP connection. Also `none` where this process lacks the
-// means to ask, which a stranger might have taken from it.
+// Returns the owner of the other end of a TCP connection. Returns `none` also if this process lacks
+// the descriptors or memory to ask, which an attacker might have used up.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
 
 }  // namespace hccl::bootstrap

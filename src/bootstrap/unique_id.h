@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of an hcclUniqueId's bytes: where its server listens, and the secret that lets a rank
-// in.
+// The content of an hcclUniqueId: the addresses of its server, and the secret that admits a rank.
 #pragma once
 
 #include "base/address.h"
@@ -15,23 +14,22 @@
 namespace hccl::bootstrap {
 
 struct UniqueId {
-  // with_secret: made by hcclGetUniqueId on a port of its own. fixed_address: HCCL_COMM_ID's, known
-  // to all ranks beforehand, hence without a secret.
+  // with_secret: made by hcclGetUniqueId, on a port of its own. fixed_address: from HCCL_COMM_ID,
+  // and known to all ranks beforehand, hence without a secret.
   enum class Kind : std::uint8_t { with_secret = 1, fixed_address = 2 };
 
   Kind kind = Kind::with_secret;
   Secret secret{};
   std::vector<Address> addresses;  // where ranks try to connect, in this order
 
-  // Equal for ids of the same server.
+  // Returns a text that is equal for ids of the same server.
   [[nodiscard]] std::string key() const;
 };
 
 [[nodiscard]] hcclUniqueId encode(const UniqueId& id);
-// Throws Error(hcclInvalidArgument) saying what is wrong with it. Bytes beyond the content are
-// ignored.
+// Ignores bytes beyond the content. Throws Error(hcclInvalidArgument) that says what is wrong.
 [[nodiscard]] UniqueId decode(const hcclUniqueId& id);
-// The content is all zero, or the length is: an id nobody has filled.
+// Returns whether nobody has filled the id: its content or its length is all zero.
 [[nodiscard]] bool is_empty(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks the calls that ranks have reported.
 #include "bootstrap/wait_for_graph.h"
 
 #include "base/rank_text.h"

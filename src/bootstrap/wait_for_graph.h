@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait-for graph: finds the rank that holds up the others from what each rank waits for. No I/O.
+// A wait-for graph: finds the rank that holds up the others, from the ranks that each one waits
+// for. No I/O.
 #pragma once
 
 #include <functional>
@@ -29,21 +30,21 @@ struct Waiting {
 
 class WaitForGraph {
  public:
-  // Adds a call of a rank that waits. A rank may have several.
+  // Adds a call of a rank. A rank may have several.
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 
-  // Returns ranks that make different calls at the same position, or run a call by different
-  // algorithms, with the calls; empty if there are none.
+  // Describes ranks that make different calls at the same position, or run a call by different
+  // algorithms; empty if there are none.
   [[nodiscard]] std::string mismatch() const;
 
-  // Returns ranks of which one waits in a send or receive for another, while that waits in a
-  // collective that the first cannot reach, with the calls; empty if there are none. This need not
-  // be an error yet: another thread of the program may be about to make the matching call.
+  // Describes a rank that waits in a send or receive for another one, which waits in a collective
+  // that the first cannot reach; empty if there is none. This need not be an error yet: another
+  // thread of the program may be about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
-  // Returns the ranks that `asker` waits for in the end, as a clause: those at the end of its chain
-  // of waiting ranks, which wait for nobody. `gone`: ranks that have left. `describe`: names ranks.
+  // Returns a clause that names the ranks at the ends of the chains from `asker`, which wait for
+  // nobody. `gone`: ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;

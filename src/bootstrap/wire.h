@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How bytes travel between ranks: frames of a checked header and a payload of little-endian fields.
+// Frames, in which bytes travel between ranks: a header and a payload of little-endian fields.
 #pragma once
 
 #include "base/address.h"
@@ -15,28 +15,28 @@
 namespace hccl::bootstrap {
 
 enum class FrameType : std::uint8_t {
-  opening = 1,    // rank: its version, a nonce, and the connection as it sees it
-  greeting,       // server: the same; from here on each frame but a refusal has a FrameSeal's code
-  hello,          // rank: who it is
-  welcome,        // server: accepted; who the server is
-  refusal,        // server: not accepted, and why; without a code, for the keys may differ
-  server_rank,    // server: the rank its process holds
-  table,          // server: everybody is there; who they are
-  ready,          // rank: has all of its node's descriptors; what it announces to other nodes
-  go,             // server: everybody is ready; what all announce
+  opening = 1,    // rank: its version, a nonce, and the connection's addresses as it sees them
+  greeting,       // server: the same; all later frames but a refusal carry a FrameSeal's code
+  hello,          // rank: its rank and process
+  welcome,        // server: the rank has joined; the server's process
+  refusal,        // server: why the connection is rejected; without a code, for the keys may differ
+  server_rank,    // server: the rank of its process
+  table,          // server: all ranks have joined; their processes
+  ready,          // rank: it has all of its node's descriptors; its announcement to other nodes
+  go,             // server: all ranks are ready; their announcements
   gave_up,        // rank: its deadline has passed
-  leaving,        // rank: an error of its own ends its part
+  leaving,        // rank: it ends its part because of an error of its own
   failure,        // server: the rendezvous has failed, and why
-  fault,          // after that, where there are several nodes, both ways: what has failed, and why
-  departed,       // rank: it has left; server: which one has
-  contribution,   // member to leader: its bytes and memory
-  entry,          // leader to member: what one rank contributed
-  control_block,  // leader to member: the shared segment; the last frame
-  stuck,          // rank: it has waited for long, and for whom
-  inquiry,        // server: a rank has; what does this one do?
-  waiting,        // rank: that
-  verdict,        // server: whom a rank that asked waits for
-  missing,        // server: who has not joined yet; for the log
+  fault,          // both ways, after initialisation over several nodes: the communicator has failed
+  departed,       // rank: it has left; server: the rank that has left
+  contribution,   // to the leader of a node: a rank's bytes and memory
+  entry,          // from the leader: the contribution of one rank
+  control_block,  // from the leader: the shared segment; the last frame
+  stuck,          // rank: it has waited for long, and for which ranks
+  inquiry,        // server: asks each rank for its calls, since one is stuck
+  waiting,        // rank: answers an inquiry with one of its calls
+  verdict,        // server: the ranks at the root of a stall
+  missing,        // server: the ranks that have not joined yet; for the log
 };
 
 struct Frame {
@@ -57,22 +57,22 @@ struct FrameHeader {
   std::uint32_t length = 0;
 };
 
-// `code`: a FrameSeal's, which follows the payload and counts as a part of it.
+// `code`: from a FrameSeal; it follows the payload and counts as a part of it.
 [[nodiscard]] Bytes encode_frame(FrameType type, std::span<const std::byte> payload,
                                  std::size_t descriptors = 0, std::span<const std::byte> code = {});
-// Nothing if the bytes are no header of ours or announce more than `most` bytes.
+// Returns nothing if the bytes are not a header of ours or announce more than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// True if the bytes may yet become an opening or a hello, the only frames that a rank sends before
-// it is let in. Judges as little as one byte, so that the server never waits in vain.
+// Returns whether the bytes may yet become an opening or a hello, the only frames that a rank sends
+// before it has joined. Judges as little as one byte, so that the server never waits in vain.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
-// The payload of the frame that the bytes begin with, if it is whole and of this type.
+// Returns the payload of the frame at the begin of the bytes, if it is whole and of this type.
 [[nodiscard]] std::optional<std::span<const std::byte>> first_payload(
     std::span<const std::byte> bytes, FrameType type);
 
-// An address in 24 bytes.
+// Writes an address, in 24 bytes.
 void put_address(WireWriter& writer, const Address& address);
-// Nothing if the bytes are no address.
+// Returns nothing if the bytes are not an address.
 [[nodiscard]] std::optional<Address> read_address(WireReader& reader);
 
 }  // namespace hccl::bootstrap

@@ -143,7 +143,7 @@ bool Communicator::connect() {
         *segment_, node::EngineOptions{node::last_level_cache_bytes(cpus),
                                        settings->operation_timeout, settings->hang_report});
   }
-  if (table.link.socket.valid()) {
+  if (table.link.connection.socket.valid()) {
     attach_link(std::move(table.link));
   }
   watch_mates(table);

@@ -108,6 +108,17 @@ bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descri
          static_cast<ssize_t>(said.size());
 }
 
+std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
+                                            bootstrap::FrameConnection& connection) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  while (true) {
+    std::optional<bootstrap::Frame> frame = connection.receive();
+    if (frame || connection.ended()) return frame;
+    check(!deadline.expired(), "a frame comes, or the connection ends");
+    loop.run_one(deadline);
+  }
+}
+
 const Bytes& fixed_key() {
   static const Bytes key(16, std::byte{0x5A});
   return key;

@@ -4,11 +4,14 @@
 #pragma once
 
 #include "base/file_descriptor.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/frame_connection.h"
 #include "bootstrap/frame_seal.h"
 #include "bootstrap/wire.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +59,10 @@ struct Connection {
 // Sends the bytes at once, with `descriptors` descriptors of some file. Returns false if that
 // failed.
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
+
+// Waits for the next frame; nothing if the connection ends.
+[[nodiscard]] std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
+                                                          bootstrap::FrameConnection& connection);
 
 // A key, a nonce and a process that are the same in each run, so that inputs stay valid.
 [[nodiscard]] const Bytes& fixed_key();

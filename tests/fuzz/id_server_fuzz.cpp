@@ -3,11 +3,10 @@
 // connection): 0 bytes as they are, 1 a frame of type `detail`, 2 a hello, cut in two at `detail`,
 // after an opening if there was none, 3 close. Frames after an opening have their codes. Afterwards
 // the server must still answer a rank.
-#include "bootstrap/acceptor.h"
 #include "bootstrap/control_thread.h"
-#include "bootstrap/frame_channel.h"
+#include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/poll.h"
+#include "bootstrap/pending_connections.h"
 #include "bootstrap/root_server.h"
 #include "fuzz.h"
 
@@ -51,21 +50,21 @@ void await_control_thread() {
   }
 }
 
+std::shared_ptr<FrameConnection> connection_over(EventLoop& loop, FileDescriptor socket) {
+  return std::make_shared<FrameConnection>(loop,
+                                           FrameConnection::Detached{std::move(socket), {}, {}, {}},
+                                           FrameConnection::Limits{.payload = kLargePayload});
+}
+
 // Says an opening and waits for the greeting. Nothing if the connection ends instead.
 std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
   const Bytes opening = serialize(Opening{});
   fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));
-  FrameChannel channel(socket.duplicate(), kLargePayload);
-  const Deadline deadline = Deadline::after(kPatience);
-  while (true) {
-    const std::optional<Frame> frame = channel.receive();
-    if (frame && frame->type != FrameType::greeting) return std::nullopt;
-    if (frame) return FrameSeal(FrameSeal::Role::rank, fuzz::fixed_key(), opening, frame->payload);
-    if (channel.closed()) return std::nullopt;
-    fuzz::check(!deadline.expired(), "an opening gets an answer");
-    std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
-    poll_until(wanted, deadline);
-  }
+  EventLoop loop;
+  const auto connection = connection_over(loop, socket.duplicate());
+  const std::optional<Frame> frame = fuzz::await_frame(loop, *connection);
+  if (!frame || frame->type != FrameType::greeting) return std::nullopt;
+  return FrameSeal(FrameSeal::Role::rank, fuzz::fixed_key(), opening, frame->payload);
 }
 
 class Play {
@@ -117,17 +116,13 @@ Frame answer_to_a_rank(const Address& server) {
   FileDescriptor socket = connect_to(server);
   const auto seal = open_connection(socket);
   fuzz::check(seal.has_value(), "a rank is greeted");
-  FrameChannel channel(std::move(socket), kLargePayload);
-  channel.authenticate(*seal);
-  channel.send(FrameType::hello, serialize(Hello{2, 3, {1, 1, "host", "box"}, {}}));
-  const Deadline deadline = Deadline::after(kPatience);
-  while (true) {
-    std::optional<Frame> frame = channel.receive();
-    if (frame) return *std::move(frame);
-    fuzz::check(!channel.closed() && !deadline.expired(), "a rank gets an answer");
-    std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
-    poll_until(wanted, deadline);
-  }
+  EventLoop loop;
+  const auto connection = connection_over(loop, std::move(socket));
+  connection->authenticate(*seal);
+  connection->send(FrameType::hello, serialize(Hello{2, 3, {1, 1, "host", "box"}, {}}));
+  std::optional<Frame> frame = fuzz::await_frame(loop, *connection);
+  fuzz::check(frame.has_value(), "a rank gets an answer");
+  return *std::move(frame);
 }
 
 }  // namespace

@@ -165,22 +165,22 @@ void add_rendezvous(const fs::path& root) {
 }
 
 void add_node(const fs::path& root) {
-  const Corpus channel(root, "frame_channel");
-  channel.add("valid-frames", std::vector{fuzz::Step{1, 3, blob()}, fuzz::Step{1, 200, {}},
-                                          fuzz::Step{1, 12, Bytes(900)}});
-  channel.add("valid-descriptors",
-              std::vector{fuzz::Step{0, 2, encode_frame(FrameType::entry, blob(), 2)}});
-  channel.add("invalid-without",
-              std::vector{fuzz::Step{0, 0, encode_frame(FrameType::entry, blob(), 2)}});
-  const Corpus guests(root, "node_guests");
+  const Corpus connection(root, "frame_connection");
+  connection.add("valid-frames", std::vector{fuzz::Step{1, 3, blob()}, fuzz::Step{1, 200, {}},
+                                             fuzz::Step{1, 12, Bytes(900)}});
+  connection.add("valid-descriptors",
+                 std::vector{fuzz::Step{0, 2, encode_frame(FrameType::entry, blob(), 2)}});
+  connection.add("invalid-without",
+                 std::vector{fuzz::Step{0, 0, encode_frame(FrameType::entry, blob(), 2)}});
+  const Corpus leader(root, "node_leader");
   const auto contribution = [](bool memory) {
     return serialize(ContributionMessage{Secret{}, 1, memory, blob()});
   };
-  guests.add("valid-memory", std::vector{fuzz::Step{1, 2, contribution(true)}});
-  guests.add("valid-cut", std::vector{fuzz::Step{0x22, 2, contribution(true)}});
-  guests.add("valid-without", std::vector{fuzz::Step{0x31, 1, contribution(false)}});
-  guests.add("invalid-many", std::vector{fuzz::Step{1, 4, contribution(true)}});
-  guests.add("invalid-bytes", std::vector{fuzz::Step{0, 9, blob()}, fuzz::Step{3, 0, {}}});
+  leader.add("valid-memory", std::vector{fuzz::Step{1, 2, contribution(true)}});
+  leader.add("valid-cut", std::vector{fuzz::Step{0x22, 2, contribution(true)}});
+  leader.add("valid-without", std::vector{fuzz::Step{0x31, 1, contribution(false)}});
+  leader.add("invalid-many", std::vector{fuzz::Step{1, 4, contribution(true)}});
+  leader.add("invalid-bytes", std::vector{fuzz::Step{0, 9, blob()}, fuzz::Step{3, 0, {}}});
   const Corpus member(root, "node_member");
   const std::vector<fuzz::Step> heard{{1, 2, serialize(EntryMessage{0, true, true, blob()})},
                                       {1, 1, serialize(EntryMessage{1, false, true, {}})},

@@ -21,17 +21,19 @@ void say(int socket, const fuzz::Step& step) {
 
 ProcessIdentity process(int pid) { return {pid, 1, "host", "box"}; }
 
-void follow(FrameChannel& channel) {
+void follow(FileDescriptor socket) {
   UniqueId id;
   id.addresses = {Address{.port = 1}};
   RendezvousClient client(id, {}, {}, Deadline::never());
   const Table table{{}, {{process(1), {}}, {process(2), {}}}};
   NodeExchange exchange(client, table, 1, FileDescriptor());
   try {
-    while (true) {
-      std::optional<Frame> frame = channel.receive();
-      if (!frame && channel.closed()) return;
-      if (!frame || !exchange.take_from_leader(*frame)) continue;
+    EventLoop& loop = client.loop();
+    const auto leader = std::make_shared<FrameConnection>(
+        loop, FrameConnection::Detached{std::move(socket), {}, {}, {}},
+        FrameConnection::Limits{.payload = kLargePayload, .descriptors = 1024});
+    while (std::optional<Frame> frame = fuzz::await_frame(loop, *leader)) {
+      if (!exchange.take_from_leader(*frame)) continue;
       fuzz::accepted = true;
       return;
     }
@@ -50,8 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       say(connection.far.get(), step);
     }
     connection.far.reset();
-    FrameChannel channel(std::move(connection.near), kLargePayload);
-    follow(channel);
+    follow(std::move(connection.near));
   }
   fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
   return 0;

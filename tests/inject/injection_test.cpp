@@ -127,6 +127,25 @@ TEST_P(Injections, OfPassingErrorsCostNothing) {
   EXPECT_EQ(report.defects(), "");
 }
 
+// The process may end behind the frame that announces a departure: if the kernel has no memory for
+// it at first, the other node still reads it, and takes no rank for lost.
+TEST(Departure, OutlastsAShortageOfMemory) {
+  for (const int victim : {0, 1}) {
+    const Pairing pairing{Layout::two_nodes, victim};
+    std::vector<Injection> injections;
+    for (const CallCount& count : count_calls(pairing)) {
+      if (count.phase != "end" || count.function != "sendmsg") continue;
+      for (long number = 1; number <= count.calls; ++number)
+        injections.push_back({count.phase, count.function, number, ENOBUFS});
+    }
+    ASSERT_FALSE(injections.empty());
+    Report report;
+    run_all(pairing, injections, report);
+    EXPECT_EQ(report.errors(), "");
+    EXPECT_EQ(report.defects(), "");
+  }
+}
+
 // The advice in an error depends on why the call failed.
 TEST(Advice, FollowsTheErrorNumber) {
   const Pairing pairing{Layout::one_node, 0};

@@ -5,15 +5,18 @@
 
 #include "base/address.h"
 #include "base/secret.h"
-#include "bootstrap/frame_channel.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/poll.h"
 #include "joining_ranks.h"
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace hccl::bootstrap::test {
@@ -37,28 +40,41 @@ inline void send_text(const FileDescriptor& socket, const std::string& said) {
   send_all(socket, std::as_bytes(std::span(said)));
 }
 
-// The frames the other side says until it closes, or until one of this type.
-inline std::optional<Frame> read_until(FrameChannel& channel, FrameType type) {
-  const Deadline deadline = Deadline::after(kPatience);
-  while (!deadline.expired()) {
-    std::optional<Frame> frame = channel.receive();
-    if (frame && frame->type == type) return frame;
-    if (frame) continue;
-    if (channel.closed()) return std::nullopt;
-    std::vector<pollfd> wanted{{channel.fd(), POLLIN, 0}};
-    poll_until(wanted, deadline);
-  }
-  ADD_FAILURE() << "the other side neither answered nor closed";
-  return std::nullopt;
-}
+// One end of a connection, which the test plays, with an event loop of its own.
+class FarEnd {
+ public:
+  explicit FarEnd(FileDescriptor socket)
+      : connection_(std::make_shared<FrameConnection>(
+            loop_, FrameConnection::Detached{std::move(socket), {}, {}, {}},
+            FrameConnection::Limits{.payload = kLargePayload})) {}
 
-// A rank's part of the handshake, up to its hello: the codes follow. False if nobody greets.
-inline bool open_as_rank(FrameChannel& channel, std::span<const std::byte> key) {
+  [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
+  // The frames that arrive until the other end closes, or until one of this type.
+  [[nodiscard]] std::optional<Frame> read_until(FrameType type) {
+    const Deadline deadline = Deadline::after(kPatience);
+    while (!deadline.expired()) {
+      std::optional<Frame> frame = connection_->receive();
+      if (frame && frame->type == type) return frame;
+      if (frame) continue;
+      if (connection_->ended()) return std::nullopt;
+      loop_.run_one(deadline);
+    }
+    ADD_FAILURE() << "the other end neither answered nor closed";
+    return std::nullopt;
+  }
+
+ private:
+  EventLoop loop_;
+  std::shared_ptr<FrameConnection> connection_;
+};
+
+// A rank's part of the handshake, up to its hello: the codes follow. False if there is no greeting.
+inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-  channel.send(FrameType::opening, opening);
-  const auto greeting = read_until(channel, FrameType::greeting);
+  rank->send(FrameType::opening, opening);
+  const auto greeting = rank.read_until(FrameType::greeting);
   if (!greeting) return false;
-  channel.authenticate(FrameSeal(FrameSeal::Role::rank, key, opening, greeting->payload));
+  rank->authenticate(FrameSeal(FrameSeal::Role::rank, key, opening, greeting->payload));
   return true;
 }
 
@@ -71,8 +87,8 @@ inline Bytes sealed_frame(FrameSeal& seal, FrameType type, const Bytes& payload)
 inline bool is_cut_off(const FileDescriptor& socket) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!deadline.expired()) {
-    std::vector<pollfd> wanted{{socket.get(), POLLIN, 0}};
-    poll_until(wanted, deadline);
+    pollfd wanted{socket.get(), POLLIN, 0};
+    poll(&wanted, 1, 1000);
     std::array<std::byte, 4096> heard{};
     const ssize_t count = recv(socket.get(), heard.data(), heard.size(), MSG_DONTWAIT);
     if (count == 0 || (count < 0 && errno == ECONNRESET)) return true;

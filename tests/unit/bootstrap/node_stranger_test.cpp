@@ -57,7 +57,7 @@ class NodeStranger : public testing::Test {
     leader_listener_ = listen_on_node(leader_.node_socket);
     member_listener_ = listen_on_node(member_.node_socket);
   }
-  void start(Deadline::Duration guest_limit = std::chrono::hours(1)) {
+  void start(Deadline::Duration limit = std::chrono::hours(1)) {
     const auto join = [this](const Hello& said) {
       const UniqueId server = decode(id_);
       auto client = std::make_unique<RendezvousClient>(server, proof_key(server), said,
@@ -69,8 +69,8 @@ class NodeStranger : public testing::Test {
     member_client_ = join(member_);
     table_ = leader_client_->wait_for_table();
     EXPECT_EQ(member_client_->wait_for_table().secret, table_.secret);
-    leading_ = std::async(std::launch::async, [this, guest_limit] {
-      NodeExchange exchange(*leader_client_, table_, 0, std::move(leader_listener_), guest_limit);
+    leading_ = std::async(std::launch::async, [this, limit] {
+      NodeExchange exchange(*leader_client_, table_, 0, std::move(leader_listener_), limit);
       return exchange.run(contribution_of(0), [](int) { return memory_with(-2); });
     });
   }

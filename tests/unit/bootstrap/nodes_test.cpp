@@ -35,7 +35,7 @@ std::string complaint_over(const Nodes& nodes, const RankTable& table, int rank)
     if (member.process.valid() != (here && member.rank != rank))
       return text("wrong pidfd of ", member.rank);
   }
-  return table.link.socket.valid() ? "" : "no link";
+  return table.link.connection.socket.valid() ? "" : "no link";
 }
 
 // Ranks that have joined and wait, each on its node, until the test says what to do.

@@ -2,7 +2,7 @@
 // Another user of the machine finds the port of HCCL_COMM_ID and serves it, or joins through it.
 // The honest ranks refuse that user by name, with a secret and without.
 #include "base/secret.h"
-#include "bootstrap/acceptor.h"
+#include "bootstrap/pending_connections.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"

@@ -2,7 +2,7 @@
 // Somebody between a rank and the server: passes on what they say, and changes one frame.
 #pragma once
 
-#include "bootstrap/acceptor.h"
+#include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "connections.h"
 

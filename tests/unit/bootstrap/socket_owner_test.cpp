@@ -3,8 +3,8 @@
 #include "bootstrap/socket_owner.h"
 
 #include "base/address.h"
-#include "bootstrap/acceptor.h"
 #include "bootstrap/comm_id.h"
+#include "bootstrap/pending_connections.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

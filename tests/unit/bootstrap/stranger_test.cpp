@@ -2,10 +2,10 @@
 // Strangers on the port of an id server: whatever they send, the job goes on.
 #include "base/config.h"
 #include "base/secret.h"
-#include "bootstrap/acceptor.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
 #include "bootstrap/messages.h"
+#include "bootstrap/pending_connections.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
@@ -52,10 +52,10 @@ class Stranger : public testing::Test {
   // Returns the server's answer to the hello of a rank with this key.
   [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
                                                FrameType type) const {
-    FrameChannel channel(connect_to_server(server_), kLargePayload);
+    FarEnd channel(connect_to_server(server_));
     EXPECT_TRUE(open_as_rank(channel, key));
-    channel.send(FrameType::hello, serialize(hello));
-    return read_until(channel, type);
+    channel->send(FrameType::hello, serialize(hello));
+    return channel.read_until(type);
   }
 
   void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id_, size)); }
@@ -73,10 +73,10 @@ TEST_F(Stranger, WithGarbageIsCutOff) {
   for (const std::string& said :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), std::string(5000, '\0'),
         std::string(5000, '\xff'), std::string("HCCL but not quite a frame")}) {
-    FrameChannel channel(connect_to_server(server()), kLargePayload);
-    const FileDescriptor direct(dup(channel.fd()));
+    FarEnd channel(connect_to_server(server()));
+    const FileDescriptor direct(dup(channel->fd()));
     send_text(direct, said);
-    EXPECT_FALSE(read_until(channel, FrameType::refusal));
+    EXPECT_FALSE(channel.read_until(FrameType::refusal));
   }
   expect_job_goes_on();
 }
@@ -103,9 +103,9 @@ TEST_F(Stranger, WithoutTheSecretIsRefused) {
 }
 
 TEST_F(Stranger, OfAnotherVersionIsToldSo) {
-  FrameChannel channel(connect_to_server(server()), kLargePayload);
-  channel.send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
-  const auto refusal = read_until(channel, FrameType::refusal);
+  FarEnd channel(connect_to_server(server()));
+  channel->send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
+  const auto refusal = channel.read_until(FrameType::refusal);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_version});
   expect_job_goes_on();
@@ -146,15 +146,15 @@ TEST_F(Stranger, WithMutilatedHellosIsRefused) {
 // the key may be the same.
 TEST_F(Stranger, CannotRepeatARecordedHello) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-  FrameChannel channel(connect_to_server(server()), kLargePayload);
-  channel.send(FrameType::opening, opening);
-  const auto greeting = read_until(channel, FrameType::greeting);
+  FarEnd channel(connect_to_server(server()));
+  channel->send(FrameType::opening, opening);
+  const auto greeting = channel.read_until(FrameType::greeting);
   ASSERT_TRUE(greeting);
   FrameSeal seal(FrameSeal::Role::rank, key(), opening, greeting->payload);
   const Bytes hello = sealed_frame(seal, FrameType::hello, serialize(valid_hello(2, 3)));
-  const FileDescriptor direct(dup(channel.fd()));
+  const FileDescriptor direct(dup(channel->fd()));
   send_all(direct, hello);
-  EXPECT_TRUE(read_until(channel, FrameType::welcome));
+  EXPECT_TRUE(channel.read_until(FrameType::welcome));
   Address loopback{.bytes = {127, 0, 0, 1}};
   FileDescriptor listener = listen_on(loopback);
   UniqueId next = server();
@@ -162,11 +162,11 @@ TEST_F(Stranger, CannotRepeatARecordedHello) {
   const auto next_run = std::make_shared<RootServer>(next, std::move(listener), key());
   next_run->start();
   for (const UniqueId& run : {server(), next}) {
-    FrameChannel replay(connect_to_server(run), kLargePayload);
-    replay.send(FrameType::opening, opening);
-    const FileDescriptor socket(dup(replay.fd()));
+    FarEnd replay(connect_to_server(run));
+    replay->send(FrameType::opening, opening);
+    const FileDescriptor socket(dup(replay->fd()));
     send_all(socket, hello);
-    const auto refusal = read_until(replay, FrameType::refusal);
+    const auto refusal = replay.read_until(FrameType::refusal);
     ASSERT_TRUE(refusal);
     EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_key});
   }
@@ -178,21 +178,21 @@ TEST_F(Stranger, CannotRepeatARecordedHello) {
 TEST_F(Stranger, BetweenARankAndTheServerIsNoticed) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
-    FrameChannel channel(connect_to_server(run), kLargePayload);
+    FarEnd channel(connect_to_server(run));
     ASSERT_TRUE(open_as_rank(channel, proof_key(run)));
-    channel.send(FrameType::hello, serialize(valid_hello(2, 3)));
-    ASSERT_TRUE(read_until(channel, FrameType::welcome));
-    FrameChannel other(connect_to_server(run), kLargePayload);
+    channel->send(FrameType::hello, serialize(valid_hello(2, 3)));
+    ASSERT_TRUE(channel.read_until(FrameType::welcome));
+    FarEnd other(connect_to_server(run));
     ASSERT_TRUE(open_as_rank(other, proof_key(run)));
-    other.send(FrameType::hello, serialize(valid_hello(1, 3)));
-    ASSERT_TRUE(read_until(other, FrameType::welcome));
+    other->send(FrameType::hello, serialize(valid_hello(1, 3)));
+    ASSERT_TRUE(other.read_until(FrameType::welcome));
     if (forged) {
-      const FileDescriptor direct(dup(channel.fd()));
+      const FileDescriptor direct(dup(channel->fd()));
       send_all(direct, encode_frame(FrameType::ready, Bytes(60)));
     } else {
-      channel.send(FrameType::table, {});
+      channel->send(FrameType::table, {});
     }
-    const auto frame = read_until(other, FrameType::failure);
+    const auto frame = other.read_until(FrameType::failure);
     ASSERT_TRUE(frame);
     const auto failure = parse<Failure>(frame->payload);
     EXPECT_EQ(failure->text.find("rank 2 (pid "), 0U);
@@ -215,7 +215,7 @@ TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
   const auto trusting = std::make_shared<RootServer>(open, std::move(listener), Bytes{});
   trusting->start();
   for (int i = 0; i < 3; ++i) {
-    FrameChannel channel(connect_to_server(open), kLargePayload);
+    FarEnd channel(connect_to_server(open));
     ASSERT_TRUE(open_as_rank(channel, {}));
     // The server looks at the hello when its sender has gone.
     std::promise<void> begun;
@@ -225,15 +225,15 @@ TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
       is_gone.wait();
     });
     begun.get_future().wait();
-    channel.send(FrameType::hello, serialize(valid_hello(1, 3)));
-    channel = FrameChannel(FileDescriptor(), 0);
+    channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
+    channel->close();
     gone.set_value();
   }
   // Its place is still free, and nothing has failed.
-  FrameChannel channel(connect_to_server(open), kLargePayload);
+  FarEnd channel(connect_to_server(open));
   ASSERT_TRUE(open_as_rank(channel, {}));
-  channel.send(FrameType::hello, serialize(valid_hello(1, 3)));
-  EXPECT_TRUE(read_until(channel, FrameType::welcome));
+  channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
+  EXPECT_TRUE(channel.read_until(FrameType::welcome));
   trusting->stop();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame channel at the end of a connection whose reads see as much as the input says. Actions:
+// A frame connection whose reads see as much as the input says. Actions:
 // even: bytes as they are, with `detail` descriptors; odd: a whole frame, cut in two at `detail`.
-#include "bootstrap/frame_channel.h"
+#include "bootstrap/frame_connection.h"
 #include "fuzz.h"
 
 namespace {
@@ -42,18 +42,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       say(connection.far.get(), step, sent);
     }
     connection.far.reset();
-    FrameChannel channel(std::move(connection.near), kMostPayload, 8);
+    EventLoop loop;
+    const auto frames = std::make_shared<FrameConnection>(
+        loop, FrameConnection::Detached{std::move(connection.near), {}, {}, {}},
+        FrameConnection::Limits{.payload = kMostPayload, .descriptors = 8});
     std::size_t received = 0;
-    for (std::size_t round = 0; round < 10 * kMostSteps + size; ++round) {
-      const std::optional<Frame> frame = channel.receive();
-      if (frame) ++received;
-      if (frame) fuzz::check(frame->payload.size() <= kMostPayload, "no frame is too large");
-      if (!frame && channel.closed()) break;
+    while (const std::optional<Frame> frame = fuzz::await_frame(loop, *frames)) {
+      ++received;
+      fuzz::check(frame->payload.size() <= kMostPayload, "no frame is too large");
     }
-    fuzz::check(channel.closed(), "the end of the connection is seen");
-    fuzz::accepted = received > 0 && !channel.broke_rules();
+    fuzz::check(frames->ended(), "the end of the connection is seen");
+    fuzz::accepted = received > 0 && !frames->broke_rules();
     if (sent.only_frames) {
-      fuzz::check(received == sent.whole_frames && !channel.broke_rules(),
+      fuzz::check(received == sent.whole_frames && !frames->broke_rules(),
                   "every frame arrives, wherever it was cut");
     }
   }

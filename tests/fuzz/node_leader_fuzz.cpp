@@ -5,7 +5,7 @@
 #include "base/secret.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
-#include "bootstrap/node_guests.h"
+#include "bootstrap/pending_connections.h"
 #include "fuzz.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@ using namespace hccl::bootstrap;
 
 constexpr std::size_t kMostSteps = 40;
 
-class Leader {
+class Leader final : PendingConnections::Owner {
  public:
-  Leader() : name_(random_secret()), listener_(listen_on_node(name_)) {}
+  Leader() { pending_.start(); }
 
   void act(const fuzz::Step& step) {
     FileDescriptor& socket = sockets_.at((step.action >> 4) % sockets_.size());
@@ -35,22 +35,35 @@ class Leader {
   }
 
   void serve() {
-    guests_.serve([this](FrameChannel&, const Frame& frame) { return take(frame); });
+    const auto now = std::chrono::nanoseconds(1);
+    while (loop_.run_one(Deadline::after(now))) continue;
   }
 
   void close_all() {
     for (FileDescriptor& socket : sockets_) socket.reset();
-    while (guests_.wanted().size() > 1) serve();
+    serve();
+    while (!pending_.empty()) loop_.run_one(Deadline::never());
   }
 
  private:
+  void on_accepted(FileDescriptor socket, const SocketAddress&) override {
+    pending_.add({std::move(socket), {}, {}, {}});
+  }
+  void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override {
+    if (take(frame)) return pending_.take(pending)->close();
+    pending_.reject(pending, "is a fuzzer");
+  }
+  void on_pending_forged(PendingConnections::Pending&) override {}
+  void on_no_room(int) override { fuzz::check(false, "there is room"); }
+  [[nodiscard]] std::string describe(const FrameConnection&) const override { return "a fuzzer"; }
+
   static void say(const FileDescriptor& socket, std::span<const std::byte> bytes,
                   std::size_t descriptors) {
     if (!bytes.empty()) fuzz::send_bytes(socket.get(), bytes, descriptors);
   }
 
   static bool take(const Frame& frame) {
-    fuzz::check(frame.descriptors.size() <= 2, "a guest brings two descriptors");
+    fuzz::check(frame.descriptors.size() <= 2, "a rank brings two descriptors");
     const auto message = frame.type == FrameType::contribution
                              ? parse<ContributionMessage>(frame.payload)
                              : std::nullopt;
@@ -60,9 +73,14 @@ class Leader {
     return fuzz::accepted;
   }
 
-  SocketName name_;
-  FileDescriptor listener_;
-  NodeGuests guests_{listener_, 2, std::chrono::hours(1)};
+  SocketName name_ = random_secret();
+  EventLoop loop_;
+  PendingConnections pending_{loop_,
+                              listen_on_node(name_),
+                              {.connections = 66,
+                               .time = std::chrono::hours(1),
+                               .frames = {.payload = kMostBlob + 64, .descriptors = 2}},
+                              *this};
   std::array<FileDescriptor, 4> sockets_;
 };
 

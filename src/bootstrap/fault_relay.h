@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The root server after initialisation over several nodes: relays departures and the first fault to
+// all ranks. A connection that ends without a departure is a fault of its own.
+#pragma once
+
+#include "bootstrap/event_loop.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/rank_connections.h"
+#include "bootstrap/rendezvous.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+// On the control thread.
+class FaultRelay {
+ public:
+  FaultRelay(EventLoop& loop, RankConnections& ranks, const Rendezvous& rendezvous)
+      : ranks_(ranks), rendezvous_(rendezvous), last_words_(loop) {}
+
+  void rank_departed(int rank);
+  // The connection of a rank has ended; `why` is a clause about it.
+  void connection_ended(int rank, const std::string& why);
+  // Only the first fault is relayed.
+  void spread(const Failure& failure);
+  [[nodiscard]] const std::set<int>& departed() const { return departed_; }
+
+ private:
+  void report_lost();
+
+  RankConnections& ranks_;
+  const Rendezvous& rendezvous_;
+  LoopTimer last_words_;
+  std::set<int> departed_;
+  std::vector<int> lost_;  // ranks whose loss is about to be reported
+  std::string why_lost_;
+  bool fault_spread_ = false;
+};
+
+}  // namespace hccl::bootstrap

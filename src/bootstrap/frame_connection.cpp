@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop says when the socket is ready; sendmsg and recvmsg then move the bytes, for Asio passes
+// no descriptors. Descriptors travel with the first byte of their frame, so they are always here
+// when the frame is complete.
+#include "bootstrap/frame_connection.h"
+
+#include "base/retry.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::chrono::seconds kFlushPatience{1};
+constexpr std::size_t kMostReadAtOnce = std::size_t{64} << 10;
+constexpr std::size_t kKernelMost = 253;  // descriptors in one message (SCM_MAX_FD)
+
+template <std::size_t Count>
+struct alignas(cmsghdr) ControlBuffer {
+  std::array<std::byte, CMSG_SPACE(Count * sizeof(int))> bytes{};
+};
+
+}  // namespace
+
+FrameConnection::FrameConnection(EventLoop& loop, Detached connection, const Limits& limits)
+    : loop_(loop),
+      socket_(std::move(connection.socket)),
+      limits_(limits),
+      ends_(connection.ends),
+      wait_(loop),
+      seal_(connection.seal),
+      received_(std::move(connection.received)),
+      has_heard_(!received_.empty()) {
+  if (socket_.valid() && wait_.watch(socket_.get()) != 0) end("cannot be registered with epoll");
+}
+
+FrameConnection::~FrameConnection() { close(); }
+
+std::optional<Frame> FrameConnection::receive() {
+  std::optional<Frame> frame = take_frame();
+  if (frame || ended_ || reading_ || !socket_.valid()) return frame;
+  reading_ = true;
+  wait_.when_readable([this] { on_readable(); });
+  return frame;
+}
+
+void FrameConnection::on_readable() {
+  const auto self = shared_from_this();
+  reading_ = false;
+  if (owner_ == nullptr) return read_some();
+  try {
+    read_some();
+    owner_->on_activity(*this);
+  } catch (const std::bad_alloc&) {
+    received_.clear();
+    end("cannot be served: no memory is left; free memory on that host");
+    if (owner_ != nullptr) owner_->on_activity(*this);
+  }
+}
+
+void FrameConnection::read_some() {
+  const std::size_t before = received_.size();
+  const std::size_t most = std::min(kMostReadAtOnce, kFrameHeaderSize + limits_.payload);
+  received_.resize(before + most);
+  ControlBuffer<kKernelMost> control;
+  iovec part{received_.data() + before, most};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (limits_.descriptors > 0) {
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = control.bytes.size();
+  }
+  ssize_t count = 0;
+  do {
+    count = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (count < 0 && errno == EINTR);
+  const int error = errno;
+  received_.resize(before + (count > 0 ? static_cast<std::size_t>(count) : 0));
+  if (count < 0 && error == EAGAIN) return;
+  if (count < 0 && error != ECONNRESET)
+    return end(text("cannot be reached: ", system_error_text(error)));
+  if (count <= 0)
+    return end(before == 0 ? "closed the connection" : "closed the connection within a frame");
+  has_heard_ = true;
+  if (limits_.descriptors == 0) return;
+  if (!take_descriptors(message)) {
+    return end(
+        "cannot be heard out, for this process may not open that many files (raise ulimit -n)");
+  }
+  if (received_descriptors_.size() > limits_.descriptors) break_rules("sent too many descriptors");
+}
+
+// Returns false if some of them are lost.
+bool FrameConnection::take_descriptors(msghdr& message) {
+  bool all = (message.msg_flags & MSG_CTRUNC) == 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t found = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < found; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      received_descriptors_.emplace_back(fd);
+      all = all && received_descriptors_.back().valid();
+    }
+  }
+  return all;
+}
+
+std::optional<Frame> FrameConnection::take_frame() {
+  if (forged_ || broke_rules_ || received_.size() < kFrameHeaderSize) return std::nullopt;
+  const std::span<const std::byte> bytes(received_);
+  const auto header = parse_header(bytes.first<kFrameHeaderSize>(), limits_.payload);
+  if (!header || (limits_.descriptors == 0 && header->descriptors != 0)) {
+    break_rules("sent bytes that are no frame of ours");
+    return std::nullopt;
+  }
+  const std::size_t size = kFrameHeaderSize + header->length;
+  if (received_.size() < size) return std::nullopt;
+  if (received_descriptors_.size() < header->descriptors) {
+    break_rules("sent a frame without its descriptors");
+    return std::nullopt;
+  }
+  Frame frame;
+  frame.type = header->type;
+  const auto payload = bytes.subspan(kFrameHeaderSize, header->length);
+  frame.payload.assign(payload.begin(), payload.end());
+  for (std::size_t i = 0; i < header->descriptors; ++i) {
+    frame.descriptors.push_back(std::move(received_descriptors_.front()));
+    received_descriptors_.pop_front();
+  }
+  received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(size));
+  const bool may_lack_code = frame.type == FrameType::refusal && !has_opened_;
+  if (seal_ && !may_lack_code) {
+    has_opened_ = seal_->open(frame);
+    if (!has_opened_) {
+      forged_ = true;
+      break_rules("sent a frame whose code is wrong");
+      return std::nullopt;
+    }
+  }
+  return frame;
+}
+
+void FrameConnection::break_rules(const std::string& why) {
+  received_.clear();
+  received_descriptors_.clear();
+  broke_rules_ = true;
+  end(why);
+}
+
+void FrameConnection::end(const std::string& why) {
+  if (std::exchange(ended_, true)) return;
+  why_ = why;
+}
+
+void FrameConnection::send(FrameType type, std::span<const std::byte> payload,
+                           const std::vector<int>& descriptors) {
+  queue(seal_ ? encode_frame(type, payload, descriptors.size(),
+                             seal_->next_code(type, sha256(payload)))
+              : encode_frame(type, payload, descriptors.size()),
+        descriptors);
+}
+
+void FrameConnection::send(FrameType type, std::span<const std::byte> payload,
+                           const Digest& digest) {
+  if (!seal_) return send_openly(type, payload);
+  queue(encode_frame(type, payload, 0, seal_->next_code(type, digest)), {});
+}
+
+void FrameConnection::send_openly(FrameType type, std::span<const std::byte> payload) {
+  queue(encode_frame(type, payload), {});
+}
+
+// The bytes that the socket takes at once have left before this process can end because of what
+// another rank has learnt.
+void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
+  if (!socket_.valid() || self_) return;
+  unsent_bytes_ += frame.size();
+  unsent_.push_back({std::move(frame), 0, descriptors});
+  if (unsent_bytes_ > limits_.unsent) {
+    end("does not read what it is sent");
+    unsent_.clear();
+    shutdown(socket_.get(), SHUT_RDWR);  // wakes the reader, who tells the owner
+    return;
+  }
+  write_some();
+}
+
+void FrameConnection::write_some() {
+  stalled_ = false;
+  while (socket_.valid() && !unsent_.empty()) {
+    Unsent& front = unsent_.front();
+    const ssize_t count = send_front();
+    if (count >= 0) {
+      front.sent += static_cast<std::size_t>(count);
+      if (front.sent < front.bytes.size()) continue;
+      unsent_bytes_ -= front.bytes.size();
+      unsent_.pop_front();
+    } else if (errno == EAGAIN) {
+      if (std::exchange(writing_, true)) return;
+      return wait_.when_writable([this] {
+        const auto self = shared_from_this();
+        writing_ = false;
+        write_some();
+      });
+    } else if (errno == ETOOMANYREFS || is_memory_shortage(errno)) {
+      stalled_ = true;
+      if (!retry_) retry_.emplace(loop_);
+      return retry_->start(kShortagePause, [this] {
+        const auto self = shared_from_this();
+        write_some();
+      });
+    } else if (errno != EINTR) {
+      // Frames that the other end sent before it went may be unread: the reader sees the end later.
+      unsent_.clear();
+      shutdown(socket_.get(), SHUT_RDWR);
+    }
+  }
+  if (self_) close();
+}
+
+long FrameConnection::send_front() {
+  Unsent& front = unsent_.front();
+  iovec part{front.bytes.data() + front.sent, front.bytes.size() - front.sent};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  ControlBuffer<kMostDescriptors> control;
+  if (front.sent == 0 && !front.descriptors.empty()) {
+    const std::size_t size = front.descriptors.size() * sizeof(int);
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    if (header == nullptr) return 0;  // never: the buffer has room
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(header), front.descriptors.data(), size);
+  }
+  return sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void FrameConnection::insist() {
+  constexpr std::chrono::milliseconds kLongestPause{32};
+  for (std::chrono::milliseconds pause{1}; stalled_ && pause <= kLongestPause; pause *= 2) {
+    std::this_thread::sleep_for(pause);
+    write_some();
+  }
+}
+
+void FrameConnection::keep_alive() {
+  const auto set = [this](int level, int option, int value) {
+    setsockopt(socket_.get(), level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 2);   // seconds
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);  // seconds
+  set(IPPROTO_TCP, TCP_KEEPCNT, 5);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 7000);  // milliseconds
+}
+
+void FrameConnection::finish(std::function<void()> done) {
+  owner_ = nullptr;
+  done_ = std::move(done);
+  if (!socket_.valid() || unsent_.empty()) return close();
+  self_ = shared_from_this();
+  patience_.emplace(loop_);
+  patience_->start(kFlushPatience, [this] {
+    const auto self = shared_from_this();
+    close();
+  });
+}
+
+void FrameConnection::close() {
+  owner_ = nullptr;
+  unsent_.clear();
+  received_descriptors_.clear();
+  wait_.close();
+  if (retry_) retry_->cancel();
+  if (patience_) patience_->cancel();
+  socket_.reset();
+  const auto self = std::exchange(self_, nullptr);
+  if (const auto done = std::exchange(done_, nullptr)) done();
+}
+
+FrameConnection::Detached FrameConnection::detach() {
+  wait_.close();
+  return {std::move(socket_), std::move(received_), seal_, ends_};
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames over a connected socket on an event loop: the one channel of the server, the joining
+// ranks, the exchange on a node and the control link.
+#pragma once
+
+#include "base/address.h"
+#include "base/file_descriptor.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/frame_seal.h"
+#include "bootstrap/wire.h"
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+// Belongs to the thread that runs the loop. No member blocks unless its comment says so, and none
+// throws for what the other end does: ended() and why() tell.
+//
+// Only the private members that read and write know that the bytes travel over a plain socket. With
+// TLS they would call an asio::ssl::stream, and Detached would hold its state.
+class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
+ public:
+  class Owner {
+   public:
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    // Something has arrived, or the connection has ended: call receive() until it returns nothing.
+    virtual void on_activity(FrameConnection& connection) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  struct Limits {
+    std::size_t payload = kSmallPayload;  // of a frame that is received
+    std::size_t descriptors = 0;          // that have arrived without their frame
+    std::size_t unsent = std::size_t{64} << 20;
+  };
+  struct Ends {
+    Address own;
+    Address peer;
+  };
+  // A connection without its loop, to go on with on another one.
+  struct Detached {
+    FileDescriptor socket;
+    Bytes received;
+    std::optional<FrameSeal> seal;
+    Ends ends{};
+  };
+
+  FrameConnection(EventLoop& loop, Detached connection, const Limits& limits);
+  ~FrameConnection();
+  FrameConnection(const FrameConnection&) = delete;
+  FrameConnection& operator=(const FrameConnection&) = delete;
+
+  // Without an owner somebody must look for activity after each EventLoop::run_one().
+  void set_owner(Owner* owner) { owner_ = owner; }
+  // From now on both ends give each frame a code. A refusal that comes before any other frame has
+  // none, for the keys may differ; after a frame with the right code it is forged.
+  void authenticate(const FrameSeal& seal) { seal_ = seal; }
+
+  // Returns the next frame if it has arrived; otherwise starts to read.
+  [[nodiscard]] std::optional<Frame> receive();
+  // The bytes that have arrived and not been received.
+  [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
+  [[nodiscard]] bool has_heard() const { return has_heard_; }
+
+  // Queues the frame and sends what can be sent. The descriptors must stay open until has_unsent()
+  // returns false.
+  void send(FrameType type, std::span<const std::byte> payload,
+            const std::vector<int>& descriptors = {});
+  // The same, for a caller that sends one payload to many; `digest` is its SHA-256.
+  void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
+  // Sends a frame without a code, whatever has been agreed.
+  void send_openly(FrameType type, std::span<const std::byte> payload);
+  // Tries again to send what the kernel had no memory for. Blocks for up to 63 ms: for frames
+  // behind which the process may end.
+  void insist();
+  [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
+
+  // No further frame will come: the other end has closed, broken the rules or forged a frame.
+  [[nodiscard]] bool ended() const { return ended_; }
+  // A clause about the other end.
+  [[nodiscard]] const std::string& why() const { return why_; }
+  // The other end sent bytes that no process of this library sends.
+  [[nodiscard]] bool broke_rules() const { return broke_rules_; }
+  // A frame's code was wrong: the other end does not know the key, or somebody between the two has
+  // changed the frame. The connection can still send.
+  [[nodiscard]] bool forged() const { return forged_; }
+
+  // Notices within ten seconds that the peer cannot be reached any more. A peer whose process is
+  // stopped still counts as reachable.
+  void keep_alive();
+  // Forgets the owner. Sends what is unsent, for at most a second, then closes and calls `done`.
+  void finish(std::function<void()> done = nullptr);
+  // Forgets the owner and closes.
+  void close();
+  // Ends this object; nothing may be unsent.
+  [[nodiscard]] Detached detach();
+
+  // Valid until the connection is closed.
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] const Ends& ends() const { return ends_; }
+
+ private:
+  struct Unsent {
+    Bytes bytes;
+    std::size_t sent = 0;
+    std::vector<int> descriptors;
+  };
+
+  [[nodiscard]] std::optional<Frame> take_frame();
+  void on_readable();
+  void read_some();
+  [[nodiscard]] bool take_descriptors(struct msghdr& message);
+  void queue(Bytes frame, const std::vector<int>& descriptors);
+  void write_some();
+  [[nodiscard]] long send_front();
+  void break_rules(const std::string& why);
+  void end(const std::string& why);
+
+  EventLoop& loop_;
+  FileDescriptor socket_;
+  Limits limits_;
+  Ends ends_;
+  DescriptorWait wait_;
+  std::optional<LoopTimer> retry_;  // of a write for which the kernel had no memory
+  std::optional<LoopTimer> patience_;
+  Owner* owner_ = nullptr;
+  std::optional<FrameSeal> seal_;
+  Bytes received_;
+  std::deque<FileDescriptor> received_descriptors_;
+  std::deque<Unsent> unsent_;
+  std::size_t unsent_bytes_ = 0;
+  std::string why_;
+  std::function<void()> done_;
+  std::shared_ptr<FrameConnection> self_;  // while it finishes
+  bool reading_ = false;
+  bool writing_ = false;
+  bool stalled_ = false;
+  bool has_heard_ = false;
+  bool has_opened_ = false;  // a frame with the right code
+  bool ended_ = false;
+  bool broke_rules_ = false;
+  bool forged_ = false;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop tells of connections; accept4 takes them, for Asio's own accept leaves a moment without
+// close-on-exec.
+#include "bootstrap/pending_connections.h"
+
+#include "base/errno_advice.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr int kBacklog = 4096;
+// Connections accepted in one turn: the others are served between turns, however many connections
+// wait.
+constexpr int kMostAcceptedAtOnce = 16;
+constexpr std::chrono::milliseconds kNoRoomPause{100};
+constexpr std::chrono::seconds kComplaintPeriod{10};
+
+}  // namespace
+
+FileDescriptor listen_on(const Address& address) noexcept {
+  const int family = address.v6 ? AF_INET6 : AF_INET;
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return socket;
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const SocketAddress where = to_socket_address(address);
+  if (bind(socket.get(), where.get(), where.length) == 0 && listen(socket.get(), kBacklog) == 0) {
+    return socket;
+  }
+  const int why = errno;
+  socket.reset();
+  errno = why;
+  return socket;
+}
+
+PendingConnections::PendingConnections(EventLoop& loop, FileDescriptor listener,
+                                       const Limits& limits, Owner& owner)
+    : loop_(loop),
+      listener_(std::move(listener)),
+      wait_(loop),
+      pause_(loop),
+      expiry_(loop),
+      limits_(limits),
+      owner_(owner) {
+  if (const int error = wait_.watch(listener_.get()); error != 0) {
+    throw Error(hcclSystemError,
+                text("cannot watch the listening socket: ", system_error_text(error), "; ",
+                     advice_on(error, "raise fs.epoll.max_user_watches")));
+  }
+}
+
+PendingConnections::~PendingConnections() { close_all(); }
+
+void PendingConnections::start() { wait_for_connection(); }
+
+void PendingConnections::close_listener() {
+  pause_.cancel();
+  wait_.close();
+  listener_.reset();
+}
+
+void PendingConnections::close_all() {
+  close_listener();
+  expiry_.cancel();
+  for (const Pending& pending : std::exchange(pending_, {})) pending.connection->close();
+  rejections_.report_omitted();
+}
+
+void PendingConnections::wait_for_connection() {
+  if (paused_ || !listener_.valid() || std::exchange(waiting_, true)) return;
+  wait_.when_readable([this] {
+    waiting_ = false;
+    if (!paused_) accept_some();
+  });
+}
+
+void PendingConnections::accept_some() {
+  wait_for_connection();  // first, so that an error on one connection does not leave the port deaf
+  for (int count = 0; count < kMostAcceptedAtOnce && listener_.valid(); ++count) {
+    SocketAddress peer;
+    FileDescriptor socket(
+        accept4(listener_.get(), peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      owner_.on_accepted(std::move(socket), peer);
+      continue;
+    }
+    const int error = errno;
+    if (error == EAGAIN) return;
+    if (error == EINTR || error == ECONNABORTED) continue;
+    if (count > 0) return;  // ranks among the new ones are heard before anybody is dropped
+    if (!drop_oldest("was the oldest when descriptors or memory ran out"))
+      return owner_.on_no_room(error);
+  }
+}
+
+void PendingConnections::pause_accepting() {
+  if (!complained_ || next_complaint_.expired()) {
+    complained_ = true;
+    next_complaint_ = Deadline::after(kComplaintPeriod);
+    log(LogLevel::error, "bootstrap", "cannot accept connections for want of descriptors or ",
+        "memory; raise ulimit -n");
+  }
+  paused_ = true;
+  pause_.start(kNoRoomPause, [this] {
+    paused_ = false;
+    accept_some();
+  });
+}
+
+void PendingConnections::add(FrameConnection::Detached connection) {
+  if (pending_.size() >= limits_.connections)
+    static_cast<void>(drop_oldest("was silent while too many others wait"));
+  const auto added =
+      std::make_shared<FrameConnection>(loop_, std::move(connection), limits_.frames);
+  added->set_owner(this);
+  pending_.push_back({added, Deadline::after(limits_.time), std::nullopt});
+  watch_deadlines();
+  on_activity(*added);
+}
+
+// Ranks send their first frame at once. The connection that has been silent longest is somebody
+// else's; if all have sent one, so is the oldest.
+bool PendingConnections::drop_oldest(const std::string& why) {
+  if (pending_.empty()) return false;
+  auto oldest = std::ranges::find_if(pending_, [](const Pending& one) { return !one.opening; });
+  if (oldest == pending_.end()) oldest = pending_.begin();
+  reject(*oldest, why);
+  return true;
+}
+
+void PendingConnections::watch_deadlines() {
+  if (pending_.empty() || std::exchange(expiry_is_set_, true)) return;
+  expiry_.start(pending_.front().deadline.remaining(), [this] {
+    expiry_is_set_ = false;
+    drop_expired();
+    watch_deadlines();
+  });
+}
+
+void PendingConnections::drop_expired() {
+  while (!pending_.empty() && pending_.front().deadline.expired())
+    reject(pending_.front(), "did not authenticate in time");
+}
+
+void PendingConnections::on_activity(FrameConnection& connection) {
+  const auto self = connection.shared_from_this();
+  while (Pending* const pending = find(connection)) {
+    if (limits_.expects_hello && !may_become_hello(connection.unread()))
+      return reject(*pending, "sent bytes that are no hello of ours");
+    std::optional<Frame> frame = connection.receive();
+    if (!frame) break;
+    owner_.on_pending_frame(*pending, *frame);
+  }
+  Pending* const pending = find(connection);
+  if (pending == nullptr || !connection.ended()) return;
+  if (connection.forged()) return owner_.on_pending_forged(*pending);
+  reject(*pending, connection.why());
+}
+
+std::shared_ptr<FrameConnection> PendingConnections::take(Pending& pending) {
+  std::shared_ptr<FrameConnection> connection = std::move(pending.connection);
+  connection->set_owner(nullptr);
+  std::erase_if(pending_, [&](const Pending& one) { return &one == &pending; });
+  return connection;
+}
+
+void PendingConnections::reject(Pending& pending, const std::string& why) {
+  const FrameConnection& connection = *pending.connection;
+  if (connection.has_heard() || !connection.ended()) {
+    rejections_.report([&] { return owner_.describe(connection); }, why);
+  } else if (log_enabled(LogLevel::info)) {
+    log(LogLevel::info, "bootstrap", owner_.describe(connection),
+        " connected and closed the connection");
+  }
+  take(pending)->close();
+}
+
+PendingConnections::Pending* PendingConnections::find(const FrameConnection& connection) {
+  const auto found = std::ranges::find_if(
+      pending_, [&](const Pending& one) { return one.connection.get() == &connection; });
+  return found == pending_.end() ? nullptr : &*found;
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connections accepted on a socket that have not authenticated yet, from ranks or from anybody
+// else who found the port: their number and their time are bounded, and rejections are logged.
+#pragma once
+
+#include "base/address.h"
+#include "base/deadline.h"
+#include "base/file_descriptor.h"
+#include "base/rejection_log.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/frame_connection.h"
+#include "bootstrap/messages.h"
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace hccl::bootstrap {
+
+// Returns a listening TCP socket on that address; port 0 picks one. If it is invalid, errno tells
+// why.
+[[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
+
+// Belongs to the thread that runs the loop.
+class PendingConnections final : private FrameConnection::Owner {
+ public:
+  struct Pending {
+    std::shared_ptr<FrameConnection> connection;
+    Deadline deadline;
+    std::optional<Opening> opening;  // once it has sent one, if the protocol has openings
+  };
+
+  class Owner {
+   public:
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    // A connection has been accepted: add() it, or reject it.
+    virtual void on_accepted(FileDescriptor socket, const SocketAddress& peer) = 0;
+    // A frame of a pending connection: take() or reject() the connection, or leave it pending.
+    virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
+    // A frame whose code is wrong: take() or reject() the connection.
+    virtual void on_pending_forged(Pending& pending) = 0;
+    // There is no room for another connection (`error`), and no pending one to close for it.
+    virtual void on_no_room(int error) = 0;
+    // Names the other end, for the log.
+    [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  struct Limits {
+    std::size_t connections = 64;
+    Deadline::Duration time = std::chrono::seconds(10);
+    FrameConnection::Limits frames;
+    bool expects_hello = false;  // reject bytes that cannot become an opening or a hello
+  };
+
+  // Throws Error(hcclSystemError) if the socket cannot be watched.
+  PendingConnections(EventLoop& loop, FileDescriptor listener, const Limits& limits, Owner& owner);
+  ~PendingConnections();
+  PendingConnections(const PendingConnections&) = delete;
+  PendingConnections& operator=(const PendingConnections&) = delete;
+
+  // Accepts from now on, until close_listener().
+  void start();
+  void close_listener();
+  // Accepts nothing for a while: only other parts of the program can make room.
+  void pause_accepting();
+
+  // Adds a connection; drops the one that has been silent longest if there are too many.
+  void add(FrameConnection::Detached connection);
+  // Removes a connection from the pending ones, for its new owner.
+  [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
+  // Closes the connection, and logs that the other end was rejected because it `why`.
+  void reject(Pending& pending, const std::string& why);
+  [[nodiscard]] RejectionLog& rejections() { return rejections_; }
+  void close_all();
+  [[nodiscard]] bool empty() const { return pending_.empty(); }
+
+ private:
+  void on_activity(FrameConnection& connection) override;
+  void wait_for_connection();
+  void accept_some();
+  [[nodiscard]] bool drop_oldest(const std::string& why);
+  void watch_deadlines();
+  void drop_expired();
+  [[nodiscard]] Pending* find(const FrameConnection& connection);
+
+  EventLoop& loop_;
+  FileDescriptor listener_;
+  DescriptorWait wait_;
+  LoopTimer pause_;
+  LoopTimer expiry_;
+  const Limits limits_;
+  Owner& owner_;
+  std::list<Pending> pending_;  // in order of arrival
+  RejectionLog rejections_{"bootstrap"};
+  Deadline next_complaint_ = Deadline::never();
+  bool complained_ = false;
+  bool waiting_ = false;
+  bool paused_ = false;
+  bool expiry_is_set_ = false;
+};
+
+}  // namespace hccl::bootstrap

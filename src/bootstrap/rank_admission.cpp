@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening, greeting, hello. The greeting waits for the opening: a connection that sends nothing is
+// told nothing.
+#include "bootstrap/rank_admission.h"
+
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "bootstrap/socket_owner.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+// Returns how many connections may be pending. Few: other parts of this process need descriptors
+// too, and each time their number outgrows 64, 128, 256, ..., the kernel makes the thread wait for
+// a grace period of RCU, ten milliseconds on a busy machine.
+std::size_t most_pending() {
+  constexpr std::size_t kLeast = 8;
+  constexpr std::size_t kMost = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
+  return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 8), kLeast, kMost);
+}
+
+}  // namespace
+
+RankAdmission::RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key,
+                             FileDescriptor listener, std::chrono::milliseconds hello_limit,
+                             Owner& owner)
+    : id_(id),
+      key_(std::move(key)),
+      owner_(owner),
+      pending_(
+          loop, std::move(listener),
+          {.connections = most_pending(), .time = hello_limit, .frames = {}, .expects_hello = true},
+          *this) {}
+
+std::string RankAdmission::describe(const FrameConnection& connection) const {
+  return connection.ends().peer.to_text();
+}
+
+// Most connections of others have sent the wrong bytes before they are accepted: they are worth no
+// object.
+void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
+  const Address peer = from_socket_address(from.get());
+  std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv
+  const ssize_t count = recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
+    if (log_enabled(LogLevel::info))
+      log(LogLevel::info, "bootstrap", peer.to_text(), " connected and closed the connection");
+    return;
+  }
+  const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
+  if (!may_become_hello(heard))
+    return cut_off(socket, peer, "sent bytes that are no hello of ours");
+  const auto opening = first_payload(heard, FrameType::opening);
+  if (opening && !parse<Opening>(*opening))
+    return cut_off(socket, peer, "sent a malformed opening");
+  const int on = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const Address own = local_address(socket.get());
+  pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
+}
+
+// With a reset, which leaves nothing of the connection behind in the kernel.
+void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
+  const linger at_once{1, 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  pending_.rejections().report([&] { return peer.to_text(); }, why);
+}
+
+void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
+  if (!pending.opening) return on_opening(pending, frame);
+  const auto hello = frame.type == FrameType::hello ? parse<Hello>(frame.payload) : std::nullopt;
+  if (!hello) return pending_.reject(pending, "sent a malformed hello");
+  if (const std::string why = wrong_user(*pending.connection); !why.empty())
+    return turn_away(pending, Refusal::other_user, text("was refused: ", why));
+  owner_.on_hello(pending, *hello);
+}
+
+void RankAdmission::on_opening(Pending& pending, const Frame& frame) {
+  const auto opening =
+      frame.type == FrameType::opening ? parse<Opening>(frame.payload) : std::nullopt;
+  if (!opening) return pending_.reject(pending, "sent a malformed opening");
+  if (opening->version != kProtocolVersion) {
+    return turn_away(
+        pending, Refusal::other_version,
+        text("speaks protocol ", opening->version, ", this process ", kProtocolVersion));
+  }
+  pending.opening = opening;
+  FrameConnection& connection = *pending.connection;
+  const Bytes greeting = serialize(
+      Opening{kProtocolVersion, random_secret(), connection.ends().own, connection.ends().peer});
+  connection.send(FrameType::greeting, greeting);
+  connection.authenticate(FrameSeal(FrameSeal::Role::server, key_, frame.payload, greeting));
+}
+
+void RankAdmission::on_pending_forged(Pending& pending) {
+  turn_away(pending, Refusal::other_key, "does not know the secret");
+}
+
+void RankAdmission::turn_away(Pending& pending, Refusal::Reason reason, const std::string& why) {
+  pending_.rejections().report([&] { return describe(*pending.connection); }, why);
+  const auto connection = pending_.take(pending);
+  connection->send_openly(FrameType::refusal, serialize(Refusal{reason}));
+  connection->finish();
+}
+
+void RankAdmission::refuse(Pending& pending, const Failure& failure, bool is_logged) {
+  if (is_logged) {
+    pending_.rejections().report([&] { return describe(*pending.connection); },
+                                 text("was refused: ", failure.text));
+  }
+  const auto connection = pending_.take(pending);
+  connection->send(FrameType::failure, serialize(failure));
+  connection->finish();
+}
+
+bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) const {
+  return key_.empty() && !peer_is_local(connection.fd());
+}
+
+// Everybody can find the port of HCCL_COMM_ID. The kernel says which user a process of this machine
+// belongs to, whatever else that process can prove. Returns what is wrong with it, or nothing.
+std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
+  if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
+  const SocketOwner owner = tcp_peer_owner(connection.fd());
+  if (owner.knowledge == SocketOwner::Knowledge::untold) return {};
+  if (owner.knowledge == SocketOwner::Knowledge::none)
+    return "it hung up before it was known whose process it is; start it again";
+  if (owner.user == geteuid()) return {};
+  return text("it belongs to user ", owner.user, ", this job to user ", geteuid(),
+              "; run all ranks as one user");
+}
+
+}  // namespace hccl::bootstrap

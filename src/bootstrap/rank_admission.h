@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The root server's door: judges new connections by their first bytes, authenticates them, and
+// hands over those that send a valid hello.
+#pragma once
+
+#include "bootstrap/frame_connection.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/pending_connections.h"
+#include "bootstrap/unique_id.h"
+
+#include <string>
+
+namespace hccl::bootstrap {
+
+// Belongs to the control thread.
+class RankAdmission final : private PendingConnections::Owner {
+ public:
+  using Pending = PendingConnections::Pending;
+
+  class Owner {
+   public:
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    // A rank that knows the key asks to join: take() its connection, or refuse().
+    virtual void on_hello(Pending& pending, const Hello& hello) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `key`: ranks must prove that they know it; empty lets everybody in. A connection has
+  // `hello_limit` to send a valid hello. Throws Error(hcclSystemError) if the listener cannot be
+  // watched.
+  RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key, FileDescriptor listener,
+                std::chrono::milliseconds hello_limit, Owner& owner);
+
+  void start() { pending_.start(); }
+  void close_listener() { pending_.close_listener(); }
+  void close_all() { pending_.close_all(); }
+
+  [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending) {
+    return pending_.take(pending);
+  }
+  // Tells the rank why it may not join, and closes the connection. `is_logged`: as a rejection.
+  void refuse(Pending& pending, const Failure& failure, bool is_logged);
+  // Returns whether only the other end's own word says who it is.
+  [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
+
+ private:
+  void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
+  void on_pending_frame(Pending& pending, Frame& frame) override;
+  void on_pending_forged(Pending& pending) override;
+  void on_no_room(int) override { pending_.pause_accepting(); }
+  [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
+
+  void on_opening(Pending& pending, const Frame& frame);
+  void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
+  void turn_away(Pending& pending, Refusal::Reason reason, const std::string& why);
+  [[nodiscard]] std::string wrong_user(const FrameConnection& connection) const;
+
+  const UniqueId& id_;
+  const Bytes key_;
+  Owner& owner_;
+  PendingConnections pending_;
+};
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A frame or the end of a connection may make the owner forget any rank, so each turn looks anew.
+#include "bootstrap/rank_connections.h"
+
+#include <utility>
+
+namespace hccl::bootstrap {
+
+void RankConnections::add(int rank, std::shared_ptr<FrameConnection> connection,
+                          bool is_own_process) {
+  auto joined = std::make_unique<Joined>(*this, rank, std::move(connection), is_own_process);
+  joined->connection->set_owner(joined.get());
+  joined_[rank] = std::move(joined);
+}
+
+void RankConnections::start(int rank) {
+  const auto found = joined_.find(rank);
+  if (found == joined_.end()) return;
+  const std::shared_ptr<FrameConnection> connection = found->second->connection;
+  while (joined_.contains(rank)) {
+    const std::optional<Frame> frame = connection->receive();
+    if (!frame) break;
+    owner_.on_rank_frame(rank, *frame);
+  }
+  if (connection->ended() && joined_.contains(rank))
+    owner_.on_rank_connection_ended(rank, *connection);
+}
+
+void RankConnections::finish(int rank) {
+  const auto found = joined_.find(rank);
+  if (found == joined_.end()) return;
+  const auto joined = std::move(found->second);
+  joined_.erase(found);
+  joined->connection->finish();
+}
+
+void RankConnections::finish_all() {
+  for (const auto& [rank, joined] : std::exchange(joined_, {})) joined->connection->finish();
+}
+
+void RankConnections::send(int rank, FrameType type, const Bytes& payload) {
+  const auto found = joined_.find(rank);
+  if (found != joined_.end()) found->second->connection->send(type, payload);
+}
+
+void RankConnections::broadcast(FrameType type, const Bytes& payload, bool insist) {
+  const Digest digest = sha256(payload);
+  for (const bool own : {false, true}) {
+    for (const auto& [rank, joined] : joined_) {
+      if (joined->is_own_process != own) continue;
+      joined->connection->send(type, payload, digest);
+      if (insist) joined->connection->insist();
+    }
+  }
+}
+
+void RankConnections::keep_alive() {
+  for (const auto& [rank, joined] : joined_) joined->connection->keep_alive();
+}
+
+std::vector<int> RankConnections::ranks() const {
+  std::vector<int> all;
+  for (const auto& [rank, joined] : joined_) all.push_back(rank);
+  return all;
+}
+
+}  // namespace hccl::bootstrap

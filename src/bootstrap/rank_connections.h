@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The root server's connections to the ranks that have joined.
+#pragma once
+
+#include "bootstrap/frame_connection.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace hccl::bootstrap {
+
+// On the control thread.
+class RankConnections {
+ public:
+  class Owner {
+   public:
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    virtual void on_rank_frame(int rank, const Frame& frame) = 0;
+    // The connection has ended, which its ended(), why() and forged() explain.
+    virtual void on_rank_connection_ended(int rank, FrameConnection& connection) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  explicit RankConnections(Owner& owner) : owner_(owner) {}
+
+  // `is_own_process`: the rank is of this process.
+  void add(int rank, std::shared_ptr<FrameConnection> connection, bool is_own_process);
+  // Reads from the connection. Called once after add(), when the rank has been welcomed.
+  void start(int rank);
+  // Closes the connection once all that was sent to it has left.
+  void finish(int rank);
+  void finish_all();
+
+  void send(int rank, FrameType type, const Bytes& payload);
+  // Sends the frame to all ranks, those of this process last: they may end it as soon as they know.
+  // `insist`: the process may end behind the frame, so a shortage of memory must not hold it up.
+  void broadcast(FrameType type, const Bytes& payload, bool insist = false);
+  void keep_alive();
+
+  [[nodiscard]] bool empty() const { return joined_.empty(); }
+  [[nodiscard]] std::vector<int> ranks() const;
+  // The connection of a rank that has joined.
+  [[nodiscard]] FrameConnection& of(int rank) const { return *joined_.at(rank)->connection; }
+
+ private:
+  struct Joined final : FrameConnection::Owner {
+    Joined(RankConnections& all_in, int rank_in, std::shared_ptr<FrameConnection> connection_in,
+           bool is_own_process_in)
+        : all(all_in),
+          rank(rank_in),
+          connection(std::move(connection_in)),
+          is_own_process(is_own_process_in) {}
+    void on_activity(FrameConnection&) override { all.start(rank); }
+
+    RankConnections& all;
+    int rank;
+    std::shared_ptr<FrameConnection> connection;
+    bool is_own_process;
+  };
+
+  RankConnections::Owner& owner_;
+  std::map<int, std::unique_ptr<Joined>> joined_;
+};
+
+}  // namespace hccl::bootstrap

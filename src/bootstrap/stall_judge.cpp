@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the answers of all ranks in a wait-for graph, then names the ranks at its ends.
+#include "bootstrap/stall_judge.h"
+
+#include "bootstrap/messages.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace hccl::bootstrap {
+namespace {
+
+// Every rank that runs answers at once. After the last answer, ranks with several streams get a
+// moment more.
+constexpr std::chrono::milliseconds kForAnswers{400};
+constexpr std::chrono::milliseconds kForFurtherAnswers{20};
+// Another thread of a program that waits may still make the call.
+constexpr std::chrono::seconds kCertainty{1};
+
+}  // namespace
+
+void StallJudge::on_stuck(int rank, Waiting waiting) {
+  const bool begins = askers_.empty();
+  if (begins) {
+    waiting_ = {};
+    answered_.clear();
+  }
+  waiting_.add(rank, std::move(waiting));
+  askers_.insert(rank);
+  if (!begins) return;
+  ranks_.broadcast(FrameType::inquiry, {});
+  judge_after(kForAnswers);
+}
+
+void StallJudge::on_answer(int rank, Waiting waiting) {
+  if (askers_.empty()) return;
+  const bool is_last = !waiting.done;
+  waiting_.add(rank, std::move(waiting));
+  if (!is_last || !answered_.insert(rank).second) return;
+  const bool all =
+      std::ranges::all_of(ranks_.ranks(), [this](int one) { return answered_.contains(one); });
+  if (all && !waiting_.mismatch().empty()) judge_after(kForFurtherAnswers);
+}
+
+void StallJudge::judge_after(std::chrono::milliseconds delay) {
+  judgement_.start(delay, [this] { judge(); });
+}
+
+void StallJudge::judge() {
+  const std::set<int> askers = std::exchange(askers_, {});
+  if (const std::string mismatch = waiting_.mismatch(); !mismatch.empty())
+    return faults_.spread({hcclInvalidUsage, mismatch});
+  const std::string deadlock = waiting_.deadlock();
+  if (deadlock != suspected_) {
+    suspected_ = deadlock;
+    suspected_until_ = Deadline::after(kCertainty);
+  } else if (!deadlock.empty() && suspected_until_.expired()) {
+    return faults_.spread({hcclInvalidUsage, deadlock});
+  }
+  const auto describe = [this](const std::vector<int>& ranks) {
+    return rendezvous_.describe_ranks(ranks);
+  };
+  for (const int rank : askers) {
+    const std::string found = waiting_.root_cause(rank, faults_.departed(), describe);
+    ranks_.send(rank, FrameType::verdict, serialize(Failure{hcclSystemError, found}));
+  }
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the root cause of a stall. A rank that has waited for long knows only whom it waits for
+// itself, and that rank may wait too: the root server asks all ranks.
+#pragma once
+
+#include "base/deadline.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/fault_relay.h"
+#include "bootstrap/rank_connections.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/wait_for_graph.h"
+
+#include <chrono>
+#include <set>
+#include <string>
+
+namespace hccl::bootstrap {
+
+// On the control thread.
+class StallJudge {
+ public:
+  StallJudge(EventLoop& loop, RankConnections& ranks, const Rendezvous& rendezvous,
+             FaultRelay& faults)
+      : ranks_(ranks), rendezvous_(rendezvous), faults_(faults), judgement_(loop) {}
+
+  // A rank has waited for long, in this call.
+  void on_stuck(int rank, Waiting waiting);
+  // Answers the inquiry. A rank reports the calls that it has completed before the one it is in.
+  void on_answer(int rank, Waiting waiting);
+
+ private:
+  void judge_after(std::chrono::milliseconds delay);
+  void judge();
+
+  RankConnections& ranks_;
+  const Rendezvous& rendezvous_;
+  FaultRelay& faults_;
+  LoopTimer judgement_;
+  std::set<int> askers_;  // not empty while answers are collected
+  WaitForGraph waiting_;
+  std::set<int> answered_;                        // ranks that have reported one call in full
+  std::string suspected_;                         // a deadlock that may still resolve itself
+  Deadline suspected_until_ = Deadline::never();  // then it is a mismatch
+};
+
+}  // namespace hccl::bootstrap

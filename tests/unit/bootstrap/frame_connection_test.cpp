@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames with descriptors over a pair of unix sockets, whole, in pieces, and broken.
+#include "bootstrap/frame_connection.h"
+
+#include "base/peer_process.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/socket_owner.h"
+#include "joining_ranks.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+class Frames : public testing::Test {
+ protected:
+  Frames() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    left_ = connection_over({FileDescriptor(ends[0]), {}, {}, {}});
+    right_ = connection_over({FileDescriptor(ends[1]), {}, {}, {}});
+  }
+
+  std::shared_ptr<FrameConnection> connection_over(FrameConnection::Detached detached) {
+    return std::make_shared<FrameConnection>(
+        loop_, std::move(detached),
+        FrameConnection::Limits{.payload = 1 << 22, .descriptors = 1024});
+  }
+
+  // The next frame that arrives on the right.
+  std::optional<Frame> next() {
+    const Deadline deadline = Deadline::after(kPatience);
+    while (!deadline.expired()) {
+      std::optional<Frame> frame = right_->receive();
+      if (frame || right_->ended()) return frame;
+      loop_.run_one(deadline);
+    }
+    return std::nullopt;
+  }
+
+  EventLoop loop_;
+  std::shared_ptr<FrameConnection> left_;
+  std::shared_ptr<FrameConnection> right_;
+};
+
+TEST_F(Frames, CarriesDescriptorsWithTheirFrames) {
+  for (int i = 0; i < 50; ++i) {
+    const FileDescriptor one = memory_with(i);
+    const FileDescriptor two = memory_with(-i);
+    left_->send(FrameType::entry, Bytes(static_cast<std::size_t>(i)), {one.get(), two.get()});
+    left_->send(FrameType::go, {});
+  }
+  for (int i = 0; i < 50; ++i) {
+    const auto frame = next();
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->payload.size(), static_cast<std::size_t>(i));
+    ASSERT_EQ(frame->descriptors.size(), 2U);
+    EXPECT_EQ(value_in(frame->descriptors[0]), i);
+    EXPECT_EQ(value_in(frame->descriptors[1]), -i);
+    EXPECT_NE(fcntl(frame->descriptors[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+    EXPECT_EQ(next()->type, FrameType::go);
+  }
+}
+
+TEST_F(Frames, CarriesMoreThanTheSocketHolds) {
+  Bytes large(3'000'000);
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::byte>(i * 7 % 251);
+  const FileDescriptor memory = memory_with(5);
+  left_->send(FrameType::contribution, large, {memory.get()});
+  EXPECT_TRUE(left_->has_unsent());
+  const auto frame = next();
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->payload, large);
+  EXPECT_EQ(frame->descriptors.size(), 1U);
+  EXPECT_FALSE(left_->has_unsent());
+}
+
+TEST_F(Frames, WhatWasSaidBeforeTheEndIsHeard) {
+  left_->send(FrameType::go, {});
+  left_->close();
+  right_->send(FrameType::ready, {});
+  EXPECT_EQ(next()->type, FrameType::go);
+  EXPECT_FALSE(next());
+  EXPECT_TRUE(right_->ended());
+  EXPECT_FALSE(right_->broke_rules());
+}
+
+TEST_F(Frames, GoesOnWhereItWasDetached) {
+  left_->send(FrameType::ready, Bytes(10));
+  left_->send(FrameType::go, Bytes(20));
+  EXPECT_EQ(next()->payload.size(), 10U);
+  right_ = connection_over(right_->detach());
+  EXPECT_EQ(next()->payload.size(), 20U);
+  left_->send(FrameType::table, {});
+  EXPECT_EQ(next()->type, FrameType::table);
+}
+
+TEST_F(Frames, IsFinishedWhenItsFramesHaveLeft) {
+  bool finished = false;
+  const Bytes large(3'000'000);
+  left_->send(FrameType::contribution, large);
+  left_->finish([&] { finished = true; });
+  left_.reset();
+  EXPECT_FALSE(finished);
+  EXPECT_EQ(next()->payload, large);
+  EXPECT_TRUE(finished);
+  EXPECT_FALSE(next());
+  EXPECT_FALSE(right_->broke_rules());
+}
+
+TEST_F(Frames, AFrameTooLargeOrWithoutItsDescriptorsBreaksTheRules) {
+  const Bytes lie = encode_frame(FrameType::entry, {}, 1);
+  ASSERT_EQ(send(left_->fd(), lie.data(), lie.size(), 0), static_cast<ssize_t>(lie.size()));
+  EXPECT_FALSE(next());
+  EXPECT_TRUE(right_->ended());
+  EXPECT_TRUE(right_->broke_rules());
+}
+
+class SealedFrames : public Frames {
+ protected:
+  SealedFrames() {
+    const Bytes key(16, std::byte{3});
+    right_->authenticate(FrameSeal(FrameSeal::Role::rank, key, {}, {}));
+    sealed_->authenticate(FrameSeal(FrameSeal::Role::server, key, {}, {}));
+  }
+
+  // The other end of right_, as left_ is, but it gives its frames codes.
+  std::shared_ptr<FrameConnection> sealed_ =
+      connection_over({FileDescriptor(dup(left_->fd())), {}, {}, {}});
+};
+
+TEST_F(SealedFrames, ARefusalWithoutACodeIsHeardBeforeAnyOtherFrame) {
+  left_->send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
+  const auto frame = next();
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(parse<Refusal>(frame->payload), Refusal{Refusal::other_key});
+}
+
+TEST_F(SealedFrames, ARefusalWithoutACodeIsForgedBehindAFrameThatHadOne) {
+  sealed_->send(FrameType::welcome, {});
+  ASSERT_TRUE(next());
+  left_->send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
+  EXPECT_FALSE(next());
+  EXPECT_TRUE(right_->forged());
+}
+
+TEST_F(Frames, PeersAreKnownByTheKernel) {
+  EXPECT_EQ(peer_user(left_->fd()), geteuid());
+  const FileDescriptor process = peer_process(left_->fd());
+  ASSERT_TRUE(process.valid());
+  EXPECT_FALSE(has_exited(process));
+  EXPECT_NE(own_pid_namespace(), 0U);
+  EXPECT_NE(tcp_peer_owner(left_->fd()).knowledge, SocketOwner::Knowledge::known);
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test
