@@ -62,7 +62,7 @@ void ShmEndpoint::exchange_segment() {
       file_.reset();
     } else if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS &&
                !is_memory_shortage(errno)) {
-      lose("has closed its connection or ended");
+      mark_lost("has closed its connection or ended");
       throw_if_lost();
     }
     return;
@@ -72,7 +72,7 @@ void ShmEndpoint::exchange_segment() {
   if (arrival == Arrival::arrived && file.valid()) {
     adopt(file, peer());
   } else if (arrival != Arrival::none_yet) {
-    lose(arrival == Arrival::closed ? "has closed its connection or ended"
+    mark_lost(arrival == Arrival::closed ? "has closed its connection or ended"
                                     : "has sent no shared memory: it may lack descriptors");
     throw_if_lost();
   }
@@ -87,7 +87,7 @@ void ShmEndpoint::adopt(const FileDescriptor& file, int maker) {
   their_sleep_ = &header.sleepers[1 - own_side_];
 }
 
-void ShmEndpoint::lose(const char* what) noexcept {
+void ShmEndpoint::mark_lost(const char* what) noexcept {
   if (lost_ == nullptr) lost_ = what;
 }
 
@@ -104,8 +104,8 @@ void ShmEndpoint::check_peer() noexcept {
     count = recv(socket_.get(), rings.data(), rings.size(), MSG_DONTWAIT);
   } while (count > 0 || (count < 0 && errno == EINTR));
   const bool closed = count == 0 || errno != EAGAIN;
-  if (has_exited(process_)) return lose("has ended");
-  if (closed) lose("has closed its connection or ended");
+  if (has_exited(process_)) return mark_lost("has ended");
+  if (closed) mark_lost("has closed its connection or ended");
 }
 
 void ShmEndpoint::check_idle_peer() {

@@ -44,7 +44,7 @@ class ShmEndpoint final : public transport::Endpoint {
   void wake_peer(std::uint32_t wanted);
   void check_peer() noexcept;
   void check_idle_peer();
-  void lose(const char* what) noexcept;
+  void mark_lost(const char* what) noexcept;
   void throw_if_lost() const;
 
   int own_;

@@ -105,7 +105,7 @@ bool TcpEndpoint::establish() {
   return true;
 }
 
-void TcpEndpoint::lose(const std::string& what) noexcept {
+void TcpEndpoint::mark_lost(const std::string& what) noexcept {
   if (lost_.empty()) lost_ = what;
 }
 
@@ -134,7 +134,7 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
       send_again_later_ = true;
       return 0;
     }
-    lose(meaning_of(errno));
+    mark_lost(meaning_of(errno));
     throw_if_lost();
   }
 }
@@ -147,13 +147,13 @@ std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
     const ssize_t count = recv(socket_.get(), destination.data(), destination.size(), MSG_DONTWAIT);
     if (count > 0) return static_cast<std::size_t>(count);
     if (count == 0) {
-      lose("was closed by the other side");
+      mark_lost("was closed by the other side");
     } else if (errno == EINTR) {
       continue;
     } else if (errno == EFAULT) {
       throw_bad_memory(own_, "receive");
     } else if (errno != EAGAIN) {
-      lose(meaning_of(errno));
+      mark_lost(meaning_of(errno));
     }
     return 0;
   }
@@ -202,7 +202,7 @@ bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
 
 void TcpEndpoint::end_sleep() noexcept {
   if (connected() && transport::is_silent(socket_.get(), limits_.silence))
-    lose(meaning_of(ETIMEDOUT));
+    mark_lost(meaning_of(ETIMEDOUT));
 }
 
 }  // namespace hccl::tcp

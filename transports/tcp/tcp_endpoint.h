@@ -38,7 +38,7 @@ class TcpEndpoint final : public transport::Endpoint {
  private:
   [[nodiscard]] bool establish();
   [[nodiscard]] std::size_t read_into(std::span<std::byte> destination);
-  void lose(const std::string& what) noexcept;
+  void mark_lost(const std::string& what) noexcept;
   void throw_if_lost() const;
 
   int own_;
