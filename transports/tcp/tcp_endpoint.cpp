@@ -6,7 +6,7 @@
 #include "base/interfaces.h"
 #include "base/retry.h"
 #include "base/text.h"
-#include "transport/socket_care.h"
+#include "transport/tcp_keep_alive.h"
 
 #include <algorithm>
 #include <array>
@@ -98,7 +98,7 @@ bool TcpEndpoint::establish() {
   auto socket = attempt_->poll();
   if (!socket) return false;
   socket_ = std::move(*socket);
-  transport::keep_alive(socket_.get(), limits_);
+  transport::set_keep_alive(socket_.get(), limits_);
   local_ = local_address(socket_.get());
   remote_ = remote_address(socket_.get());
   if (remote_.is_loopback() || remote_.same_host(local_)) stop_pacing(socket_.get());

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "tcp/tcp_endpoint.h"
 #include "transport/dialer.h"
-#include "transport/socket_care.h"
+#include "transport/tcp_keep_alive.h"
 
 #include <cerrno>
 
@@ -104,7 +104,7 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
                                         "; name interfaces of one network in HCCL_SOCKET_IFNAME"));
     }
     connecting = std::make_unique<transport::Dialer>(std::move(targets), own_, key, limits_,
-                                                     transport::keep_alive);
+                                                     transport::set_keep_alive);
   }
   return std::make_unique<TcpEndpoint>(own_.rank, peer, std::move(connecting), limits_);
 }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/interfaces.h"
 #include "base/text.h"
-#include "transport/socket_care.h"
+#include "transport/tcp_keep_alive.h"
 
 #include <algorithm>
 #include <array>
@@ -63,7 +63,7 @@ bool VerbsEndpoint::establish() {
     auto socket = attempt_->poll();
     if (!socket) return false;
     socket_ = std::move(*socket);
-    transport::keep_alive(socket_.get(), limits_);
+    transport::set_keep_alive(socket_.get(), limits_);
     start_exchange();
   }
   using Outcome = QpExchange::Outcome;

@@ -6,7 +6,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "transport/dialer.h"
-#include "transport/socket_care.h"
+#include "transport/tcp_keep_alive.h"
 #include "verbs/stream_memory.h"
 #include "verbs/verbs_endpoint.h"
 
@@ -89,7 +89,7 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
     const Address address = tcp_address(*published);
     connecting = std::make_unique<transport::Dialer>(
         std::vector<transport::DialTarget>{{to_socket_address(address), address.to_text()}}, own_,
-        key, limits_, transport::keep_alive);
+        key, limits_, transport::set_keep_alive);
   }
   return std::make_unique<VerbsEndpoint>(own_.rank, peer, std::move(connecting), device_, cache_,
                                          limits_);

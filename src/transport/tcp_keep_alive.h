@@ -8,7 +8,7 @@ namespace hccl::transport {
 
 // Makes the kernel send small messages at once and probe an idle connection, so that a cut link
 // ends it.
-void keep_alive(int socket, const Limits& limits);
+void set_keep_alive(int socket, const Limits& limits);
 
 // Returns whether the peer's host has left data or probes unanswered for `limit` or longer. The
 // host of a stopped process answers both.

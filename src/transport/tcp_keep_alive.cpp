@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Socket options and TCP_INFO of Linux.
-#include "transport/socket_care.h"
+#include "transport/tcp_keep_alive.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ void set_option(int socket, int level, int name, int value) {
 
 // Keep-alive does not probe while data is in flight, and TCP_USER_TIMEOUT would also end a
 // connection whose peer is stopped with full buffers. is_silent() covers data in flight.
-void keep_alive(int socket, const Limits& limits) {
+void set_keep_alive(int socket, const Limits& limits) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
   const int step = std::max(1, static_cast<int>(seconds / 4));
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
