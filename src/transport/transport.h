@@ -8,7 +8,6 @@
 #include "base/interfaces.h"
 #include "base/secret.h"
 #include "transport/endpoint.h"
-#include "transport/region.h"
 
 #include <chrono>
 #include <cstddef>
@@ -65,6 +64,15 @@ struct Settings {
 struct Reach {
   bool possible = false;
   std::string why_not;  // a clause, unless it is possible
+};
+
+// A range of memory: where it is mapped, and of which file. `fd` stays owned by the creator of the
+// region; -1 if no file backs the memory.
+struct Region {
+  std::byte* address = nullptr;
+  std::size_t bytes = 0;
+  int fd = -1;
+  std::uint64_t offset = 0;  // of `address`, in the file
 };
 
 // A temporary condition that keeps a transport from working.

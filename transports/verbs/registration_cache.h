@@ -4,7 +4,7 @@
 // applies to the process, so all its caches share one budget.
 #pragma once
 
-#include "transport/region.h"
+#include "transport/transport.h"
 #include "verbs/device.h"
 
 #include <compare>
