@@ -62,7 +62,7 @@ std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
   WireWriter writer;
   for (const auto& factory : transport::transport_factories()) {
     if (!options_.transport.empty() && options_.transport != factory.name) continue;
-    transport::Made made = factory.make(settings);
+    transport::MakeResult made = factory.make(settings);
     if (!made.transport) {
       missing_[factory.name] = made.why_not;
       continue;

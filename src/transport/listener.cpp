@@ -106,7 +106,7 @@ void Listener::accept_from(const FileDescriptor& socket) {
 void Listener::admit(FileDescriptor socket) {
   std::string who = family_.describe(socket.get());
   const std::string objection =
-      family_.object == nullptr ? std::string() : family_.object(socket.get());
+      family_.objection == nullptr ? std::string() : family_.objection(socket.get());
   if (!objection.empty()) return reject(who, objection);
   if (pending_.size() >= limits_.pending) {
     dismiss(pending_.begin(), "had not authenticated when newer connections arrived");

@@ -23,7 +23,7 @@ struct SocketFamily {
   std::string (*describe)(int socket) = nullptr;  // describes the other end
   // Returns the reason to close a connection at once, a clause, or an empty text to keep it. May be
   // null.
-  std::string (*object)(int socket) = nullptr;
+  std::string (*objection)(int socket) = nullptr;
 };
 
 // Has no thread of its own: every thread that waits for a stream serves all connections. Thread

@@ -12,7 +12,7 @@
 namespace hccl::transport {
 
 // A transport, or the reason why this machine has no device for it: a clause.
-struct Made {
+struct MakeResult {
   std::unique_ptr<Transport> transport;
   std::string why_not;
 };
@@ -20,7 +20,7 @@ struct Made {
 struct TransportFactory {
   const char* name;
   // Throws Error(hcclSystemError) if a device exists but cannot be used.
-  Made (*make)(const Settings& settings);
+  MakeResult (*make)(const Settings& settings);
 };
 
 // Returns all factories, the preferred transport first.

@@ -19,7 +19,7 @@ std::uint64_t word_at(std::uint64_t stream, std::uint64_t index) {
   return x ^ (x >> 31);
 }
 
-transport::Made make(const Way& way, const transport::Settings& settings) {
+transport::MakeResult make(const Way& way, const transport::Settings& settings) {
   for (const transport::TransportFactory& factory : transport::transport_factories()) {
     if (std::string(factory.name) == way.transport) return factory.make(settings);
   }
@@ -69,7 +69,7 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
 
 std::unique_ptr<transport::Transport> make_transport(const Way& way,
                                                      const transport::Settings& settings) {
-  transport::Made made = make(way, settings);
+  transport::MakeResult made = make(way, settings);
   require(made.transport != nullptr, made.why_not);
   return std::move(made.transport);
 }

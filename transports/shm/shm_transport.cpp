@@ -43,7 +43,7 @@ std::string describe(int socket) {
   return text("process ", credentials->pid, " of user ", credentials->uid);
 }
 
-std::string object_to_other_users(int socket) {
+std::string objection_to_other_users(int socket) {
   return peer_user(socket) == geteuid() ? "" : "belongs to another user";
 }
 
@@ -63,7 +63,7 @@ ShmTransport::ShmTransport(const transport::Settings& settings)
       listener_(std::make_shared<transport::Listener>(
           only(listen_on(name_)), own_, limits_,
           transport::SocketFamily{
-              .name = "shm", .describe = describe, .object = object_to_other_users})) {
+              .name = "shm", .describe = describe, .objection = objection_to_other_users})) {
   const Digest digest = sha256(std::as_bytes(std::span(settings.box)));
   box_.assign(digest.begin(), digest.end());
   WireWriter writer;
@@ -101,7 +101,7 @@ std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer,
   return std::make_unique<ShmEndpoint>(own_.rank, peer, std::move(connecting));
 }
 
-transport::Made make_transport(const transport::Settings& settings) {
+transport::MakeResult make_transport(const transport::Settings& settings) {
   return {std::make_unique<ShmTransport>(settings), ""};
 }
 

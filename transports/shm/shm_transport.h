@@ -30,6 +30,6 @@ class ShmTransport final : public transport::Transport {
   std::shared_ptr<transport::Listener> listener_;
 };
 
-[[nodiscard]] transport::Made make_transport(const transport::Settings& settings);
+[[nodiscard]] transport::MakeResult make_transport(const transport::Settings& settings);
 
 }  // namespace hccl::shm

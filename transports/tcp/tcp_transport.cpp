@@ -57,7 +57,7 @@ TcpTransport::TcpTransport(const transport::Settings& settings)
   own_addresses_.network = network_number();
   listener_ = std::make_shared<transport::Listener>(
       listen(choice.offered), own_, limits_,
-      transport::SocketFamily{.name = "tcp", .describe = describe, .object = nullptr});
+      transport::SocketFamily{.name = "tcp", .describe = describe, .objection = nullptr});
   address_ = serialize(own_addresses_);
 }
 
@@ -109,7 +109,7 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
   return std::make_unique<TcpEndpoint>(own_.rank, peer, std::move(connecting), limits_);
 }
 
-transport::Made make_transport(const transport::Settings& settings) {
+transport::MakeResult make_transport(const transport::Settings& settings) {
   return {std::make_unique<TcpTransport>(settings), ""};
 }
 

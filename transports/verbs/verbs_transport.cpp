@@ -43,7 +43,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
   sockets.push_back(listen());
   listener_ = std::make_shared<transport::Listener>(
       std::move(sockets), own_, limits_,
-      transport::SocketFamily{.name = "verbs", .describe = describe, .object = nullptr});
+      transport::SocketFamily{.name = "verbs", .describe = describe, .objection = nullptr});
   address_ = serialize(own_address_);
 }
 
@@ -95,7 +95,7 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
                                          limits_);
 }
 
-transport::Made make_transport(const transport::Settings& settings) {
+transport::MakeResult make_transport(const transport::Settings& settings) {
   if (settings.ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) return {nullptr, why_no_verbs_library()};
