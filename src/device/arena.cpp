@@ -174,7 +174,7 @@ bool Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
   const int error = errno;
   // Notify only now: a user of a neighbouring allocation could have registered the old pages again
   // before.
-  for (PageWatcher* const watcher : watchers_) watcher->pages_left(file_offset, bytes);
+  for (PageWatcher* const watcher : watchers_) watcher->pages_freed(file_offset, bytes);
   errno = error;
   return result == 0;
 }
@@ -247,7 +247,7 @@ Placement Arena::place(DeviceAddress address) {
   return entry == allocations_.end() ? Placement{offset, 0} : remember(*entry, offset);
 }
 
-void Arena::bring_after(DeviceAddress address, const Placement& before, std::uint64_t bytes) {
+void Arena::copy_if_moved(DeviceAddress address, const Placement& before, std::uint64_t bytes) {
   if (is_current(before)) return;
   const Placement now = place(address);
   if (now.file_offset == before.file_offset) return;

@@ -45,7 +45,7 @@ class PageWatcher {
   PageWatcher& operator=(const PageWatcher&) = delete;
 
   // The pages of the range have been freed. The range is not reused until this returns.
-  virtual void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
+  virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
 class Arena {
@@ -114,7 +114,7 @@ class Arena {
   void move_to_fresh_pages(MemoryRange range);
   // Copies an operation's result to the allocation's current pages if the allocation has moved
   // since the operation resolved its memory to `before`.
-  void bring_after(DeviceAddress address, const Placement& before, std::uint64_t bytes);
+  void copy_if_moved(DeviceAddress address, const Placement& before, std::uint64_t bytes);
 
   // Frees released allocations that have become quiescent.
   void collect();

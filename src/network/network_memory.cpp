@@ -40,7 +40,7 @@ void NetworkMemory::learn(std::uint64_t address, std::uint64_t bytes) {
   }
 }
 
-void NetworkMemory::pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
+void NetworkMemory::pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
   for (transport::Transport* const transport : learning_) {
     transport->invalidate(
         {nullptr, static_cast<std::size_t>(bytes), arena_.view()->file().get(), file_offset});

@@ -22,7 +22,7 @@ class NetworkMemory final : public device::PageWatcher {
   // Announces the windows of device memory that a buffer lies in, unless it is small. Does nothing
   // for memory of the program itself.
   void learn(std::uint64_t address, std::uint64_t bytes);
-  void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
+  void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 
  private:
   device::Arena& arena_;

@@ -80,7 +80,7 @@ void CooperativePath::agree_on_slices() {
 bool CooperativePath::next_slice() {
   const bool last = op_.slice_number + 1 == op_.slicing.slices();
   if (op_.recv_bytes != 0 && (last || op_.stages_recv()))
-    node_.arena().bring_after(op_.call.recv, op_.recv, op_.recv_bytes);
+    node_.arena().copy_if_moved(op_.call.recv, op_.recv, op_.recv_bytes);
   if (op_.staging != nullptr) op_.staging->drain(op_.slice());
   if (last) return false;
   ++op_.slice_number;

@@ -149,7 +149,7 @@ void MessageSteps::finish(MessageItem& item) {
   node_.throw_if_failed();
   const PointToPoint& call = *item.call;
   if (item.bytes != 0 && device::is_device_address(call.address))
-    node_.arena().bring_after(call.address, item.at, item.bytes);
+    node_.arena().copy_if_moved(call.address, item.at, item.bytes);
   item.mailbox->receipt(call.number).taken.store(call.number + 1, std::memory_order_release);
   item.state = State::done;
   ring_later(call.peer);

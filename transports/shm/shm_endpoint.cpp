@@ -73,7 +73,7 @@ void ShmEndpoint::exchange_segment() {
     adopt(file, peer());
   } else if (arrival != Arrival::none_yet) {
     mark_lost(arrival == Arrival::closed ? "has closed its connection or ended"
-                                    : "has sent no shared memory: it may lack descriptors");
+                                         : "has sent no shared memory: it may lack descriptors");
     throw_if_lost();
   }
 }

@@ -112,7 +112,7 @@ TEST(Arena, AResultFollowsAMove) {
   arena.move_to_fresh_pages({before.file_offset, 1});
   for (std::uint64_t at = 0; at < size; at += kMiB)  // what others store where it lay
     std::memset(arena.view()->at(before.file_offset + at), 7, std::min(kMiB, size - at));
-  arena.bring_after(address, before, size);
+  arena.copy_if_moved(address, before, size);
   std::vector<std::byte> read(size);
   copy_to_host(arena, read.data(), address, size);
   EXPECT_EQ(read, std::vector<std::byte>(size, std::byte{7}));
@@ -181,7 +181,7 @@ class LookingWatcher final : public PageWatcher {
   LookingWatcher(const LookingWatcher&) = delete;
   LookingWatcher& operator=(const LookingWatcher&) = delete;
 
-  void pages_left(std::uint64_t file_offset, std::uint64_t bytes) noexcept override {
+  void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override {
     heard = bytes;
     empty = arena_.view()->content(file_offset, bytes) == Content::hole;
   }
