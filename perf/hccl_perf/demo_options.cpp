@@ -89,7 +89,7 @@ void apply_ranks(const CLI::App& app, Options& options, const Written& written) 
         text("--nranks ", ranks, " --ranks_per_node ", here, " --node_id ", written.node,
              ": hccl-perf does not start ranks on other machines; use a launcher "
              "(mpirun -np ",
-             ranks, " hccl-perf), or rehearse the nodes here with -g ", ranks, " --nodes N"));
+             ranks, " hccl-perf), or emulate the nodes here with -g ", ranks, " --nodes N"));
   }
   options.processes = ranks;
   options.processes_given = true;

@@ -39,7 +39,7 @@ struct Options {
   int processes = 1;              // -g
   bool processes_given = false;
   int threads = 1;  // -t: ranks per process, a thread and a device each
-  int nodes = 1;    // rehearsed on this machine: blocks of processes, as even as they can be
+  int nodes = 1;    // emulated on this machine: blocks of processes, as even as they can be
   std::uint64_t iterations = 20;
   std::uint64_t warmup = 1;
   double min_time = 0;  // seconds the first timed pass lasts at least; 0: exactly `iterations`

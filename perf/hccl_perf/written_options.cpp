@@ -51,7 +51,7 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
       ->check(range(1, 64))
       ->group(group);
   app.add_option("--nodes", options.nodes,
-                 "rehearse this many nodes: the processes of -g in as many blocks (1)")
+                 "emulate this many nodes: the processes of -g in as many blocks (1)")
       ->type_name("N")
       ->check(range(1, 1024))
       ->group(group);

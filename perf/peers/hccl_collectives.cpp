@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
   app.add_option("-g", ranks, "number of ranks")
       ->required()
       ->check(CLI::Range(1, peers::kMaxRanks));
-  app.add_option("--nodes", nodes, "rehearsed nodes on loopback, of equally many ranks")
+  app.add_option("--nodes", nodes, "emulated nodes on loopback, of equally many ranks")
       ->check(CLI::Range(1, peers::kMaxRanks));
   CLI11_PARSE(app, argc, argv);
   if (ranks % nodes != 0) {

@@ -20,7 +20,7 @@ struct Config {
   std::string ib_devices;              // HCCL_IB_HCA (base/device_list.h); empty: all
   std::optional<int> ib_gid_index;     // HCCL_IB_GID_INDEX; none: the best
   bool ib_disable = false;             // HCCL_IB_DISABLE
-  std::optional<std::string> node_id;  // HCCL_NODE_ID: rehearses several nodes on one machine
+  std::optional<std::string> node_id;  // HCCL_NODE_ID: emulates several nodes on one machine
   std::string algorithm;        // HCCL_ALGO: forces it between ranks; empty: as the planner has it
   std::string transport;        // HCCL_TRANSPORT: the only one that is used; empty: the best
   bool explain = false;         // HCCL_EXPLAIN

@@ -110,7 +110,7 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
       throw SynError(synUnavailable,
                      text("module ", *module, " is held by ", holder_text(*module),
                           "; release it there or acquire another module, or set HCCL_NODE_ID to "
-                          "rehearse a second node"));
+                          "emulate a second node"));
     }
   } else {
     module = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on several rehearsed nodes: every collective, type, reduction and placement by the plan
+// Ranks on several emulated nodes: every collective, type, reduction and placement by the plan
 // that the planner makes and by each algorithm that can be forced, against the plan's own bits.
 #include "matrix.h"
 #include "scalar_fold.h"

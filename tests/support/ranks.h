@@ -65,7 +65,7 @@ struct RankOutcome {
 [[nodiscard]] int scaled(int usual);
 
 // HCCL_TEST_LAYOUT: letters for the nodes of the ranks, again and again if there are more of these;
-// puts the ranks of any test on several rehearsed nodes. Empty if it is unset.
+// puts the ranks of any test on several emulated nodes. Empty if it is unset.
 [[nodiscard]] std::string node_of(int rank);
 
 // A seed that is different in every run unless HCCL_TEST_SEED sets it; printed by whoever uses it.

@@ -97,7 +97,7 @@ def test_lightning(tmp_path: Path) -> None:
 
 
 def test_lightning_on_two_nodes(tmp_path: Path) -> None:
-    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK, one rank on each of two rehearsed nodes."""
+    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK, one rank on each of two emulated nodes."""
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(LIGHTNING.replace("devices=2,", "devices=1, num_nodes=2,"))

@@ -16,7 +16,7 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
 
     Args:
         variables: the environment; ``HABANA_VISIBLE_MODULES`` decides if it is set.
-        per_node: otherwise the number of devices of a rehearsed node, or None for a whole box.
+        per_node: otherwise the number of devices of an emulated node, or None for a whole machine.
 
     Raises:
         LaunchError: a variable that holds no such thing.

@@ -23,7 +23,7 @@ def environment_of_programs(installation: Installation, variables: Mapping[str, 
     of devices that the user has set stay.
 
     Args:
-        per_node: the number of devices of a rehearsed node, or None for a whole box.
+        per_node: the number of devices of an emulated node, or None for a whole machine.
 
     Raises:
         LaunchError: a variable that holds nonsense, or a cache that cannot be written.

@@ -28,7 +28,7 @@ def parse_nodes(text: str) -> tuple[int, int]:
 
 
 def run_nodes(nodes: int, per_node: int, program: list[str], variables: Mapping[str, str], verbose: bool) -> int:
-    """Runs a program on nodes that are rehearsed on this machine: every node has its own devices, and traffic between
+    """Runs a program on nodes that are emulated on this machine: every node has its own devices, and traffic between
     them goes over TCP on loopback.
 
     Blocks until all nodes have ended. If one fails, the others get ten seconds to say what they noticed.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts a program's processes on this machine by PyTorch's own launcher, and ends as the program does.
 
-``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` is one node of several that are rehearsed.
+``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` is one of several emulated nodes.
 """
 from __future__ import annotations
 
