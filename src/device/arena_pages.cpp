@@ -33,7 +33,7 @@ void Arena::map_view(Allocations::value_type& entry) {
   Allocation& allocation = entry.second;
   if (allocation.view.base() == nullptr)
     allocation.view = HostView(view_->file(), allocation.file_offset, allocation.bytes,
-                               views_.place(entry.first));
+                               views_.address_at(entry.first));
 }
 
 std::byte* Arena::host_view(DeviceAddress address, std::uint64_t bytes) {

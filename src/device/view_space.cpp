@@ -47,7 +47,7 @@ ViewSpace::~ViewSpace() {
   if (base != kNowhere) munmap(reinterpret_cast<void*>(base), bytes_);
 }
 
-std::byte* ViewSpace::place(std::uint64_t offset) noexcept {
+std::byte* ViewSpace::address_at(std::uint64_t offset) noexcept {
   std::uint64_t base = base_.load(std::memory_order_relaxed);
   if (base == kNowhere) {
     if (refused_) return nullptr;

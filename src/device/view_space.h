@@ -23,7 +23,7 @@ class ViewSpace {
   // Returns the host address for `offset` in the arena. The first call reserves the range. If the
   // system refuses it, or RLIMIT_AS would leave less than the length of the range for everything
   // else, all calls return null. Thread safety: one thread at a time.
-  [[nodiscard]] std::byte* place(std::uint64_t offset) noexcept;
+  [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
   // Returns the offset in the arena of a host address in the range, or nothing for any other
   // address. Thread safety: any thread.

@@ -120,7 +120,7 @@ bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
     getrlimit(RLIMIT_AS, &limit);
     limit.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + room;
     if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
-    _exit(ViewSpace(bytes).place(0) != nullptr ? 1 : 0);
+    _exit(ViewSpace(bytes).address_at(0) != nullptr ? 1 : 0);
   }
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -133,7 +133,7 @@ TEST(ViewSpace, LeavesTheProgramAsMuchAddressSpace) {
   EXPECT_FALSE(is_reserved_within(kBytes, kBytes / 2));
   EXPECT_FALSE(is_reserved_within(kBytes, kBytes + kBytes / 2));
   EXPECT_TRUE(is_reserved_within(kBytes, 2 * kBytes + kBytes / 2));
-  EXPECT_NE(ViewSpace(kBytes).place(0), nullptr);
+  EXPECT_NE(ViewSpace(kBytes).address_at(0), nullptr);
 }
 
 }  // namespace
