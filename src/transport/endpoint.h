@@ -55,9 +55,9 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// Pass at most this much of a destination to try_receive_into() at a time, and no less while there
-// is more: a transport that writes arriving data in place needs to know as much of the destination
-// as possible.
+// Pass at most this many bytes of a destination to try_receive_into() at a time, and no less while
+// there is more: a transport that writes arriving data in place needs to know as much of the
+// destination as possible.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
 // The caller that opened an endpoint owns it. No call blocks, except finish(). An endpoint exists
