@@ -40,6 +40,12 @@ auto parse_names(const Table& table, const std::string& name, const char* what) 
 
 }  // namespace
 
+std::string accepted_data_types() {
+  std::string names;
+  for (const DataType& type : kDataTypes) names += text(names.empty() ? "" : ", ", type.name);
+  return names;
+}
+
 std::vector<DataType> parse_data_types(const std::string& name) {
   for (const Synonym& synonym : kTypeSynonyms) {
     if (name == synonym.name) return parse_names(kDataTypes, synonym.ours, "data type");

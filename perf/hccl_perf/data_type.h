@@ -53,6 +53,9 @@ inline constexpr std::array<Reduction, 3> kBitReductions{{
 // The table's entry for collectives that reduce nothing.
 inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 
+// The names, comma separated.
+[[nodiscard]] std::string accepted_data_types();
+
 // One by name, or every one for "all". A type has synonyms too, such as float32, fp32 and f32 for
 // "float". Throw UsageError naming the accepted ones.
 [[nodiscard]] std::vector<DataType> parse_data_types(const std::string& name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the elements of each type are stored, accumulated and loaded.
+// The form of each type's elements: how they are stored, accumulated, rounded and sampled.
 #pragma once
+
+#include <hccl_types.h>
 
 #include <bit>
 #include <cstdint>
@@ -39,24 +41,91 @@ inline std::uint16_t to_half(float value) {
   return static_cast<std::uint16_t>(half | bits >> 31 << 15);
 }
 
+// A floating-point type's largest relative error of one rounding, and its range: finite values are
+// below 2^above, normal ones from 2^normal on, and 2^smallest is the least above zero.
+struct Format {
+  double roundoff;
+  int above;
+  int normal;
+  int smallest;
+};
+
+// Each form has load() and store() between elements and accumulators, and sample(), which makes an
+// element of random bits: as many as it has, low ones first. A floating-point sample keeps the
+// sign, the low exponent bits and the mantissa of its bits, so that no sum of samples overflows.
 template <class Value>
 struct Plain {
   using Stored = Value;
   using Accumulator = Value;
   static Accumulator load(Stored value) { return value; }
   static Stored store(Accumulator value) { return value; }
+  static Stored sample(std::uint64_t random) { return static_cast<Stored>(random); }
+};
+struct Float : Plain<float> {
+  static constexpr Format kFormat{0x1p-24, 128, -126, -149};
+  // From 2^-16 on; the 5 random bits of the exponent add up to 31.
+  static std::uint32_t sample_bits(std::uint64_t random) {
+    return (static_cast<std::uint32_t>(random) & 0x8FFFFFFFU) + (111U << 23);
+  }
+  static float sample(std::uint64_t random) { return std::bit_cast<float>(sample_bits(random)); }
+};
+struct Double : Plain<double> {
+  static constexpr Format kFormat{0x1p-53, 1024, -1022, -1074};
+  static double sample(std::uint64_t random) {
+    return std::bit_cast<double>((random & 0x81FFFFFFFFFFFFFF) + (std::uint64_t{1007} << 52));
+  }
 };
 struct Bfloat16 {
   using Stored = std::uint16_t;
   using Accumulator = float;
+  static constexpr Format kFormat{0x1p-8, 128, -126, -133};
   static Accumulator load(Stored value) { return from_bfloat16(value); }
   static Stored store(Accumulator value) { return to_bfloat16(value); }
+  static Stored sample(std::uint64_t random) {
+    return static_cast<Stored>(Float::sample_bits(random) >> 16);
+  }
 };
 struct Float16 {
   using Stored = std::uint16_t;
   using Accumulator = float;
+  static constexpr Format kFormat{0x1p-11, 16, -14, -24};
   static Accumulator load(Stored value) { return from_half(value); }
   static Stored store(Accumulator value) { return to_half(value); }
+  static Stored sample(std::uint64_t random) {
+    return static_cast<Stored>((random & 0x9FFFU) + (8U << 10));
+  }
 };
+
+template <class Form>
+concept Floating = requires {
+  Form::kFormat;
+};
+
+// Returns visit(form) for the form of a type.
+template <class Visit>
+auto with_form(hcclDataType_t type, const Visit& visit) {
+  switch (type) {
+    case hcclInt8:
+      return visit(Plain<std::int8_t>());
+    case hcclUint8:
+      return visit(Plain<std::uint8_t>());
+    case hcclInt32:
+      return visit(Plain<std::int32_t>());
+    case hcclUint32:
+      return visit(Plain<std::uint32_t>());
+    case hcclInt64:
+      return visit(Plain<std::int64_t>());
+    case hcclUint64:
+      return visit(Plain<std::uint64_t>());
+    case hcclFloat16:
+      return visit(Float16());
+    case hcclFloat64:
+      return visit(Double());
+    case hcclBfloat16:
+      return visit(Bfloat16());
+    default:
+      return visit(Float());
+  }
+}
 
 }  // namespace hccl_perf

@@ -86,28 +86,8 @@ void reduce_as(const Expectation& expectation, std::uint64_t first, std::size_t 
 
 void reduce_one_block(const Expectation& expectation, std::uint64_t first, std::size_t count,
                       void* out) {
-  switch (expectation.type.code) {
-    case hcclInt8:
-      return reduce_as<Plain<std::int8_t>>(expectation, first, count, out);
-    case hcclUint8:
-      return reduce_as<Plain<std::uint8_t>>(expectation, first, count, out);
-    case hcclInt32:
-      return reduce_as<Plain<std::int32_t>>(expectation, first, count, out);
-    case hcclUint32:
-      return reduce_as<Plain<std::uint32_t>>(expectation, first, count, out);
-    case hcclInt64:
-      return reduce_as<Plain<std::int64_t>>(expectation, first, count, out);
-    case hcclUint64:
-      return reduce_as<Plain<std::uint64_t>>(expectation, first, count, out);
-    case hcclFloat16:
-      return reduce_as<Float16>(expectation, first, count, out);
-    case hcclBfloat16:
-      return reduce_as<Bfloat16>(expectation, first, count, out);
-    case hcclFloat64:
-      return reduce_as<Plain<double>>(expectation, first, count, out);
-    default:
-      return reduce_as<Plain<float>>(expectation, first, count, out);
-  }
+  with_form(expectation.type.code,
+            [&](auto form) { reduce_as<decltype(form)>(expectation, first, count, out); });
 }
 
 // Elements [first, first + count) of the reduction of all ranks' inputs.

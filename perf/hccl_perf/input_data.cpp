@@ -3,12 +3,10 @@
 // CPU.
 #include "input_data.h"
 
+#include "element_forms.h"
+
 namespace hccl_perf {
 namespace {
-
-// Bits of a float (and, in the upper half, of a bfloat16): sign, the low 4 exponent bits, mantissa.
-constexpr std::uint32_t kRandomBits = 0x8FFFFFFF;
-constexpr std::uint32_t kExponentBase = 111U << 23;  // 2^-16; the 5 random bits add up to 31
 
 struct Seed {
   std::uint32_t start;
@@ -42,26 +40,8 @@ inline std::uint32_t element_word(Seed seed, std::uint32_t index) {
   return word;
 }
 
-inline std::uint32_t float_bits(std::uint32_t word) { return (word & kRandomBits) + kExponentBase; }
-
-// The same with the fields of half and double: sign, the low exponent bits, mantissa; the rest of
-// the mantissa of a double is a word of its own.
-inline std::uint16_t half_bits(std::uint32_t word) {
-  return static_cast<std::uint16_t>((word & 0x9FFFU) + (8U << 10));
-}
-inline std::uint64_t double_bits(std::uint64_t words) {
-  return (words & 0x81FFFFFFFFFFFFFF) + (std::uint64_t{1007} << 52);
-}
-
 inline std::uint64_t two_words(Seed seed, std::uint32_t index) {
   return std::uint64_t{element_word(seed, 2 * index)} << 32 | element_word(seed, 2 * index + 1);
-}
-
-template <class Stored, class Make>
-void fill_each(void* out, std::uint32_t first, std::size_t count, Make make) {
-  auto* values = static_cast<Stored*>(out);
-  const auto end = static_cast<std::uint32_t>(count);
-  for (std::uint32_t i = 0; i < end; ++i) values[i] = static_cast<Stored>(make(first + i));
 }
 
 }  // namespace
@@ -70,31 +50,18 @@ void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::si
                 void* out) {
   const Seed seed = make_seed(key);
   const auto base = static_cast<std::uint32_t>(first);
-  const auto word = [seed](std::uint32_t i) { return element_word(seed, i); };
-  const auto words = [seed](std::uint32_t i) { return two_words(seed, i); };
-  switch (type.code) {
-    case hcclInt8:
-    case hcclUint8:
-      return fill_each<std::uint8_t>(out, base, count, word);
-    case hcclInt32:
-    case hcclUint32:
-      return fill_each<std::uint32_t>(out, base, count, word);
-    case hcclInt64:
-    case hcclUint64:
-      return fill_each<std::uint64_t>(out, base, count, words);
-    case hcclFloat16:
-      return fill_each<std::uint16_t>(out, base, count,
-                                      [&](std::uint32_t i) { return half_bits(word(i)); });
-    case hcclBfloat16:
-      return fill_each<std::uint16_t>(out, base, count,
-                                      [&](std::uint32_t i) { return float_bits(word(i)) >> 16; });
-    case hcclFloat64:
-      return fill_each<std::uint64_t>(out, base, count,
-                                      [&](std::uint32_t i) { return double_bits(words(i)); });
-    default:
-      return fill_each<std::uint32_t>(out, base, count,
-                                      [&](std::uint32_t i) { return float_bits(word(i)); });
-  }
+  const auto end = static_cast<std::uint32_t>(count);
+  with_form(type.code, [&](auto form) {
+    using Stored = typename decltype(form)::Stored;
+    auto* values = static_cast<Stored*>(out);
+    for (std::uint32_t i = 0; i < end; ++i) {
+      if constexpr (sizeof(Stored) == 8) {
+        values[i] = form.sample(two_words(seed, base + i));
+      } else {
+        values[i] = form.sample(element_word(seed, base + i));
+      }
+    }
+  });
 }
 
 }  // namespace hccl_perf

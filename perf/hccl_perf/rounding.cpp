@@ -14,20 +14,6 @@
 namespace hccl_perf {
 namespace {
 
-// A floating-point type's largest relative error of one rounding, and its range: finite values are
-// below 2^above, normal ones from 2^normal on, and 2^smallest is the least above zero.
-struct Format {
-  double roundoff;
-  int above;
-  int normal;
-  int smallest;
-};
-
-constexpr Format kHalf{0x1p-11, 16, -14, -24};
-constexpr Format kBfloat16{0x1p-8, 128, -126, -133};
-constexpr Format kFloat{0x1p-24, 128, -126, -149};
-constexpr Format kDouble{0x1p-53, 1024, -1022, -1074};
-
 struct Element {
   double found;
   double expected;
@@ -150,20 +136,17 @@ Agreement look_again_as(const Block& block, const Format& format) {
 }
 
 Agreement look_again_at(const Block& block) {
-  switch (block.expectation.type.code) {
-    case hcclFloat16:
-      return look_again_as<Float16>(block, kHalf);
-    case hcclBfloat16:
-      return look_again_as<Bfloat16>(block, kBfloat16);
-    case hcclFloat64:
-      return look_again_as<Plain<double>>(block, kDouble);
-    default:
-      return look_again_as<Plain<float>>(block, kFloat);
-  }
+  return with_form(block.expectation.type.code, [&](auto form) {
+    if constexpr (Floating<decltype(form)>) {
+      return look_again_as<decltype(form)>(block, form.kFormat);
+    } else {
+      return Agreement{};
+    }
+  });
 }
 
 bool is_floating(hcclDataType_t type) {
-  return type == hcclFloat16 || type == hcclBfloat16 || type == hcclFloat32 || type == hcclFloat64;
+  return with_form(type, [](auto form) { return Floating<decltype(form)>; });
 }
 
 // Two ranks have one order.

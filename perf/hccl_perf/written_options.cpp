@@ -66,9 +66,8 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
 
 void add_operation_options(CLI::App& app, Options& options, Written& written) {
   const char* group = "Operation";
-  app.add_option(
-         "-d,--datatype,--data_type", options.type_name,
-         "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all (float)")
+  app.add_option("-d,--datatype,--data_type", options.type_name,
+                 accepted_data_types() + " or all (float)")
       ->type_name("TYPE")
       ->group(group);
   app.add_option("-o,--op,--reduction_op", options.reduction_name,

@@ -18,9 +18,7 @@ inline void check_type(hcclDataType_t type) {
     throw Error(hcclInvalidArgument,
                 "the datatype is not an hcclDataType_t; pass hcclFloat32 or another of its values");
   }
-  const bool everywhere = type == hcclFloat32 || type == hcclBfloat16 || type == hcclFloat16 ||
-                          type == hcclInt32 || type == hcclUint32;
-  if (!everywhere && strict_mode()) {
+  if (!reduce::data_type(type).on_gaudi && strict_mode()) {
     throw Error(hcclInvalidArgument,
                 text("HCCL_STRICT=1: Gaudi's library takes no ", reduce::type_name(type),
                      "; pass float, bfloat16, half, int32 or uint32"));

@@ -84,8 +84,8 @@ std::optional<Violation> form(const Shape& shape, const Schedule& schedule,
 class Expectation {
  public:
   Expectation(const Shape& shape, const Schedule& schedule)
-      : shape_(shape), block_chunks_(schedule.block_chunks) {
-    if (!traits(shape.collective).reduces) return;
+      : shape_(shape), does_(traits(shape.collective)), block_chunks_(schedule.block_chunks) {
+    if (!does_.reduces) return;
     sums_.resize(schedule.input_chunks);
     for (std::uint32_t chunk = 0; chunk < schedule.input_chunks; ++chunk) {
       for (std::int32_t rank = 0; rank < shape.rank_count; ++rank)
@@ -95,24 +95,16 @@ class Expectation {
 
   [[nodiscard]] std::uint64_t sum(std::int32_t rank, std::uint32_t chunk) const {
     const std::uint32_t own = static_cast<std::uint32_t>(rank) * block_chunks_;
+    const std::uint32_t in_block = does_.has_blocks_in_output ? chunk % block_chunks_ : chunk;
+    const std::uint32_t input = does_.has_blocks_in_input ? own + in_block : in_block;
+    if (does_.reduces) return sums_[input];
     const auto block = static_cast<std::int32_t>(chunk / block_chunks_);
-    const std::uint32_t in_block = chunk % block_chunks_;
-    switch (shape_.collective) {
-      case Collective::broadcast:
-        return contribution(shape_.root, chunk, 0).sum;
-      case Collective::all_gather:
-        return contribution(block, in_block, 0).sum;
-      case Collective::all_to_all:
-        return contribution(block, own + in_block, 0).sum;
-      case Collective::reduce_scatter:
-        return sums_[own + in_block];
-      default:
-        return sums_[chunk];
-    }
+    return contribution(does_.has_blocks_in_output ? block : shape_.root, input, 0).sum;
   }
 
  private:
   const Shape& shape_;
+  const CollectiveTraits& does_;
   std::uint32_t block_chunks_;
   std::vector<std::uint64_t> sums_;  // of an input chunk, over all ranks
 };

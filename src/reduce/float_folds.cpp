@@ -14,14 +14,15 @@ HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
-const FoldRow* float_fold_rows() {
-  static constexpr FoldRow kRows[] = {plain::kRow<plain::Float<float>>,
-                                      plain::kRow<plain::Float<double>>};
+std::span<const TypeFolds> float_fold_rows() {
+  static constexpr TypeFolds kRows[] = {{hcclFloat32, plain::kRow<plain::Float<float>>},
+                                        {hcclFloat64, plain::kRow<plain::Float<double>>}};
   return kRows;
 }
 #else
-const FoldRow* float_fold_rows() {
-  static constexpr FoldRow kRows[] = {kLaneRow<float>, kLaneRow<double>};
+std::span<const TypeFolds> float_fold_rows() {
+  static constexpr TypeFolds kRows[] = {{hcclFloat32, kLaneRow<float>},
+                                        {hcclFloat64, kLaneRow<double>}};
   return kRows;
 }
 #endif
@@ -34,7 +35,9 @@ namespace hccl::reduce {
 
 HWY_EXPORT(float_fold_rows);
 
-const FoldRow* float_folds() noexcept { return HWY_DYNAMIC_DISPATCH(float_fold_rows)(); }
+std::span<const TypeFolds> float_folds() noexcept {
+  return HWY_DYNAMIC_DISPATCH(float_fold_rows)();
+}
 
 }  // namespace hccl::reduce
 #endif

@@ -15,8 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
-const FoldRow* half_fold_rows() {
-  static constexpr FoldRow kRows[] = {plain::kRow<plain::Float16>, plain::kRow<plain::Bfloat16>};
+std::span<const TypeFolds> half_fold_rows() {
+  static constexpr TypeFolds kRows[] = {{hcclFloat16, plain::kRow<plain::Float16>},
+                                        {hcclBfloat16, plain::kRow<plain::Bfloat16>}};
   return kRows;
 }
 #else
@@ -26,8 +27,9 @@ inline constexpr FoldRow kRow{
      kFoldKernel<Halves<Packing, Minimum<float> > >, kFoldKernel<Halves<Packing, Maximum<float> > >,
      kFoldKernel<Halves<Packing, Average<float> > >}};
 
-const FoldRow* half_fold_rows() {
-  static constexpr FoldRow kRows[] = {kRow<Float16Lanes>, kRow<Bfloat16Lanes>};
+std::span<const TypeFolds> half_fold_rows() {
+  static constexpr TypeFolds kRows[] = {{hcclFloat16, kRow<Float16Lanes>},
+                                        {hcclBfloat16, kRow<Bfloat16Lanes>}};
   return kRows;
 }
 #endif
@@ -40,7 +42,7 @@ namespace hccl::reduce {
 
 HWY_EXPORT(half_fold_rows);
 
-const FoldRow* half_folds() noexcept { return HWY_DYNAMIC_DISPATCH(half_fold_rows)(); }
+std::span<const TypeFolds> half_folds() noexcept { return HWY_DYNAMIC_DISPATCH(half_fold_rows)(); }
 
 }  // namespace hccl::reduce
 #endif

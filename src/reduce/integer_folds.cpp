@@ -14,18 +14,21 @@ HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
-const FoldRow* integer_fold_rows() {
-  static constexpr FoldRow kRows[] = {
-      plain::kIntegerRow<std::int8_t>,  plain::kIntegerRow<std::uint8_t>,
-      plain::kIntegerRow<std::int32_t>, plain::kIntegerRow<std::uint32_t>,
-      plain::kIntegerRow<std::int64_t>, plain::kIntegerRow<std::uint64_t>};
+std::span<const TypeFolds> integer_fold_rows() {
+  static constexpr TypeFolds kRows[] = {{hcclInt8, plain::kIntegerRow<std::int8_t>},
+                                        {hcclUint8, plain::kIntegerRow<std::uint8_t>},
+                                        {hcclInt32, plain::kIntegerRow<std::int32_t>},
+                                        {hcclUint32, plain::kIntegerRow<std::uint32_t>},
+                                        {hcclInt64, plain::kIntegerRow<std::int64_t>},
+                                        {hcclUint64, plain::kIntegerRow<std::uint64_t>}};
   return kRows;
 }
 #else
-const FoldRow* integer_fold_rows() {
-  static constexpr FoldRow kRows[] = {kIntegerRow<std::int8_t>,  kIntegerRow<std::uint8_t>,
-                                      kIntegerRow<std::int32_t>, kIntegerRow<std::uint32_t>,
-                                      kIntegerRow<std::int64_t>, kIntegerRow<std::uint64_t>};
+std::span<const TypeFolds> integer_fold_rows() {
+  static constexpr TypeFolds kRows[] = {
+      {hcclInt8, kIntegerRow<std::int8_t>},   {hcclUint8, kIntegerRow<std::uint8_t>},
+      {hcclInt32, kIntegerRow<std::int32_t>}, {hcclUint32, kIntegerRow<std::uint32_t>},
+      {hcclInt64, kIntegerRow<std::int64_t>}, {hcclUint64, kIntegerRow<std::uint64_t>}};
   return kRows;
 }
 #endif
@@ -38,7 +41,9 @@ namespace hccl::reduce {
 
 HWY_EXPORT(integer_fold_rows);
 
-const FoldRow* integer_folds() noexcept { return HWY_DYNAMIC_DISPATCH(integer_fold_rows)(); }
+std::span<const TypeFolds> integer_folds() noexcept {
+  return HWY_DYNAMIC_DISPATCH(integer_fold_rows)();
+}
 
 }  // namespace hccl::reduce
 #endif

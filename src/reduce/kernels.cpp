@@ -28,20 +28,10 @@ namespace hccl::reduce {
 HWY_EXPORT(tile_walks);
 
 KernelTable best_kernels() noexcept {
-  const FoldRow* const floats = float_folds();
-  const FoldRow* const halves = half_folds();
-  const FoldRow* const integers = integer_folds();
   KernelTable table{{}, *HWY_DYNAMIC_DISPATCH(tile_walks)()};
-  table.folds[hcclInt8] = integers[0];
-  table.folds[hcclUint8] = integers[1];
-  table.folds[hcclInt32] = integers[2];
-  table.folds[hcclUint32] = integers[3];
-  table.folds[hcclInt64] = integers[4];
-  table.folds[hcclUint64] = integers[5];
-  table.folds[hcclFloat16] = halves[0];
-  table.folds[hcclBfloat16] = halves[1];
-  table.folds[hcclFloat32] = floats[0];
-  table.folds[hcclFloat64] = floats[1];
+  for (const std::span<const TypeFolds> family : {float_folds(), half_folds(), integer_folds()}) {
+    for (const TypeFolds& folds : family) table.folds[folds.type] = folds.row;
+  }
   return table;
 }
 

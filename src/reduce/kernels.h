@@ -5,6 +5,7 @@
 #include "reduce/reduce.h"
 
 #include <cstddef>
+#include <span>
 
 namespace hccl::reduce {
 
@@ -70,9 +71,13 @@ struct KernelTable {
 // Returns the kernels for this processor. Takes microseconds (cpuid), so callers keep the result.
 [[nodiscard]] KernelTable best_kernels() noexcept;
 
-// The rows of the table: float, double; half, bfloat16; int8, uint8, int32, uint32, int64, uint64.
-[[nodiscard]] const FoldRow* float_folds() noexcept;
-[[nodiscard]] const FoldRow* half_folds() noexcept;
-[[nodiscard]] const FoldRow* integer_folds() noexcept;
+// The parts of it, each in a source of its own.
+struct TypeFolds {
+  hcclDataType_t type;
+  FoldRow row;
+};
+[[nodiscard]] std::span<const TypeFolds> float_folds() noexcept;
+[[nodiscard]] std::span<const TypeFolds> half_folds() noexcept;
+[[nodiscard]] std::span<const TypeFolds> integer_folds() noexcept;
 
 }  // namespace hccl::reduce

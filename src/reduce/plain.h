@@ -35,8 +35,10 @@ struct Integer {
   static bool keeps(Accumulator a, Accumulator b, bool smaller) {
     return (static_cast<T>(a) < static_cast<T>(b)) == smaller;
   }
+  // There may be more values than the type can count.
   static Accumulator average(Accumulator sum, std::size_t count) {
-    return static_cast<Accumulator>(static_cast<T>(static_cast<T>(sum) / static_cast<T>(count)));
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    return static_cast<Accumulator>(Wide{static_cast<T>(sum)} / static_cast<Wide>(count));
   }
 };
 
@@ -108,6 +110,35 @@ struct Float16 : Real<float> {
     std::memcpy(to, &element, sizeof element);
   }
 };
+
+// Calls `visit` with an object of the type's class.
+template <class Visit>
+void with_element(hcclDataType_t type, const Visit& visit) {
+  switch (type) {
+    case hcclInt8:
+      return visit(Integer<std::int8_t>());
+    case hcclUint8:
+      return visit(Integer<std::uint8_t>());
+    case hcclInt32:
+      return visit(Integer<std::int32_t>());
+    case hcclUint32:
+      return visit(Integer<std::uint32_t>());
+    case hcclInt64:
+      return visit(Integer<std::int64_t>());
+    case hcclUint64:
+      return visit(Integer<std::uint64_t>());
+    case hcclFloat16:
+      return visit(Float16());
+    case hcclFloat32:
+      return visit(Float<float>());
+    case hcclFloat64:
+      return visit(Float<double>());
+    case hcclBfloat16:
+      return visit(Bfloat16());
+    case hcclNumTypes:
+      return;
+  }
+}
 
 template <class Element, hcclRedOp_t kOperation>
 struct Fold {

@@ -50,8 +50,29 @@ void copy_interleaved(const std::byte* source, std::span<std::byte* const> desti
 
 }  // namespace
 
+const char* operation_name(hcclRedOp_t operation) noexcept {
+  switch (operation) {
+    case hcclSum:
+      return "sum";
+    case hcclProd:
+      return "prod";
+    case hcclMin:
+      return "min";
+    case hcclMax:
+      return "max";
+    case hcclAvg:
+      return "avg";
+    case hcclOpNone:
+      return "none";
+  }
+  if (operation == hcclEmulationBitAnd) return "bitand";
+  if (operation == hcclEmulationBitOr) return "bitor";
+  if (operation == hcclEmulationBitXor) return "bitxor";
+  return "unknown operation";
+}
+
 bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept {
-  if (is_bitwise(operation)) return type >= hcclInt8 && type <= hcclUint64;
+  if (is_bitwise(operation)) return data_type(type).is_integer;
   return element_size(type) != 0 && operation >= hcclSum && operation < hcclOpNone;
 }
 

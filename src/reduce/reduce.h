@@ -3,7 +3,8 @@
 // destination.
 #pragma once
 
-#include <array>
+#include "reduce/data_type.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,17 +21,17 @@ enum class StorePolicy { cached, interleaved, streaming };
 
 // Returns the size of an element in bytes, or 0 if `type` is not a data type.
 [[nodiscard]] constexpr std::size_t element_size(hcclDataType_t type) noexcept {
-  constexpr std::array<std::uint8_t, hcclNumTypes> kBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-  static_assert(hcclBfloat16 == 9 && hcclFloat16 == 6 && hcclInt64 == 4);
-  const auto number = static_cast<std::size_t>(type);
-  return number < kBytes.size() ? kBytes[number] : 0;
+  return data_type(type).bytes;
 }
 // Returns the number of whole elements in `bytes`, or 0 if `type` is not a data type.
 [[nodiscard]] constexpr std::size_t elements_in(hcclDataType_t type, std::size_t bytes) noexcept {
   const std::size_t size = element_size(type);
   return size == 0 ? 0 : bytes / size;
 }
-[[nodiscard]] const char* type_name(hcclDataType_t type) noexcept;  // "float", "bfloat16", ...
+// "float", "bfloat16", ...
+[[nodiscard]] constexpr const char* type_name(hcclDataType_t type) noexcept {
+  return data_type(type).name;
+}
 [[nodiscard]] const char* operation_name(hcclRedOp_t operation) noexcept;  // "sum", ...
 
 [[nodiscard]] constexpr bool is_bitwise(hcclRedOp_t operation) noexcept {
@@ -57,7 +58,9 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
 // of half or bfloat16 may leave the range of the type although the mean does not. So prescale each
 // input by the smallest power of two that is not less than `parts`, which rounds only values that
 // become denormal; fold the sum; and call average_tile(), which compensates for the scale.
-[[nodiscard]] bool needs_prescale(hcclDataType_t type) noexcept;
+[[nodiscard]] constexpr bool needs_prescale(hcclDataType_t type) noexcept {
+  return data_type(type).needs_prescale;
+}
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept;
 // Turns complete sums of `parts` values each into averages, in place: multiplies by 1 / parts in

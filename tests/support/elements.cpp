@@ -56,7 +56,7 @@ std::uint64_t float_word(hcclDataType_t type, Data data, std::uint64_t random) {
   const std::uint32_t word = special ? special_float_bits(mix(random)) : random_float_bits(random);
   if (type == hcclFloat64) return double_word(word, random, special);
   if (type == hcclFloat16) return half_word(word, random, special);
-  return type == hcclBfloat16 ? word >> 16 : word;
+  return size_of(type) == 2 ? word >> 16 : word;
 }
 
 template <std::size_t kSize>
@@ -67,9 +67,7 @@ void store_narrow(std::byte* where, std::span<const std::uint64_t> words) {
 }  // namespace
 
 const char* name_of(hcclDataType_t type) {
-  constexpr std::array kNames = {"int8",   "uint8", "int32", "uint32", "int64",
-                                 "uint64", "half",  "float", "double", "bfloat16"};
-  return kNames.at(type);
+  return with_form(type, [](const char* name, auto) { return name; });
 }
 
 const char* name_of(hcclRedOp_t operation) {

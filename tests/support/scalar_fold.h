@@ -16,29 +16,15 @@
 
 namespace hccl::test {
 
-inline constexpr std::array kAllTypes = {hcclInt8,    hcclUint8,   hcclInt32,   hcclUint32,
-                                         hcclInt64,   hcclUint64,  hcclFloat16, hcclFloat32,
-                                         hcclFloat64, hcclBfloat16};
+inline constexpr auto kAllTypes = [] {
+  std::array<hcclDataType_t, hcclNumTypes> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<hcclDataType_t>(i);
+  return all;
+}();
 inline constexpr std::array kAllReductions = {hcclSum, hcclProd, hcclMin, hcclMax, hcclAvg};
 
 inline constexpr std::array kBitReductions = {hcclEmulationBitAnd, hcclEmulationBitOr,
                                               hcclEmulationBitXor};
-
-inline std::size_t size_of(hcclDataType_t type) {
-  constexpr std::array<std::size_t, hcclNumTypes> kBytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-  return kBytes[type];
-}
-
-inline bool is_float(hcclDataType_t type) {
-  return type == hcclFloat16 || type == hcclFloat32 || type == hcclFloat64 || type == hcclBfloat16;
-}
-
-// The bitwise ones come last.
-inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
-  std::vector<hcclRedOp_t> all(kAllReductions.begin(), kAllReductions.end());
-  if (!is_float(type)) all.insert(all.end(), kBitReductions.begin(), kBitReductions.end());
-  return all;
-}
 
 template <class To, class From>
 To bits(From from) {
@@ -153,18 +139,64 @@ std::uint64_t to_word(T value) {
   return word;
 }
 
-template <class Read>
-auto fold_values(hcclRedOp_t operation, const std::vector<std::uint64_t>& words,
-                 std::size_t sources, Read read) {
-  auto result = read(words[0]);
-  for (std::size_t i = 1; i < words.size(); ++i) result = apply(operation, result, read(words[i]));
-  return operation == hcclAvg ? average(result, sources) : result;
+// The form of an element type: how its words are read for arithmetic, and written.
+template <class T>
+struct Form {
+  using Value = T;
+  static constexpr bool kIsFloat = std::is_floating_point_v<T>;
+  static constexpr std::size_t kBytes = sizeof(T);
+  static T read(std::uint64_t word) { return from_word<T>(word); }
+  static std::uint64_t write(T value) { return to_word(value); }
+};
+template <float (*Read)(std::uint16_t), std::uint16_t (*Write)(float)>
+struct NarrowForm {
+  using Value = float;
+  static constexpr bool kIsFloat = true;
+  static constexpr std::size_t kBytes = 2;
+  static float read(std::uint64_t word) { return Read(static_cast<std::uint16_t>(word)); }
+  static std::uint64_t write(float value) { return Write(value); }
+};
+
+// Returns visit(name, form) for a type.
+template <class Visit>
+auto with_form(hcclDataType_t type, const Visit& visit) {
+  switch (type) {
+    case hcclInt8:
+      return visit("int8", Form<std::int8_t>());
+    case hcclUint8:
+      return visit("uint8", Form<std::uint8_t>());
+    case hcclInt32:
+      return visit("int32", Form<std::int32_t>());
+    case hcclUint32:
+      return visit("uint32", Form<std::uint32_t>());
+    case hcclInt64:
+      return visit("int64", Form<std::int64_t>());
+    case hcclUint64:
+      return visit("uint64", Form<std::uint64_t>());
+    case hcclFloat64:
+      return visit("double", Form<double>());
+    case hcclFloat16:
+      return visit("half", NarrowForm<from_half, to_half>());
+    case hcclBfloat16:
+      return visit("bfloat16", NarrowForm<from_bfloat16, to_bfloat16>());
+    default:
+      return visit("float", Form<float>());
+  }
 }
 
-template <class T>
-std::uint64_t fold_plainly(hcclRedOp_t operation, const std::vector<std::uint64_t>& words,
-                           std::size_t sources) {
-  return to_word(fold_values(operation, words, sources, from_word<T>));
+inline std::size_t size_of(hcclDataType_t type) {
+  return with_form(type, [](const char*, auto form) { return form.kBytes; });
+}
+
+inline bool is_float(hcclDataType_t type) {
+  return with_form(type, [](const char*, auto form) { return form.kIsFloat; });
+}
+
+// The bitwise ones come last.
+inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
+  std::vector<hcclRedOp_t> all(kAllReductions.begin(), kAllReductions.end());
+  if (!is_float(type)) all.insert(all.end(), kBitReductions.begin(), kBitReductions.end());
+  return all;
 }
 
 // Folds in the order given: 16-bit floats in float with one rounding to nearest even at the end;
@@ -173,32 +205,12 @@ std::uint64_t fold_plainly(hcclRedOp_t operation, const std::vector<std::uint64_
 inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
                           const std::vector<std::uint64_t>& words, std::size_t sources) {
   if (sources == 1) return words[0];
-  const auto narrow = [](std::uint64_t word) { return static_cast<std::uint16_t>(word); };
-  switch (type) {
-    case hcclInt8:
-      return fold_plainly<std::int8_t>(operation, words, sources);
-    case hcclUint8:
-      return fold_plainly<std::uint8_t>(operation, words, sources);
-    case hcclInt32:
-      return fold_plainly<std::int32_t>(operation, words, sources);
-    case hcclUint32:
-      return fold_plainly<std::uint32_t>(operation, words, sources);
-    case hcclInt64:
-      return fold_plainly<std::int64_t>(operation, words, sources);
-    case hcclUint64:
-      return fold_plainly<std::uint64_t>(operation, words, sources);
-    case hcclFloat64:
-      return fold_plainly<double>(operation, words, sources);
-    case hcclFloat16:
-      return to_half(fold_values(operation, words, sources,
-                                 [&](std::uint64_t word) { return from_half(narrow(word)); }));
-    case hcclBfloat16:
-      return to_bfloat16(fold_values(operation, words, sources, [&](std::uint64_t word) {
-        return from_bfloat16(narrow(word));
-      }));
-    default:
-      return fold_plainly<float>(operation, words, sources);
-  }
+  return with_form(type, [&](const char*, auto form) {
+    auto result = form.read(words[0]);
+    for (std::size_t i = 1; i < words.size(); ++i)
+      result = apply(operation, result, form.read(words[i]));
+    return form.write(operation == hcclAvg ? average(result, sources) : result);
+  });
 }
 
 inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
@@ -206,15 +218,15 @@ inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
   return fold(type, operation, words, words.size());
 }
 
-inline bool is_prescaled(hcclDataType_t type) {
-  return type == hcclFloat16 || type == hcclBfloat16;
-}
+// 16-bit floats are prescaled.
+inline bool is_prescaled(hcclDataType_t type) { return is_float(type) && size_of(type) == 2; }
 
 // One factor, one rounding: of a 16-bit float.
 inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float factor) {
-  const auto narrow = static_cast<std::uint16_t>(word);
-  return type == hcclFloat16 ? to_half(canonical(from_half(narrow) * factor))
-                             : to_bfloat16(canonical(from_bfloat16(narrow) * factor));
+  return with_form(type, [&](const char*, auto form) {
+    using Value = typename decltype(form)::Value;
+    return form.write(apply(hcclProd, form.read(word), static_cast<Value>(factor)));
+  });
 }
 
 // Takes a complete sum, prescaled where averages are.

@@ -60,7 +60,7 @@ inline std::uint16_t random_half(std::mt19937& random, Values values) {
 inline std::uint64_t random_word(hcclDataType_t type, std::mt19937& random, Values values) {
   if (type == hcclFloat16) return random_half(random, values);
   if (type == hcclFloat64) return random_double(random, values);
-  if (type == hcclBfloat16) return random_float(random, values) >> 16;
+  if (test::is_prescaled(type)) return random_float(random, values) >> 16;
   if (type == hcclFloat32) return random_float(random, values);
   return static_cast<std::uint64_t>(random()) << 32 | random();
 }
