@@ -19,10 +19,12 @@ PAGE_TESTS = ("test_documents.py", "test_pages.py")
 
 
 def check(root):
+    sources = {f"/{path.relative_to(root).as_posix()}" for path in tree.sources(root)}
     for path in tree.files(root):
         if path.suffix == ".md":
             yield from check_links(root, path)
             yield from check_english(path)
+            yield from check_sources_exist(root, path, sources)
     yield from check_index(root)
     yield from check_glossary(root)
     yield from check_variables(root)
@@ -43,6 +45,15 @@ def check_english(path):
         for match, complaint in english.complaints(line):
             if not re.match(r"[^.!]*\?", line[match.end():]):
                 yield path, number, complaint
+
+
+def check_sources_exist(root, path, sources):
+    """A source in backquotes is the end of the path of a file; headers without a layer may be those of other projects."""
+    for line, match in tree.numbered_matches(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cpp))`", without_code(path)):
+        name = match.group(1)
+        is_ours = name.endswith(".cpp") or (root / "src" / name.split("/")[0]).is_dir()
+        if is_ours and not any(source.endswith(f"/{name}") for source in sources):
+            yield path, line, f"{name} does not exist"
 
 
 def check_links(root, path):

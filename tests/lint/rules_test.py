@@ -131,6 +131,13 @@ class Rules(unittest.TestCase):
         self.write("README.md", "[a](docs/architecture.md#nowhere)\n")
         self.assert_one(check_docs, "no such heading")
 
+    def test_source_that_does_not_exist(self):
+        self.write("README.md", "`src/base/variables.cpp`, `variables.cpp`, `zlib.h`\n")
+        self.assertEqual(self.findings(check_docs), [])
+        for name in ("base/gone.h", "gone.cpp"):
+            self.write("README.md", f"`{name}`\n")
+            self.assert_one(check_docs, f"{name} does not exist")
+
     def test_links_that_a_site_does_not_have(self):
         self.write("examples/a.c", LICENCE)
         for target in ("../../examples/a.c", "../reference"):
