@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks sock_diag(7) for all unix sockets; it cannot be asked for one by name.
+// Asks sock_diag(7) for all unix sockets, since it cannot be asked for one by name.
 #include "base/abstract_socket.h"
 
 #include "base/file_descriptor.h"
@@ -16,6 +16,7 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 namespace hccl {
 namespace {
@@ -58,6 +59,26 @@ std::optional<uid_t> user_in(std::span<const std::byte> message, std::string_vie
 }
 
 }  // namespace
+
+std::string abstract_name(std::string_view prefix, std::span<const std::byte> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string name(prefix);
+  for (const std::byte byte : bytes) {
+    const auto value = std::to_integer<std::size_t>(byte);
+    name += {kDigits[value / 16], kDigits[value % 16]};
+  }
+  return name;
+}
+
+SocketAddress abstract_address(std::string_view name) noexcept {
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), &where.sun_path[1]);
+  SocketAddress address;
+  std::memcpy(&address.storage, &where, sizeof(where));
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
 
 std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept {
   const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));

@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which user has bound the name of an abstract unix socket: the kernel knows, whether that user
-// listens there or not.
+// Names of unix sockets in the abstract namespace: no file, gone with their socket.
 #pragma once
 
+#include "base/address.h"
+
+#include <cstddef>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include <sys/types.h>
 
 namespace hccl {
 
-// `name` is without its leading zero byte. Nothing if no socket of this network namespace has the
-// name, or if the kernel does not tell (before Linux 5.3, or without unix_diag).
+// Returns the prefix followed by the bytes as hexadecimal digits.
+[[nodiscard]] std::string abstract_name(std::string_view prefix, std::span<const std::byte> bytes);
+
+// Returns the address of a socket with this name, of at most 107 bytes and without the leading zero
+// byte that makes it abstract.
+[[nodiscard]] SocketAddress abstract_address(std::string_view name) noexcept;
+
+// Returns the user who has bound the name, whether a socket listens there or not. Returns nothing
+// if no socket of this network namespace has the name, or if the kernel does not tell (before Linux
+// 5.3, or without unix_diag).
 [[nodiscard]] std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept;
 
 }  // namespace hccl

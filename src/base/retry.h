@@ -17,6 +17,11 @@ namespace hccl {
 }
 inline constexpr std::chrono::milliseconds kShortagePause{5};
 
+// Returns whether a call failed for want of descriptors or of kernel memory.
+[[nodiscard]] constexpr bool is_resource_shortage(int error) noexcept {
+  return error == EMFILE || error == ENFILE || is_memory_shortage(error);
+}
+
 // Repeats a call that returns a negative value and sets errno: at once if it was interrupted, and
 // up to kShortageRetries times, after pauses that double, if memory was short. Blocks for 63 ms at
 // most. For small messages that have no later occasion to be sent; whoever can come back later does

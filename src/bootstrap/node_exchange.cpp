@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members send their contribution to the leader; it sends every member all entries, then the shared
-// segment. The final barrier is the rendezvous server's, who also knows who died.
+// Ranks send their contributions to the leader, which sends all entries to every rank, then the
+// shared segment. The final barrier is that of the root server, which also knows the ranks that
+// died.
 #include "bootstrap/node_exchange.h"
 
+#include "base/abstract_socket.h"
 #include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/peer_process.h"
@@ -13,11 +15,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace hccl::bootstrap {
@@ -25,31 +25,11 @@ namespace {
 
 constexpr std::size_t kMostUnread = 1024;  // descriptors
 constexpr std::size_t kMostOfOthers = 64;  // pending connections that are not from ranks
-// All entries go to every rank at once.
+// The leader queues all entries for every rank at once.
 constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
 
-struct NodeAddress {
-  sockaddr_un address{};
-  socklen_t length = 0;
-
-  [[nodiscard]] const sockaddr* get() const {
-    return static_cast<const sockaddr*>(static_cast<const void*>(&address));
-  }
-};
-
-NodeAddress node_address(const SocketName& name) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string path = "hccl-rank-";
-  for (const std::byte byte : name) {
-    path.push_back(kDigits[std::to_integer<std::size_t>(byte >> 4)]);
-    path.push_back(kDigits[std::to_integer<std::size_t>(byte & std::byte{0xf})]);
-  }
-  NodeAddress result;
-  result.address.sun_family = AF_UNIX;
-  // A leading zero byte makes the name abstract: no file, gone with its socket.
-  std::memcpy(&result.address.sun_path[1], path.data(), path.size());
-  result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
-  return result;
+SocketAddress node_address(const SocketName& name) {
+  return abstract_address(abstract_name("hccl-rank-", name));
 }
 
 FileDescriptor node_socket() {
@@ -61,7 +41,7 @@ FileDescriptor node_socket() {
   return result;
 }
 
-// Names this process to whoever gets it, also where its pid means nothing.
+// Returns a pidfd, which names this process also where its pid means nothing.
 FileDescriptor own_process() {
   FileDescriptor process = open_process(getpid());
   if (!process.valid()) {
@@ -81,7 +61,7 @@ std::string process_text(int unix_socket) {
 
 FileDescriptor listen_on_node(const SocketName& name) {
   FileDescriptor listener = node_socket();
-  const NodeAddress where = node_address(name);
+  const SocketAddress where = node_address(name);
   if (bind(listener.get(), where.get(), where.length) != 0 ||
       listen(listener.get(), SOMAXCONN) != 0) {
     throw Error(hcclSystemError,
@@ -93,7 +73,7 @@ FileDescriptor listen_on_node(const SocketName& name) {
 
 FileDescriptor connect_to_node(const SocketName& name) {
   FileDescriptor socket = node_socket();
-  const NodeAddress where = node_address(name);
+  const SocketAddress where = node_address(name);
   while (connect(socket.get(), where.get(), where.length) != 0) {
     if (errno == EINTR) continue;
     const int why = errno;
@@ -141,7 +121,7 @@ RankTable NodeExchange::run(Contribution mine, const MakeControl& make_control) 
   }
   if (inspect) inspect(rank_table_);
   for (RankInfo& other : rank_table_.members) {
-    // The end of this very process is nothing to wait for.
+    // A rank does not wait for the end of its own process.
     if (is_own_process(other.rank)) other.process.reset();
   }
   std::vector<Bytes> announced = client_.finish(member(rank_).announced);
@@ -185,7 +165,7 @@ void NodeExchange::gather() {
   pending_.reset();
 }
 
-// The kernel tells whose process it is.
+// The kernel knows the user of the other end.
 void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
   if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket), {}, {}, {}});
   pending_->rejections().report([&] { return process_text(socket.get()); },
@@ -194,7 +174,7 @@ void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
 
 void NodeExchange::on_pending_frame(PendingConnections::Pending& pending, Frame& frame) {
   if (!take_contribution(pending, frame))
-    pending_->reject(pending, "sent what no rank of this communicator says");
+    pending_->reject(pending, "sent a frame that no rank of this communicator sends");
 }
 
 void NodeExchange::on_no_room(int error) {

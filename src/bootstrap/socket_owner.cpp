@@ -58,8 +58,7 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
   using Knowledge = SocketOwner::Knowledge;
   const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!netlink.valid()) {
-    const bool lacking = errno == EMFILE || errno == ENFILE || is_memory_shortage(errno);
-    return {lacking ? Knowledge::none : Knowledge::untold};
+    return {is_resource_shortage(errno) ? Knowledge::none : Knowledge::untold};
   }
   setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
   const DiagnosticRequest request = request_for(remote_address(socket), local_address(socket));

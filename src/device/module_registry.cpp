@@ -12,24 +12,14 @@
 #include "base/text.h"
 #include "device/module_lock.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <string>
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace hccl::device {
 namespace {
-
-struct ModuleAddress {
-  sockaddr_un name{};
-  socklen_t length = 0;
-
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
-};
 
 std::string claim_name(std::uint32_t id) {
   // FNV-1a: all processes of a node must compute the same hash.
@@ -38,15 +28,6 @@ std::string claim_name(std::uint32_t id) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
   }
   return text("hccl-module-", std::hex, hash, "-", std::dec, id);
-}
-
-ModuleAddress address_of(const std::string& name) {
-  ModuleAddress address;
-  address.name.sun_family = AF_UNIX;
-  // The leading zero byte selects the abstract namespace.
-  std::copy(name.begin(), name.end(), address.name.sun_path + 1);
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return address;
 }
 
 FileDescriptor unix_socket(std::uint32_t id, int flags) {
@@ -60,7 +41,7 @@ FileDescriptor unix_socket(std::uint32_t id, int flags) {
 
 std::optional<FileDescriptor> claim_module(std::uint32_t id) {
   const std::string name = claim_name(id);
-  const ModuleAddress address = address_of(name);
+  const SocketAddress address = abstract_address(name);
   FileDescriptor socket = unix_socket(id, 0);
   if (bind(socket.get(), address.get(), address.length) == 0) {
     // Another user may have held the name until a moment ago.
@@ -76,7 +57,7 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
 
 std::string holder_text(std::uint32_t id) {
   constexpr const char* kUnknown = "another process on this node";
-  const ModuleAddress address = address_of(claim_name(id));
+  const SocketAddress address = abstract_address(claim_name(id));
   // Do not block: the holder's queue of connections may be full.
   const FileDescriptor socket = unix_socket(id, SOCK_NONBLOCK);
   if (connect(socket.get(), address.get(), address.length) != 0) return kUnknown;

@@ -23,10 +23,6 @@ namespace {
 constexpr int kMaxAcceptsAtOnce = 16;
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 
-bool is_resource_shortage(int error) {
-  return error == EMFILE || error == ENFILE || is_memory_shortage(error);
-}
-
 // Returns whether the other end has closed the connection and nothing is left to read.
 bool has_ended(const FileDescriptor& socket) {
   std::byte byte{};

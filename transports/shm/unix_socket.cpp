@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses sockaddr_un and SCM_RIGHTS.
+// Abstract unix sockets and SCM_RIGHTS.
 #include "shm/unix_socket.h"
 
+#include "base/abstract_socket.h"
 #include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -10,10 +11,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <string_view>
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 namespace hccl::shm {
 namespace {
@@ -39,26 +38,10 @@ struct FileMessage {
 
 }  // namespace
 
-std::string name_text(const SocketName& name) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result = "hccl-stream-";
-  for (const std::byte byte : name) {
-    const auto value = std::to_integer<std::size_t>(byte);
-    result += {kDigits[value / 16], kDigits[value % 16]};
-  }
-  return result;
-}
+std::string name_text(const SocketName& name) { return abstract_name("hccl-stream-", name); }
 
 SocketAddress abstract_address(const SocketName& name) {
-  const std::string path = name_text(name);
-  sockaddr_un where{};
-  where.sun_family = AF_UNIX;
-  std::memcpy(&where.sun_path[1], path.data(),
-              path.size());  // the leading zero byte makes it abstract
-  SocketAddress result;
-  std::memcpy(&result.storage, &where, sizeof(where));
-  result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
-  return result;
+  return hccl::abstract_address(name_text(name));
 }
 
 FileDescriptor listen_on(const SocketName& name) {
