@@ -41,13 +41,25 @@ template <class Number, class List>
   return {list, most, most_bytes};
 }
 
-// A value from `first` to `last` of an enumeration. The reader rejects others.
-template <class Enum>
-struct Enumerated {
-  Enum& value;
-  std::type_identity_t<Enum> first;
-  std::type_identity_t<Enum> last;
+// A number or enumerator from `first` to `last`. The reader rejects others.
+template <class Value>
+struct Bounded {
+  Value& value;
+  std::type_identity_t<std::remove_const_t<Value>> first;
+  std::type_identity_t<std::remove_const_t<Value>> last;
 };
+
+// The type of number in which a number or an enumerator travels.
+template <class Value, bool = std::is_enum_v<Value>>
+struct Travelling {
+  using Number = std::remove_const_t<Value>;
+};
+template <class Value>
+struct Travelling<Value, true> {
+  using Number = std::underlying_type_t<std::remove_const_t<Value>>;
+};
+template <class Value>
+using NumberOf = typename Travelling<Value>::Number;
 
 // The bytes from here to the end of the message.
 template <class List>
@@ -80,9 +92,9 @@ class FieldWriter {
   void put(const Limited<Text>& field) {
     writer_.put_text(field.text.substr(0, field.most));
   }
-  template <class Enum>
-  void put(const Enumerated<Enum>& field) {
-    put(static_cast<std::underlying_type_t<std::remove_const_t<Enum>>>(field.value));
+  template <class Value>
+  void put(const Bounded<Value>& field) {
+    put(static_cast<NumberOf<Value>>(field.value));
   }
   template <class List>
   void put(const Remainder<List>& field) {
@@ -144,14 +156,13 @@ class FieldReader {
   void get(Limited<Text>& field) {
     field.text = reader_.text(field.most);
   }
-  template <class Enum>
-  void get(Enumerated<Enum>& field) {
-    using Number = std::underlying_type_t<Enum>;
-    Number number{};
+  template <class Value>
+  void get(Bounded<Value>& field) {
+    NumberOf<Value> number{};
     get(number);
-    require(number >= static_cast<Number>(field.first) &&
-            number <= static_cast<Number>(field.last));
-    if (ok_) field.value = static_cast<Enum>(number);
+    require(number >= static_cast<NumberOf<Value>>(field.first) &&
+            number <= static_cast<NumberOf<Value>>(field.last));
+    if (ok_) field.value = static_cast<Value>(number);
   }
   template <class List>
   void get(Remainder<List>& field) {

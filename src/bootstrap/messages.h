@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -115,6 +116,7 @@ struct Announcements {
   std::vector<Bytes> by_rank;
 };
 
+inline constexpr int kMostPid = std::numeric_limits<int>::max();
 inline constexpr std::size_t kLongestHost = 256;
 inline constexpr std::size_t kLongestBox = 512;
 inline constexpr std::size_t kLongestFailure = 4096;
@@ -126,16 +128,21 @@ template <class Type, class Message>
 concept Like = std::same_as<std::remove_const_t<Type>, Message>;
 
 void fields(Like<ProcessIdentity> auto& m, auto& io) {
-  io(m.pid, m.pid_namespace, Limited(m.host, kLongestHost), Limited(m.box, kLongestBox));
+  io(Bounded(m.pid, 1, kMostPid), m.pid_namespace, Limited(m.host, kLongestHost),
+     Limited(m.box, kLongestBox));
 }
 void fields(Like<Opening> auto& m, auto& io) { io(m.version, m.nonce, m.here, m.there); }
-void fields(Like<Hello> auto& m, auto& io) { io(m.rank, m.size, m.process, m.node_socket); }
-void fields(Like<Welcome> auto& m, auto& io) { io(m.server, m.server_rank); }
+void fields(Like<Hello> auto& m, auto& io) {
+  io(Bounded(m.rank, 0, kMostRanks - 1), Bounded(m.size, 1, kMostRanks), m.process, m.node_socket);
+}
+void fields(Like<Welcome> auto& m, auto& io) {
+  io(m.server, Bounded(m.server_rank, -1, kMostRanks - 1));
+}
 void fields(Like<Refusal> auto& m, auto& io) {
-  io(Enumerated(m.reason, Refusal::other_version, Refusal::other_user));
+  io(Bounded(m.reason, Refusal::other_version, Refusal::other_user));
 }
 void fields(Like<Failure> auto& m, auto& io) {
-  io(Enumerated(m.code, hcclNoDeviceFound, hcclPortDown), Limited(m.text, kLongestFailure));
+  io(Bounded(m.code, hcclNoDeviceFound, hcclPortDown), Limited(m.text, kLongestFailure));
 }
 void fields(Like<GaveUp> auto& m, auto& io) { io(m.seconds); }
 void fields(Like<Waiting> auto& m, auto& io) {
@@ -148,15 +155,15 @@ void fields(Like<Table> auto& m, auto& io) {
   io(m.salt, counted<std::uint32_t>(m.ranks, kMostRanks));
 }
 void fields(Like<ContributionMessage> auto& m, auto& io) {
-  io(m.secret, m.rank, m.has_memory, Remainder(m.blob));
+  io(m.secret, Bounded(m.rank, 0, kMostRanks - 1), m.has_memory, Remainder(m.blob));
 }
 void fields(Like<EntryMessage> auto& m, auto& io) {
-  io(m.rank, m.has_memory, m.has_process, Remainder(m.blob));
+  io(Bounded(m.rank, 0, kMostRanks - 1), m.has_memory, m.has_process, Remainder(m.blob));
 }
 void fields(Like<Announcements> auto& m, auto& io) {
   io(counted<std::uint32_t>(m.by_rank, kMostRanks, kMostAnnounced));
 }
-void fields(Like<RankMessage> auto& m, auto& io) { io(m.rank); }
+void fields(Like<RankMessage> auto& m, auto& io) { io(Bounded(m.rank, 0, kMostRanks - 1)); }
 
 template <class Message>
 [[nodiscard]] Bytes serialize(const Message& message) {
@@ -165,31 +172,13 @@ template <class Message>
   return writer.take();
 }
 
-// Returns whether the fields have values that a process of ours sends.
-template <class Message>
-[[nodiscard]] bool is_valid(const Message&) {
-  return true;
-}
-template <>
-[[nodiscard]] bool is_valid(const Hello& message);
-template <>
-[[nodiscard]] bool is_valid(const Welcome& message);
-template <>
-[[nodiscard]] bool is_valid(const Waiting& message);
-template <>
-[[nodiscard]] bool is_valid(const ContributionMessage& message);
-template <>
-[[nodiscard]] bool is_valid(const EntryMessage& message);
-template <>
-[[nodiscard]] bool is_valid(const RankMessage& message);
-
-// Returns the message, or nothing unless every field is present and valid.
+// Returns the message, or nothing unless every field is present and within its bounds.
 template <class Message>
 [[nodiscard]] std::optional<Message> parse(std::span<const std::byte> bytes) {
   FieldReader reader(bytes);
   Message message;
   reader(message);
-  if (!reader.complete() || !is_valid(message)) return std::nullopt;
+  if (!reader.complete()) return std::nullopt;
   return message;
 }
 // Reads only the version of an opening of another version.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes what ranks send to Rendezvous, and its decisions to the ranks.
+// Passes the frames of ranks to Rendezvous, and its decisions to the ranks.
 #include "bootstrap/root_server.h"
 
 #include "base/config.h"
@@ -118,7 +118,7 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
-    // Gone already; for any other reason the end of the connection tells of its death.
+    // It has exited already. For any other errno the end of the connection reports its death.
     if (errno == ESRCH) note_exit(rank);
     return;
   }
@@ -127,8 +127,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Why it went may still be on its way: the end of its connection comes after that and decides,
-// unless a child of the rank holds the connection open.
+// Its reason may still be on the way: the end of the connection follows it and decides, unless a
+// child of the rank holds the connection open.
 void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<LoopTimer>(loop_);
   timer->start(kLastWords, [weak = weak_from_this(), rank, timer] {
@@ -161,7 +161,7 @@ void RootServer::relay(int rank, const Frame& frame) {
   if (frame.type == FrameType::departed) return faults_.rank_departed(rank);
   if (frame.type == FrameType::stuck || frame.type == FrameType::waiting) {
     auto waiting = parse<Waiting>(frame.payload);
-    const auto exists = [this](int one) { return one < rendezvous_.size(); };
+    const auto exists = [this](int one) { return rendezvous_.has_joined(one); };
     if (!waiting || !std::ranges::all_of(waiting->awaited, exists)) return;
     if (frame.type == FrameType::stuck) return stalls_.on_stuck(rank, std::move(*waiting));
     return stalls_.on_answer(rank, std::move(*waiting));
@@ -188,7 +188,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
   faults_.connection_ended(rank, why);
 }
 
-// The text of a rank that was taken at its word is quoted, not repeated as the library's own.
+// Quotes the text of a rank that was taken at its word.
 Failure RootServer::as_believed(int rank, Failure failure) const {
   if (admission_.is_taken_at_its_word(ranks_.of(rank))) failure.text = quoted(failure.text);
   return failure;
