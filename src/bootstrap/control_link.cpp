@@ -100,7 +100,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (rank != server_rank) leave();
   }
 
-  // The others take this rank for lost: the only way left to report a fault.
+  // The others then take this rank for lost. Without memory, only this way reports a fault.
   void hang_up() {
     if (connection) connection->close();
     connection.reset();

@@ -98,7 +98,7 @@ void FrameConnection::read_some() {
   if (limits_.descriptors == 0) return;
   if (!take_descriptors(message)) {
     return end(
-        "cannot be heard out, for this process may not open that many files (raise ulimit -n)");
+        "cannot be read any further: this process may not open that many files (raise ulimit -n)");
   }
   if (received_descriptors_.size() > limits_.descriptors) break_rules("sent too many descriptors");
 }

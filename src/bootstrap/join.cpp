@@ -61,7 +61,7 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {
-      // Rank 0 need not have called hcclGetUniqueId where the address is known to all.
+      // Rank 0 need not have called hcclGetUniqueId if all ranks know the address.
       if (!may_serve) return {};
       const std::string trouble = ServerRegistry::instance().create_if_absent(id);
       return trouble.empty() ? "" : text("rank 0 itself cannot serve: ", trouble);

@@ -27,7 +27,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
-// An id with a secret has had its server since before it existed: if nobody listens, it is over.
+// The server of an id with a secret is older than the id: if nobody listens, it has ended.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 constexpr std::chrono::seconds kVerdictPatience{1};
 constexpr std::chrono::milliseconds kFlushPatience{100};
@@ -42,8 +42,7 @@ FileDescriptor tcp_socket(bool v6) {
              advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
   }
   const int on = 1;
-  // With the port number of an outgoing connection marked as reusable, the server can still take
-  // it.
+  // The server can then still bind a port number that an outgoing connection holds.
   setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   return result;
@@ -94,7 +93,7 @@ void RendezvousClient::report_no_server() {
 
 void RendezvousClient::note_missing(const Frame& frame) {
   const auto report = parse<Failure>(frame.payload);
-  // A server cannot fill the log.
+  // Bounded, so that a server cannot fill the log.
   if (!report || ++server_reports_ > MissingReports::kMost) refuse_protocol();
   log(LogLevel::warning, "bootstrap", report->text);
 }
@@ -122,7 +121,7 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   const SocketAddress where = to_socket_address(address);
   int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
   if (error == EINPROGRESS || error == EINTR) error = await_connection(socket);
-  // Without a listener a connection may by chance meet itself: same port on both ends.
+  // Without a listener a connection may happen to connect to itself: same port on both ends.
   if (error == 0 && local_address(socket.get()) == remote_address(socket.get())) {
     error = ECONNREFUSED;
   }
@@ -189,9 +188,9 @@ std::optional<Frame> RendezvousClient::await_frame(FrameConnection& connection) 
 }
 
 // Any user may listen on the port of HCCL_COMM_ID first and answer as the server. Within this
-// machine the kernel says whose process has accepted the connection. Returns `known` if it is this
-// user's, `none` if its end is closed, and `untold` where the kernel is not asked or does not
-// answer. Throws Error(hcclSocketError) if it belongs to another user.
+// machine the kernel knows which user's process has accepted the connection. Returns `known` if it
+// is this user's, `none` if the other end is closed, and `untold` if the kernel is not asked or
+// does not answer. Throws Error(hcclSocketError) if it belongs to another user.
 SocketOwner::Knowledge RendezvousClient::server_user(int socket) const {
   using Knowledge = SocketOwner::Knowledge;
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::untold;
@@ -232,7 +231,7 @@ void RendezvousClient::read_welcome(const Frame& frame) {
   server_rank_ = welcome->server_rank;
   if (server_.shares_pids_with(hello_.process) && server_.pid != hello_.process.pid) {
     server_process_ = open_process(server_.pid);
-    // If it cannot be watched, the end of the connection tells of its death.
+    // If the process cannot be watched, the end of the connection reports its death.
     server_exit_.emplace(loop_);
     if (server_process_.valid() && server_exit_->watch(server_process_.get()) == 0)
       server_exit_->when_readable([this] { server_has_exited_ = true; });
@@ -267,13 +266,13 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// Nothing is sent after these, so this is their only occasion.
+// No later call flushes these frames.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// While this rank waits for others too, the server has nothing to say but failures.
+// While this rank waits for other ranks too, the server sends nothing but failures.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -299,14 +298,14 @@ std::optional<Frame> RendezvousClient::next_frame() {
       continue;
     }
     if (frame->type != FrameType::server_rank) return frame;
-    // Said once, or a server could talk past every deadline.
+    // Accepted once, or a server could keep this rank busy past every deadline.
     const auto rank = server_rank_ < 0 ? parse<RankMessage>(frame->payload) : std::nullopt;
     if (!rank) refuse_protocol();
     server_rank_ = rank->rank;
   }
 }
 
-// Frames first: the server may have said why before it went.
+// Reads frames first: the server may have sent the reason before it exited.
 void RendezvousClient::check_server() {
   if (!kept_) kept_ = next_frame();
   if (server_has_exited_) await_last_words();
@@ -364,7 +363,7 @@ Deadline RendezvousClient::within(Deadline::Duration limit) const {
   return is_sooner ? deadline_ : Deadline::after(limit);
 }
 
-// Tenths, for limits below a second.
+// Rounded to tenths below ten seconds, for limits below a second.
 double RendezvousClient::elapsed_seconds() const {
   const std::chrono::duration<double> elapsed = Deadline::Clock::now() - begin_;
   return elapsed.count() < 10 ? std::round(elapsed.count() * 10) / 10 : std::round(elapsed.count());

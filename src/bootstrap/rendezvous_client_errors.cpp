@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of a rank whose server cannot be found, refuses it or cannot be believed.
+// The errors of a rank whose server cannot be found, refuses it, or cannot be trusted.
 #include "base/error.h"
 #include "base/text.h"
 #include "bootstrap/rendezvous_client.h"
@@ -42,8 +42,7 @@ void RendezvousClient::report_refusal(const Frame& frame) const {
                    hello_.rank, " does; run all ranks as one user"));
 }
 
-// The words of a server that nobody has authenticated are quoted, not repeated as the library's
-// own.
+// Quotes the text of a server that nobody has authenticated.
 void RendezvousClient::report_failure(const Failure& failure) const {
   if (server_is_known_) throw Error(failure.code, failure.text);
   throw Error(failure.code, text("the server at ", where(), ", which has proved nothing, says ",

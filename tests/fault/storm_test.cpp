@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers flood the id server's port while processes initialise a communicator, and afterwards:
+// Strangers flood the root server's port while processes initialise a communicator, and afterwards:
 // the job goes on, and nothing of them stays.
 #include "storm.h"
 

@@ -105,7 +105,7 @@ void add_messages(const fs::path& root) {
 }
 
 void add_rendezvous(const fs::path& root) {
-  const Corpus server(root, "id_server");
+  const Corpus server(root, "root_server");
   const auto hello = [](int connection, int rank, std::uint8_t cut, const char* box = "box") {
     const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 2);
     return fuzz::Step{action, cut, hello_payload(rank, 3, box)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers on the port of an id server: whatever they send, the job goes on.
+// Strangers on the port of an root server: whatever they send, the job goes on.
 #include "base/config.h"
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An id server and up to four TCP connections to it. Actions (low nibble; the high one picks the
+// A root server and up to four TCP connections to it. Actions (low nibble; the high one picks the
 // connection): 0 bytes as they are, 1 a frame of type `detail`, 2 a hello, cut in two at `detail`,
 // after an opening if there was none, 3 close. Frames after an opening have their codes. Afterwards
 // the server must still answer a rank.
