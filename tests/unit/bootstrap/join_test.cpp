@@ -2,25 +2,14 @@
 // Ranks that are threads of one process join, in several communicators, and fail by name.
 #include "bootstrap/join.h"
 
-#include "base/config.h"
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
-#include "scoped_environment.h"
+#include "loopback_test.h"
 
 namespace hccl::bootstrap::test {
 namespace {
 
-class Join : public testing::Test {
- protected:
-  Join() {
-    environment_.set("HCCL_SOCKET_IFNAME", "lo");
-    environment_.remove("HCCL_COMM_ID");
-    load_config();
-  }
-
- private:
-  hccl::test::ScopedEnvironment environment_;
-};
+class Join : public LoopbackTest {};
 
 TEST_F(Join, TwoThreadsExchangeEverything) {
   expect_all_joined(join_as_threads(create_unique_id(), 2));

@@ -2,42 +2,25 @@
 // Somebody between a rank and the server changes what they say: nobody joins on a changed word.
 #include "relay.h"
 
-#include "base/config.h"
-#include "scoped_environment.h"
+#include "loopback_test.h"
 
 namespace hccl::bootstrap::test {
 namespace {
 
-class Relayed : public testing::Test {
- public:
-  ~Relayed() override { retire_unique_id(id_); }
-
+class Relayed : public ServerTest {
  protected:
-  Relayed() {
-    environment_.set("HCCL_SOCKET_IFNAME", "lo");
-    environment_.remove("HCCL_COMM_ID");
-    load_config();
-    id_ = create_unique_id();
-  }
-
   // Rank 0 reaches the server itself, rank 1 through the relay.
   std::vector<Ending> join_through(const Relay& relay) {
     std::vector<Ending> endings(2);
     std::thread other([&] { endings[1] = try_join(encode(relay.id()), 2, 1); });
-    endings[0] = try_join(id_, 2, 0);
+    endings[0] = try_join(id(), 2, 0);
     other.join();
     return endings;
   }
-
-  [[nodiscard]] const hcclUniqueId& id() const { return id_; }
-
- private:
-  hccl::test::ScopedEnvironment environment_;
-  hcclUniqueId id_{};
 };
 
 TEST_F(Relayed, WordsThatArriveUnchangedAreTheRanksOwn) {
-  const Relay relay(decode(id()), std::nullopt);
+  const Relay relay(server(), std::nullopt);
   expect_all_joined(join_through(relay));
 }
 
@@ -46,7 +29,7 @@ class ChangedFrame : public Relayed, public testing::WithParamInterface<FrameTyp
 class ChangedBeforeItJoins : public ChangedFrame {};
 
 TEST_P(ChangedBeforeItJoins, LetsNobodyIn) {
-  const Relay relay(decode(id()), GetParam());
+  const Relay relay(server(), GetParam());
   const Ending ending = try_join(encode(relay.id()), 2, 1);
   const bool by_server = GetParam() == FrameType::welcome;
   EXPECT_EQ(ending.code, by_server ? hcclSocketError : hcclInvalidArgument);
@@ -60,7 +43,7 @@ TEST_P(ChangedBeforeItJoins, LetsNobodyIn) {
 class ChangedAfterwards : public ChangedFrame {};
 
 TEST_P(ChangedAfterwards, EndsTheRendezvousByName) {
-  const Relay relay(decode(id()), GetParam());
+  const Relay relay(server(), GetParam());
   const std::vector<Ending> endings = join_through(relay);
   EXPECT_EQ(endings[1].code, hcclSocketError) << endings[1].text;
   EXPECT_NE(endings[1].text.find(kForgedFrame), std::string::npos) << endings[1].text;

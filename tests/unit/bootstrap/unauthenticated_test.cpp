@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers on the port of an root server: whatever they send, the job goes on.
-#include "base/config.h"
+// Unauthenticateds on the port of an root server: whatever they send, the job goes on.
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
@@ -11,7 +10,7 @@
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "connections.h"
-#include "scoped_environment.h"
+#include "loopback_test.h"
 
 #include <future>
 #include <random>
@@ -22,19 +21,8 @@ namespace {
 
 FileDescriptor connect_to_server(const UniqueId& id) { return connect_to(id.addresses.at(0)); }
 
-class Stranger : public testing::Test {
- public:
-  ~Stranger() override { retire_unique_id(id_); }
-
+class Unauthenticated : public ServerTest {
  protected:
-  Stranger() {
-    environment_.set("HCCL_SOCKET_IFNAME", "lo");
-    environment_.remove("HCCL_COMM_ID");
-    load_config();
-    id_ = create_unique_id();
-    server_ = decode(id_);
-  }
-
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
     return {rank, size, ProcessIdentity::mine(), random_secret()};
   }
@@ -47,29 +35,21 @@ class Stranger : public testing::Test {
     said.insert(said.end(), second.begin(), second.end());
     return said;
   }
-  [[nodiscard]] Bytes key() const { return proof_key(server_); }
+  [[nodiscard]] Bytes key() const { return proof_key(server()); }
 
   // Returns the server's answer to the hello of a rank with this key.
   [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
                                                FrameType type) const {
-    FarEnd channel(connect_to_server(server_));
+    FarEnd channel(connect_to_server(server()));
     EXPECT_TRUE(open_as_rank(channel, key));
     channel->send(FrameType::hello, serialize(hello));
     return channel.read_until(type);
   }
 
-  void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id_, size)); }
-
-  [[nodiscard]] const UniqueId& server() const { return server_; }
-  [[nodiscard]] const hcclUniqueId& id() const { return id_; }
-
- private:
-  hccl::test::ScopedEnvironment environment_;
-  hcclUniqueId id_{};
-  UniqueId server_;
+  void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id(), size)); }
 };
 
-TEST_F(Stranger, WithGarbageIsCutOff) {
+TEST_F(Unauthenticated, WithGarbageIsCutOff) {
   for (const std::string& said :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), std::string(5000, '\0'),
         std::string(5000, '\xff'), std::string("HCCL but not quite a frame")}) {
@@ -81,7 +61,7 @@ TEST_F(Stranger, WithGarbageIsCutOff) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
+TEST_F(Unauthenticated, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
   std::vector<FileDescriptor> silent;
   silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_server(server()));
@@ -92,7 +72,7 @@ TEST_F(Stranger, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, WithoutTheSecretIsRefused) {
+TEST_F(Unauthenticated, WithoutTheSecretIsRefused) {
   const Bytes other(16, std::byte{7});
   for (const Bytes& wrong : {other, Bytes{}}) {
     const auto refusal = answer_to(valid_hello(1, 3), wrong, FrameType::refusal);
@@ -102,7 +82,7 @@ TEST_F(Stranger, WithoutTheSecretIsRefused) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, OfAnotherVersionIsToldSo) {
+TEST_F(Unauthenticated, OfAnotherVersionIsToldSo) {
   FarEnd channel(connect_to_server(server()));
   channel->send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
   const auto refusal = channel.read_until(FrameType::refusal);
@@ -111,7 +91,7 @@ TEST_F(Stranger, OfAnotherVersionIsToldSo) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, WithAnImpossibleRankOrSizeIsRefused) {
+TEST_F(Unauthenticated, WithAnImpossibleRankOrSizeIsRefused) {
   for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
            {-1, 3}, {1, 0}, {1, -5}, {0, kMostRanks + 1}, {kMostRanks, 3}, {1 << 30, 1 << 30}}) {
     EXPECT_FALSE(answer_to(valid_hello(rank, size), key(), FrameType::failure))
@@ -125,7 +105,7 @@ TEST_F(Stranger, WithAnImpossibleRankOrSizeIsRefused) {
   expect_job_goes_on();
 }
 
-TEST_F(Stranger, WithMutilatedHellosIsRefused) {
+TEST_F(Unauthenticated, WithMutilatedHellosIsRefused) {
   std::mt19937 random(20260103);
   const Bytes valid = bytes_of(valid_hello(1, 3));
   std::vector<FileDescriptor> open;
@@ -144,7 +124,7 @@ TEST_F(Stranger, WithMutilatedHellosIsRefused) {
 
 // A rank's message is worth nothing when it is replayed, in this run and in the next one, where
 // the key may be the same.
-TEST_F(Stranger, CannotRepeatARecordedHello) {
+TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   FarEnd channel(connect_to_server(server()));
   channel->send(FrameType::opening, opening);
@@ -175,7 +155,7 @@ TEST_F(Stranger, CannotRepeatARecordedHello) {
 
 // A rank that breaks the protocol, or whose frames are changed on the way, ends the rendezvous by
 // name.
-TEST_F(Stranger, BetweenARankAndTheServerIsNoticed) {
+TEST_F(Unauthenticated, BetweenARankAndTheServerIsNoticed) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
     FarEnd channel(connect_to_server(run));
@@ -204,7 +184,7 @@ TEST_F(Stranger, BetweenARankAndTheServerIsNoticed) {
 
 // Where the port is HCCL_COMM_ID's, a rank of this machine is known by its user, whom nobody knows
 // once the rank has gone.
-TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
+TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
   Address address = server().addresses.at(0);
   address.port = 0;
   FileDescriptor listener = listen_on(address);
@@ -238,7 +218,7 @@ TEST_F(Stranger, WhoHangsUpWithAHelloIsNoRank) {
 }
 
 // A server that talks without end holds nobody up beyond its deadline.
-TEST_F(Stranger, AsATalkativeServerIsRefused) {
+TEST_F(Unauthenticated, AsATalkativeServerIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
@@ -267,7 +247,7 @@ TEST_F(Stranger, AsATalkativeServerIsRefused) {
 }
 
 // A server that nobody has authenticated may say anything: it is quoted, on one line.
-TEST_F(Stranger, AsAServerWithoutAKeyIsQuoted) {
+TEST_F(Unauthenticated, AsAServerWithoutAKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
@@ -290,14 +270,14 @@ TEST_F(Stranger, AsAServerWithoutAKeyIsQuoted) {
   }
 }
 
-TEST_F(Stranger, AfterCompletionIsToldSo) {
+TEST_F(Unauthenticated, AfterCompletionIsToldSo) {
   expect_job_goes_on();
   const Ending late = try_join(id(), 3, 1);
   EXPECT_EQ(late.code, hcclInvalidUsage);
   EXPECT_NE(late.text.find("already complete"), std::string::npos) << late.text;
 }
 
-TEST_F(Stranger, AfterRetirementNobodyListens) {
+TEST_F(Unauthenticated, AfterRetirementNobodyListens) {
   expect_job_goes_on();
   retire_unique_id(id());
   const Ending late = try_join(id(), 3, 1);
@@ -305,8 +285,8 @@ TEST_F(Stranger, AfterRetirementNobodyListens) {
   EXPECT_NE(late.text.find("nobody listens at 127.0.0.1:"), std::string::npos) << late.text;
 }
 
-// A stranger may send anything, nothing, or one byte at a time.
-TEST_F(Stranger, HasLittleTimeForItsHello) {
+// It may send anything, nothing, or one byte at a time.
+TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
   Address loopback;
   loopback.bytes = {127, 0, 0, 1};
   FileDescriptor listener = listen_on(loopback);
@@ -317,24 +297,24 @@ TEST_F(Stranger, HasLittleTimeForItsHello) {
       std::make_shared<RootServer>(own, std::move(listener), key(), std::chrono::milliseconds(100));
   quick->start();
   const Bytes hello = bytes_of(valid_hello(1, 3));
-  std::vector<FileDescriptor> strangers;
+  std::vector<FileDescriptor> others;
   for (const std::size_t said :
        {std::size_t{0}, std::size_t{1}, std::size_t{12}, hello.size() - 1}) {
-    strangers.push_back(connect_to_server(own));
-    send_all(strangers.back(), std::span(hello).first(said));
+    others.push_back(connect_to_server(own));
+    send_all(others.back(), std::span(hello).first(said));
   }
   const FileDescriptor slow = connect_to_server(own);
   for (std::size_t said = 0; said + 1 < hello.size(); ++said) {
     send_all(slow, std::span(hello).subspan(said, 1));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  for (const FileDescriptor& stranger : strangers) EXPECT_TRUE(is_cut_off(stranger));
+  for (const FileDescriptor& other : others) EXPECT_TRUE(is_cut_off(other));
   EXPECT_TRUE(is_cut_off(slow));
   quick->stop();
 }
 
 // A server that is none: the rank finds out and says so.
-TEST_F(Stranger, AsTheServerIsNamed) {
+TEST_F(Unauthenticated, AsTheServerIsNamed) {
   const Address any = server().addresses.at(0);
   Address address = any;
   address.port = 0;

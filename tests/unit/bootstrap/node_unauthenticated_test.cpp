@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers on the unix socket of a leader, of the same user or of another one. Regardless of what
-// they send, the exchange goes on, and no descriptor of theirs stays.
-#include "base/config.h"
+// Connections to the unix socket of a leader that are not from its ranks, by the same user or
+// another one. Regardless of what they send, the exchange goes on, and no descriptor of theirs
+// stays.
 #include "base/secret.h"
 #include "bootstrap/join.h"
 #include "bootstrap/node_exchange.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "connections.h"
-#include "scoped_environment.h"
+#include "loopback_test.h"
 
 #include <future>
 
@@ -42,16 +42,9 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
 
 // Two ranks that have joined. The leader waits for the contribution of rank 1, which comes with
 // finish().
-class NodeStranger : public testing::Test {
- public:
-  ~NodeStranger() override { retire_unique_id(id_); }
-
+class UnauthenticatedOnNode : public ServerTest {
  protected:
-  NodeStranger() {
-    environment_.set("HCCL_SOCKET_IFNAME", "lo");
-    environment_.remove("HCCL_COMM_ID");
-    load_config();
-    id_ = create_unique_id();
+  UnauthenticatedOnNode() {
     leader_ = hello(0);
     member_ = hello(1);
     leader_listener_ = listen_on_node(leader_.node_socket);
@@ -59,8 +52,7 @@ class NodeStranger : public testing::Test {
   }
   void start(Deadline::Duration limit = std::chrono::hours(1)) {
     const auto join = [this](const Hello& said) {
-      const UniqueId server = decode(id_);
-      auto client = std::make_unique<RendezvousClient>(server, proof_key(server), said,
+      auto client = std::make_unique<RendezvousClient>(server(), proof_key(server()), said,
                                                        Deadline::after(kPatience));
       client->join([] { return std::string(); });
       return client;
@@ -98,8 +90,6 @@ class NodeStranger : public testing::Test {
  private:
   static Hello hello(int rank) { return {rank, 2, ProcessIdentity::mine(), random_secret()}; }
 
-  hccl::test::ScopedEnvironment environment_;
-  hcclUniqueId id_{};
   Hello leader_;
   Hello member_;
   FileDescriptor leader_listener_;
@@ -110,7 +100,7 @@ class NodeStranger : public testing::Test {
   std::future<RankTable> leading_;
 };
 
-TEST_F(NodeStranger, WithTheWrongBytesIsCutOff) {
+TEST_F(UnauthenticatedOnNode, WithTheWrongBytesIsCutOff) {
   start();
   const Bytes truncated_blob = encode_frame(FrameType::contribution, Bytes(20));
   const ContributionMessage other_secret{{}, 1, false, {}};
@@ -128,7 +118,7 @@ TEST_F(NodeStranger, WithTheWrongBytesIsCutOff) {
   finish();
 }
 
-TEST_F(NodeStranger, WithTheWrongDescriptorsLeavesNoneOfThem) {
+TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
   start();
   {
     const FileDescriptor first = connect_to_leader();
@@ -165,7 +155,7 @@ TEST_F(NodeStranger, WithTheWrongDescriptorsLeavesNoneOfThem) {
   finish();
 }
 
-TEST_F(NodeStranger, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
+TEST_F(UnauthenticatedOnNode, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
   start(std::chrono::milliseconds(50));
   const FileDescriptor silent = connect_to_leader();
   const FileDescriptor halfway = connect_to_leader();
@@ -176,7 +166,7 @@ TEST_F(NodeStranger, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
   finish();
 }
 
-TEST_F(NodeStranger, InGreatNumbersHoldsNobodyUp) {
+TEST_F(UnauthenticatedOnNode, InGreatNumbersHoldsNobodyUp) {
   std::vector<FileDescriptor> silent;
   silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_leader());
@@ -184,7 +174,7 @@ TEST_F(NodeStranger, InGreatNumbersHoldsNobodyUp) {
   finish();
 }
 
-TEST_F(NodeStranger, OfAnotherUserIsRefused) {
+TEST_F(UnauthenticatedOnNode, OfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   start();
   // Its message would be a contribution of rank 1.
@@ -203,7 +193,7 @@ TEST_F(NodeStranger, OfAnotherUserIsRefused) {
   finish();
 }
 
-TEST_F(NodeStranger, CannotTakeANameThatIsTaken) {
+TEST_F(UnauthenticatedOnNode, CannotTakeANameThatIsTaken) {
   EXPECT_THROW(static_cast<void>(listen_on_node(leader().node_socket)), Error);
 }
 
