@@ -42,6 +42,11 @@ struct CollectiveTraits {
   bool has_blocks_in_output;
   bool reduces;
 
+  // Returns whether each pair of ranks exchanges blocks. The count of such a call is that of all
+  // blocks.
+  [[nodiscard]] constexpr bool exchanges() const {
+    return has_blocks_in_input && has_blocks_in_output;
+  }
   [[nodiscard]] constexpr bool has_root() const {
     return senders == RankSet::root || receivers == RankSet::root;
   }

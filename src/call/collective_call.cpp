@@ -10,8 +10,7 @@ namespace hccl {
 std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks) {
   const std::uint64_t bytes = call.count * reduce::element_size(call.data_type());
   if (call.collective == Collective::barrier) return 0;
-  return call.collective == Collective::all_to_all ? bytes / static_cast<std::uint64_t>(ranks)
-                                                   : bytes;
+  return traits(call.collective).exchanges() ? bytes / static_cast<std::uint64_t>(ranks) : bytes;
 }
 
 std::uint64_t send_bytes(const CollectiveCall& call, int ranks) {

@@ -170,7 +170,7 @@ std::byte* TileRunner::destination(int rank, int chunk, const Tile& tile) const 
 
 void TileRunner::run_tile(std::uint32_t number) const {
   const Tile tile = plan_->tile(number);
-  if (op_.call.collective == Collective::all_to_all) return exchange_tile(tile);
+  if (traits(op_.call.collective).exchanges()) return exchange_tile(tile);
   const RankChunks to = plan_->map().destinations(tile.chunk);
   const RankChunks from = plan_->map().sources(to.first_rank, to.chunk);
   std::array<const std::byte*, kMaxRanks> sources;

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import check_docs
 import check_layers
+import check_recipes
 import check_sources
 import generate
 
@@ -56,6 +57,23 @@ class Rules(unittest.TestCase):
         self.write("tests/t.cpp", LICENCE + '#include "device/a.h"\n#include <hwy/highway.h>\n')
         for check in (check_layers, check_sources, check_docs):
             self.assertEqual(self.findings(check), [])
+
+    def test_recipes(self):
+        lists = ""
+        for recipe in check_recipes.RECIPES:
+            lists += f"### {recipe.heading}\n- `src/a.h`: it.\n\n"
+        self.write("CONTRIBUTING.md", lists)
+        self.write("src/a.h", "hcclBfloat16\n")
+        self.assertEqual(self.findings(check_recipes), [])
+        self.write("src/b.h", "hcclBfloat16\n")
+        self.assert_one(check_recipes, "does not list this file")
+        self.write("src/b.h", "\n")
+        self.write("CONTRIBUTING.md", lists + "- `src/<family>.h`: gone.\n")
+        self.assert_one(check_recipes, "src/half.h, which does not exist")
+        self.write("CONTRIBUTING.md", lists + "- `src/a.h`: again.\n" * 10)
+        self.assert_one(check_recipes, "11 files, more than 10")
+        self.write("CONTRIBUTING.md", lists.replace("### A collective\n", ""))
+        self.assert_one(check_recipes, "no recipe 'A collective'")
 
     def test_class_name_with_two_meanings(self):
         self.write("src/base/a.h", LICENCE + "class Stage {};\nclass Other;\n")

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the recipes of CONTRIBUTING.md true: their files exist, no other file knows the specimen that each recipe is checked
+with, and a recipe lists no more files than it may."""
+import re
+
+import tree
+
+DOCUMENT = "CONTRIBUTING.md"
+
+
+class Recipe:
+    """A heading, the most files that it may list, and an example of what it adds: the values of the placeholders in its paths, the
+    pattern by which files know it, and the folders and files that must not know it unless they are listed."""
+
+    def __init__(self, heading, most, placeholders, pattern, scope):
+        self.heading, self.most, self.placeholders = heading, most, placeholders
+        self.pattern, self.scope = re.compile(pattern), scope
+
+
+RECIPES = (
+    Recipe("An algorithm between nodes", 5, {"<name>": "pairwise"}, r"pairwise", ("src", "transports")),
+    Recipe("A transport", 4, {"<name>": "tcp"}, r"\b(hccl_)?tcp\b", ("transports", "CMakeLists.txt", "src/CMakeLists.txt")),
+    Recipe("An environment variable", 6, {"<reader>": "device/runtime.cpp"}, r"\bHABANA_DISABLE_DOUBLE_SYN_INITIALIZE\b",
+           ("src", "transports", "tests/fuzz", "tests/unit", "tests/support", "docs/reference/environment.md")),
+    Recipe("A collective", 9, {"<algorithm>": "pairwise"}, r"\b(all_to_all|hcclAlltoAll|pairwise_all_to_all)\b",
+           ("src", "transports", "include/hccl/hccl.h")),
+    Recipe("A data type", 10, {"<family>": "half"}, r"\bhcclBfloat16\b",
+           ("src", "transports", "include", "perf/hccl_perf", "perf/programs", "python/src", "tests/support/scalar_fold.h",
+            "tests/support/elements.cpp")),
+)
+
+
+def listed(text, recipe):
+    """The paths that the recipe's items begin with, or None if there is no such recipe."""
+    match = re.search(rf"^### {re.escape(recipe.heading)}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
+    if match is None:
+        return None
+    paths = re.findall(r"^- `([^`]+)`", match.group(1), re.M)
+    for placeholder, value in recipe.placeholders.items():
+        paths = [path.replace(placeholder, value) for path in paths]
+    return paths
+
+
+def knowing(root, recipe):
+    for place in recipe.scope:
+        for path in [root / place] if (root / place).is_file() else tree.files(root, place):
+            if path.suffix in tree.SOURCE_SUFFIXES | {".map", ".txt", ".md"} and recipe.pattern.search(path.read_text()):
+                yield path
+
+
+def check(root):
+    document = root / DOCUMENT
+    text = document.read_text()
+    for recipe in RECIPES:
+        paths = listed(text, recipe)
+        if paths is None:
+            yield document, 1, f"there is no recipe '{recipe.heading}'"
+            continue
+        if len(paths) > recipe.most:
+            yield document, 1, f"'{recipe.heading}' takes {len(paths)} files, more than {recipe.most}"
+        for name in paths:
+            if not (root / name).exists():
+                yield document, 1, f"'{recipe.heading}' lists {name}, which does not exist"
+        for path in knowing(root, recipe):
+            name = path.relative_to(root).as_posix()
+            if not any(name == listed_path or name.startswith(listed_path.rstrip("/") + "/") for listed_path in paths):
+                yield path, 1, f"the recipe '{recipe.heading}' of {DOCUMENT} does not list this file"
+
+
+if __name__ == "__main__":
+    tree.main(check)
