@@ -51,7 +51,7 @@ hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffi
     const CommunicatorPin communicator = find_communicator(comm);
     if (traffic == nullptr)
       throw Error(hcclInvalidArgument, "traffic is null; pass the address of a variable");
-    const comm::TrafficReport report =
+    const TrafficReport report =
         communicator->traffic(peer == -1 ? std::nullopt : std::optional(peer));
     *traffic = {};
     copy_text(report.algorithm, traffic->algorithm, sizeof(traffic->algorithm));
@@ -78,8 +78,8 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
                                             "; pass 0 to ", communicator->size() - 1));
     }
     const std::string plan =
-        communicator->plan_of(collective, request->bytes, rooted ? request->root : 0,
-                              request->in_place != 0, request->json != 0);
+        communicator->plan_of({collective, request->bytes, rooted ? request->root : 0,
+                               request->in_place != 0, request->json != 0});
     *length = plan.size();
     if (size > 0) copy_text(plan, buffer, size);
   });

@@ -219,7 +219,7 @@ hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* sourc
     const std::shared_ptr<comm::Communicator> communicator = find_communicator(comm).shared();
     constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();  // 24 days
     const std::chrono::milliseconds timeout(std::min(timeout_ms, kMost));
-    const std::optional<node::Offer> offer = communicator->probe(timeout);
+    const std::optional<Offer> offer = communicator->probe(timeout);
     if (!offer) return hcclBusy;
     *source = offer->source;
     if (bytes != nullptr) *bytes = offer->bytes;

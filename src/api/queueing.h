@@ -98,7 +98,7 @@ hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const v
     const StreamPin on = find_stream(stream);
     on->make_room();  // before the communicator is pinned: an abort waits for those who have it
     CommunicatorPin communicator = find_communicator(comm);
-    comm::queue_alone(*communicator, *on, make(*communicator));
+    communicator->enqueue(*on, make(*communicator));
     if (blocking_mode()) [[unlikely]]
       wait_for(std::move(communicator), on);
   });

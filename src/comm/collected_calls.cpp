@@ -64,7 +64,7 @@ void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   }
   const auto order = [](const Numbered& one) { return one.call->order; };
   if (!std::ranges::is_sorted(all, {}, order)) std::ranges::sort(all, {}, order);
-  for (const Numbered& one : all) one.communicator->number(*one.stream, {one.call, 1});
+  for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
 }
 
 bool CollectedCalls::has_calls_of(const Communicator& communicator) const {
@@ -86,8 +86,8 @@ void CollectedCalls::queue() {
     for (MessagePart& part : calls.messages) {
       attempt(
           [&] {
-            part.communicator->enqueue(*calls.stream, std::move(part.calls),
-                                       std::move(part.copies));
+            part.communicator->enqueue_numbered(*calls.stream, std::move(part.calls),
+                                                std::move(part.copies));
           },
           first_error);
     }

@@ -5,34 +5,31 @@
 #include "comm/communicator.h"
 #include "device/command_queue.h"
 
-#include <memory>
-
 namespace hccl::comm {
 
 class CollectiveTask {
  public:
-  // `stage`: null if the call is on device memory.
-  CollectiveTask(Communicator& communicator, node::Lane* lane, const CollectiveCall& call,
-                 const StagingBuffer* stage) noexcept
-      : communicator_(communicator), lane_(lane), call_(call), stage_(stage) {}
+  // `staging`: the address of the stream's staging buffer, 0 if the call needs none.
+  CollectiveTask(Communicator& communicator, BackendStream& stream, const CollectiveCall& call,
+                 std::uint64_t staging) noexcept
+      : communicator_(communicator), stream_(stream), call_(call), staging_(staging) {}
 
   // Runs the call; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
-  // Returns whether it can be brought ahead on the lane.
-  [[nodiscard]] bool can_follow_on(const node::Lane* lane) const {
-    return lane_ == lane && stage_ == nullptr;
+  // Returns whether a call of that stream may begin it ahead of its turn.
+  [[nodiscard]] bool can_follow_on(const BackendStream& stream) const {
+    return &stream_ == &stream && staging_ == 0;
   }
   [[nodiscard]] const CollectiveCall& call() const { return call_; }
 
  private:
   [[nodiscard]] device::Outcome run(device::Lookahead& lookahead) noexcept;
-  void run_alone();
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
-  node::Lane* lane_;
+  BackendStream& stream_;
   CollectiveCall call_;
-  const StagingBuffer* stage_;
+  std::uint64_t staging_;
 };
 
 }  // namespace hccl::comm

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Using and leaving a communicator.
 #include "comm/communicator.h"
 
 #include "base/cancellation.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/server_registry.h"
 #include "comm/collective_task.h"
-#include "comm/host_staging.h"
 #include "comm/plan_text.h"
 #include "comm/point_to_point_task.h"
-#include "network/call_memory.h"
-#include "network/network_messages.h"
-#include "network/stream_connections.h"
+#include "device/stream.h"
+#include "device/work_failure.h"
+#include "node/host_staging.h"
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <utility>
 
 namespace hccl::comm {
+namespace {
+
+// Behind the last call of a communicator on a stream: keeps it until then. Calls do not keep it
+// themselves, which would cost each of them a look at a counter that all share.
+struct Keeper {
+  explicit Keeper(std::shared_ptr<Communicator> kept_in) noexcept : kept(std::move(kept_in)) {}
+  device::Outcome operator()() const noexcept { return device::Outcome::success; }
+
+  std::shared_ptr<Communicator> kept;
+};
+
+}  // namespace
 
 HandleTable<Communicator>& communicators() {
   static auto* table =  // outlives static destructors
@@ -28,91 +37,19 @@ HandleTable<Communicator>& communicators() {
 }
 
 Communicator::Communicator(const hcclUniqueId& id, int size, int rank,
-                           std::shared_ptr<device::Device> device)
-    : id_(id), size_(size), rank_(rank), device_(std::move(device)) {}
+                           std::shared_ptr<device::Device> device, std::unique_ptr<Backend> backend,
+                           std::unique_ptr<OperationLog> log)
+    : id_(id),
+      size_(size),
+      rank_(rank),
+      device_(std::move(device)),
+      backend_(std::move(backend)),
+      operation_log_(std::move(log)) {}
 
-Communicator::~Communicator() {
-  watches_.clear();
-  cut_link();
-}
-
-std::shared_ptr<bootstrap::ControlLink> Communicator::link() {
-  const std::lock_guard lock(link_mutex_);
-  return link_;
-}
-
-// A stream's thread may be telling others of a fault.
-void Communicator::cut_link() {
-  std::shared_ptr<bootstrap::ControlLink> link;
-  {
-    const std::lock_guard lock(link_mutex_);
-    link.swap(link_);
-  }
-  // A callback may hold it as well, and uses this communicator.
-  if (link) link->cancel();
-}
-
-// Tells ranks that do not see this node's memory of the fault.
-void Communicator::tell_others() {
-  if (!failed()) return;
-  if (const auto others = link())
-    others->raise(segment_->fault().code(), [this] { return segment_->fault().text(); });
-  if (network_) network_->wake();
-}
-
-Communicator::StreamLane& Communicator::lane_of(device::Stream& stream) {
-  for (const auto& lane : lanes_) {
-    if (lane->stream_id == stream.id()) return *lane;
-  }
-  if (segment_ && !segment_->cores().exclusive) stream.keep_long_queue();
-  auto lane = std::make_unique<StreamLane>();
-  lane->stream = stream.weak_from_this();
-  lane->stream_id = stream.id();
-  stream.at_destruction(weak_from_this(), [this, id = stream.id()] { forget_stream(id); });
-  lanes_.push_back(std::move(lane));
-  return *lanes_.back();
-}
-
-bool Communicator::has_called_on(const device::Stream& stream) {
-  const std::lock_guard lock(lanes_lock_);
-  return std::ranges::any_of(lanes_,
-                             [&](const auto& lane) { return lane->stream_id == stream.id(); });
-}
-
-void Communicator::prepare_staging(device::Stream& stream, bool for_own_messages) {
-  check_usable(stream);
-  // A network back end reads and writes the program's memory itself.
-  if (network_ && !for_own_messages) return;
-  const std::lock_guard lock(lanes_lock_);
-  static_cast<void>(staging_of(lane_of(stream), true));
-}
-
-const StagingBuffer* Communicator::staging_of(StreamLane& lane, bool needed) const {
-  if (!needed) return nullptr;
-  if (!lane.stage) {
-    const CancellationBlock block;  // the arena may give pages back
-    lane.stage = std::make_unique<StagingBuffer>(device_->arena());
-  }
-  return lane.stage.get();
-}
-
-void Communicator::forget_stream(std::uint64_t stream_id) {
-  std::unique_ptr<StreamLane> forgotten;
-  {
-    const std::lock_guard lock(lanes_lock_);
-    const auto found =
-        std::ranges::find(lanes_, stream_id, [](const auto& lane) { return lane->stream_id; });
-    if (found == lanes_.end()) return;
-    forgotten = std::move(*found);
-    lanes_.erase(found);
-  }
-  if (!network_) return;
-  const auto& lane = forgotten->lane;
-  network_->forget(stream_id, lane ? std::optional(lane->ordinal()) : std::nullopt);
-}
+Communicator::~Communicator() = default;
 
 void Communicator::check_usable(const device::Stream& stream) const {
-  throw_if_failed();
+  backend_->throw_if_failed();
   stream.require_open();
   if (&stream.device() != device_.get()) {
     throw Error(hcclInvalidArgument, text("the stream belongs to device ", stream.device().id(),
@@ -121,83 +58,166 @@ void Communicator::check_usable(const device::Stream& stream) const {
   }
 }
 
+Communicator::UsedStream& Communicator::used_stream(device::Stream& stream) {
+  for (const auto& known : streams_) {
+    if (known->id == stream.id()) return *known;
+  }
+  if (backend_->ranks_share_cores()) stream.keep_long_queue();
+  auto made = std::make_unique<UsedStream>();
+  made->stream = stream.weak_from_this();
+  made->id = stream.id();
+  stream.at_destruction(weak_from_this(), [this, id = stream.id()] { forget_stream(id); });
+  made->backend = &backend_->open_stream(stream.id());
+  streams_.push_back(std::move(made));
+  return *streams_.back();
+}
+
+bool Communicator::has_called_on(const device::Stream& stream) {
+  const std::lock_guard lock(streams_lock_);
+  return std::ranges::any_of(streams_, [&](const auto& known) { return known->id == stream.id(); });
+}
+
+void Communicator::forget_stream(std::uint64_t id) {
+  std::unique_ptr<UsedStream> forgotten;
+  {
+    const std::lock_guard lock(streams_lock_);
+    const auto found = std::ranges::find(streams_, id, [](const auto& known) { return known->id; });
+    if (found == streams_.end()) return;
+    forgotten = std::move(*found);
+    streams_.erase(found);
+  }
+  backend_->close_stream(*forgotten->backend);
+}
+
+bool Communicator::is_staged(const CollectiveCall& call) const {
+  return backend_->stages_host_memory() && node::uses_host_memory(call, rank_, size_);
+}
+
+// A copy between host buffers is staged whatever the back end.
+bool Communicator::is_staged(const PointToPoint& call) const {
+  return (backend_->stages_host_memory() || call.peer == rank_) && node::uses_host_memory(call);
+}
+
+std::uint64_t Communicator::staging_of(UsedStream& on, bool needed) const {
+  if (!needed) return 0;
+  if (!on.staging) {
+    const CancellationBlock block;  // the arena may give pages back
+    on.staging = std::make_unique<StagingBuffer>(device_->arena());
+  }
+  return on.staging->address();
+}
+
+void Communicator::make_staging(device::Stream& stream) {
+  check_usable(stream);
+  const std::lock_guard lock(streams_lock_);
+  static_cast<void>(staging_of(used_stream(stream), true));
+}
+
+void Communicator::prepare(device::Stream& stream, const CollectiveCall& call) {
+  if (is_staged(call)) make_staging(stream);
+}
+
+void Communicator::prepare(device::Stream& stream, const PointToPoint& call) {
+  if (is_staged(call)) make_staging(stream);
+}
+
 void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   check_usable(stream);
   if (operation_log_->enabled()) [[unlikely]]
-    tell_queued(stream, call);
-  const std::lock_guard lock(lanes_lock_);
-  StreamLane& lane = lane_of(stream);
-  const StagingBuffer* const stage =
-      staging_of(lane, !network_ && uses_host_memory(call, rank_, size_));
+    log_queued(stream, call);
+  const std::lock_guard lock(streams_lock_);
+  UsedStream& on = used_stream(stream);
+  const std::uint64_t staging = staging_of(on, is_staged(call));
   // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
-  if (segment_ && !lane.lane) {
-    lane.lane = segment_->make_lane(next_ordinal_);
+  if (!on.place.has_collectives) {
+    on.backend->begin_collectives(next_ordinal_);
+    on.place = {next_ordinal_, true};
     ++next_ordinal_;  // only if there was memory: ranks agree on the numbers
   }
-  lane.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, lane.lane.get(), call, stage);
+  on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);
 }
 
-void Communicator::number_on(const StreamLane& lane, std::span<PointToPoint> calls) {
-  const std::uint32_t ordinal = lane.lane ? lane.lane->ordinal() + 1 : 0;
-  for (PointToPoint& call : calls) {
-    if (network_) {
-      network_->messages().number(call, lane.stream_id);
-    } else {
-      engine_->mailboxes().number(call, ordinal);
-    }
+void Communicator::enqueue(device::Stream& stream, const PointToPoint& call) {
+  prepare(stream, call);
+  enqueue(stream, MessageList(call));
+}
+
+void Communicator::enqueue(device::Stream& stream, const std::vector<CollectiveCall>& parts) {
+  for (const CollectiveCall& part : parts) prepare(stream, part);
+  for (const CollectiveCall& part : parts) enqueue(stream, part);
+}
+
+void Communicator::enqueue(device::Stream& stream, const std::vector<PointToPoint>& parts) {
+  MessageList calls;
+  for (const PointToPoint& part : parts) {
+    prepare(stream, part);
+    calls.push_back(part);
   }
+  enqueue(stream, std::move(calls));
 }
 
-void Communicator::number(device::Stream& stream, std::span<PointToPoint> calls) {
-  const std::lock_guard lock(lanes_lock_);
-  number_on(lane_of(stream), calls);
-}
-
-void Communicator::enqueue(device::Stream& stream, MessageList&& calls,
-                           std::vector<SelfCopy>&& copies) {
+void Communicator::enqueue(device::Stream& stream, MessageList&& calls) {
   check_usable(stream);
   if (operation_log_->enabled()) [[unlikely]]
-    tell_queued(stream, calls.all());
-  const std::lock_guard lock(lanes_lock_);
-  enqueue_on(lane_of(stream), stream, std::move(calls), std::move(copies));
-}
-
-void Communicator::queue(device::Stream& stream, MessageList&& calls) {
-  check_usable(stream);
-  if (operation_log_->enabled()) [[unlikely]]
-    tell_queued(stream, calls.all());
+    log_queued(stream, calls.all());
   std::vector<SelfCopy> copies = pair_self_messages(calls, rank_);
-  const std::lock_guard lock(lanes_lock_);
-  StreamLane& lane = lane_of(stream);
-  number_on(lane, calls.all());
-  enqueue_on(lane, stream, std::move(calls), std::move(copies));
+  const std::lock_guard lock(streams_lock_);
+  UsedStream& on = used_stream(stream);
+  for (PointToPoint& call : calls.all()) on.backend->number(call);
+  enqueue_on(on, stream, std::move(calls), std::move(copies));
 }
 
-void Communicator::enqueue_on(StreamLane& lane, device::Stream& stream, MessageList&& calls,
+void Communicator::number(device::Stream& stream, PointToPoint& call) {
+  const std::lock_guard lock(streams_lock_);
+  used_stream(stream).backend->number(call);
+}
+
+void Communicator::enqueue_numbered(device::Stream& stream, MessageList&& calls,
+                                    std::vector<SelfCopy>&& copies) {
+  check_usable(stream);
+  if (operation_log_->enabled()) [[unlikely]]
+    log_queued(stream, calls.all());
+  const std::lock_guard lock(streams_lock_);
+  enqueue_on(used_stream(stream), stream, std::move(calls), std::move(copies));
+}
+
+void Communicator::enqueue_on(UsedStream& on, device::Stream& stream, MessageList&& calls,
                               std::vector<SelfCopy>&& copies) {
-  if (!lane.pending) lane.pending = node::Engine::make_pending_messages();
-  const node::StreamPlace place{lane.lane ? lane.lane->ordinal() : next_ordinal_, lane.lane.get(),
-                                lane.pending.get()};
+  if (!on.place.has_collectives) on.place.ordinal = next_ordinal_;
   const auto on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
   const bool staged =
-      (!network_ &&
-       std::ranges::any_of(calls.all(), [](const auto& call) { return uses_host_memory(call); })) ||
+      std::ranges::any_of(calls.all(), [&](const auto& call) { return is_staged(call); }) ||
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
-  const StagingBuffer* const stage = staging_of(lane, staged);
+  const std::uint64_t staging = staging_of(on, staged);
   // Allocated before: nothing may throw while a command is made in its place.
   auto own = copies.empty() ? nullptr : std::make_unique<std::vector<SelfCopy>>(std::move(copies));
-  lane.last_ticket = stream.emplace_at_once<PointToPointTask>(
-      *this, stream.id(), place, std::move(calls), std::move(own), stage);
+  on.last_ticket = stream.emplace_at_once<PointToPointTask>(
+      *this, *on.backend, on.place, std::move(calls), std::move(own), staging);
   if (has_left_) outlive_calls_of(stream);
+}
+
+void Communicator::log_queued(const device::Stream& stream, const CollectiveCall& call) {
+  const std::uint64_t bytes = std::max(send_bytes(call, size_), recv_bytes(call, size_));
+  operation_log_->note_path(call.collective, bytes, node::uses_host_memory(call, rank_, size_),
+                            [&] { return path_of(call); });
+  operation_log_->note_queued(describe(call), bytes, {stream.id(), stream.pushed() + 1});
+}
+
+void Communicator::log_queued(const device::Stream& stream, std::span<const PointToPoint> calls) {
+  for (const PointToPoint& call : calls) {
+    operation_log_->note_path(Collective::point_to_point, call.bytes(),
+                              node::uses_host_memory(call), [&] { return path_of(call); });
+    operation_log_->note_queued(describe(call), call.bytes(), {stream.id(), stream.pushed() + 1});
+  }
 }
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
-  if (segment_) segment_->fail(code, what);
-  tell_others();
+  backend_->fail(code, what);
   if (failed()) {
-    device::explain_failure(segment_->fault().code(), segment_->fault().text());
+    const AsyncError fault = backend_->async_error();
+    device::explain_failure(fault.code, fault.text);
   } else {
     device::explain_failure(code, what);
   }
@@ -212,29 +232,9 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
       text(call, " did not run, since work before it on its stream failed: ", failure.text));
 }
 
-void Communicator::run_on_network(std::uint32_t lane, const CollectiveCall& call,
-                                  const device::Lookahead& stream, bool more_behind) {
-  const network::Buffer sent{call.send, sends(call, rank_) ? send_bytes(call, size_) : 0};
-  const bool receives = hccl::receives(call, rank_) && !keeps_own_data(call, rank_);
-  const network::Buffer received{call.recv, receives ? recv_bytes(call, size_) : 0};
-  network::require_writable(received);
-  if (!sent.is_within(received)) network::require_readable(sent);
-  network_->learn(sent.address, sent.bytes);
-  network_->learn(received.address, received.bytes);
-  const network::CallMemory send(device_->arena(), call.send);
-  const network::CallMemory recv(device_->arena(), call.recv);
-  network_->lane(lane).run(call, send.get(), recv.get(), stream, more_behind);
-}
-
-void Communicator::exchange_on_network(const network::NetworkStream& stream,
-                                       std::span<const PointToPoint> calls,
-                                       std::span<const PointToPoint> behind) {
-  for (const PointToPoint& call : calls) {
-    const network::Buffer buffer{call.address, call.bytes()};
-    call.direction == Direction::send ? network::require_readable(buffer)
-                                      : network::require_writable(buffer);
-  }
-  network_->messages().exchange(stream, calls, behind, device_->arena());
+CallPath Communicator::path_of(const PointToPoint& call) const {
+  if (call.peer == rank_) return {"copy", "a rank sends to itself"};
+  return backend_->path_of(call);
 }
 
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
@@ -242,32 +242,34 @@ TrafficReport Communicator::traffic(std::optional<int> peer) const {
     throw Error(hcclInvalidArgument, text("peer is ", *peer, ", for rank ", rank_, " of ", size_,
                                           "; pass another rank of the communicator, or -1"));
   }
-  if (!network_) return {size_ > 1 ? "node" : "copy", "memory"};
-  const network::Traffic& traffic = network_->traffic();
-  const transport::Counters moved = peer ? traffic.with(*peer) : traffic.with_all();
-  return {traffic.algorithm(), peer ? network_->transport_to(*peer) : network_->transports(),
-          moved.bytes_sent,    moved.bytes_received,
-          moved.sends,         moved.receives};
+  return backend_->traffic(peer);
 }
 
-std::string Communicator::plan_of(Collective collective, std::uint64_t bytes, int root,
-                                  bool in_place, bool json) const {
-  const planner::Request request{collective, bytes, rank_, root, in_place};
-  if (!network_) return node_plan_text(request, size_, json);
-  return plan_text(network_->planner(), request, network_->transports(), json);
+std::string Communicator::plan_of(const PlanRequest& request) const {
+  return plan_text(request, backend_->plan_of(request), rank_, size_);
 }
 
 bool Communicator::comes_before(const Communicator& other) const {
   return std::memcmp(&id_, &other.id_, sizeof(id_)) < 0;
 }
 
+std::optional<Offer> Communicator::probe(std::chrono::milliseconds timeout) {
+  throw_if_failed();
+  const bool only_looks = timeout.count() == 0;  // a deadline of zero would be none
+  const std::optional<Offer> found =
+      backend_->probe(first_probed_, only_looks, Deadline::after(timeout), streams_lock_);
+  if (found) first_probed_ = (found->source + 1) % size_;
+  throw_if_failed();
+  return found;
+}
+
 void Communicator::finalize() {
   std::vector<std::pair<std::shared_ptr<device::Stream>, std::uint64_t>> pending;
   {
-    const std::lock_guard lock(lanes_lock_);
-    for (const auto& lane : lanes_) {
-      if (auto stream = lane->stream.lock())
-        pending.emplace_back(std::move(stream), lane->last_ticket);
+    const std::lock_guard lock(streams_lock_);
+    for (const auto& used : streams_) {
+      if (auto stream = used->stream.lock())
+        pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
   // Other communicators' work may stand before this one's and wait for ever: so this thread leaves
@@ -281,43 +283,47 @@ void Communicator::finalize() {
   }
 }
 
-void Communicator::throw_if_failed() const {
-  if (segment_) segment_->throw_if_failed();
+void Communicator::watch(const FileDescriptor& process, int mate) {
+  watches_.emplace_back(process.duplicate(), [this, mate] { backend_->mate_died(mate); });
 }
 
 void Communicator::leave() {
-  if (segment_) segment_->depart();
-  cut_link();
+  backend_->depart();
   bootstrap::retire_unique_id(id_);
   watches_.clear();
   outlive_calls();
 }
 
-void Communicator::fail(const char* call) {
-  if (segment_) {
-    segment_->fault().raise_with(hcclSystemError,
-                                 [&] { return text(segment_->own_text(), " called ", call); });
+void Communicator::outlive_calls_of(device::Stream& stream) {
+  const bool for_good = own_keeper_ != nullptr;
+  own_keeper_ = shared_from_this();  // for good, if there is no memory
+  stream.emplace_behind<device::Ordering<Keeper>>(device::Ordering{Keeper(shared_from_this())});
+  if (!for_good) own_keeper_.reset();
+}
+
+// A stream is let go of without the lock: its end may need that.
+void Communicator::outlive_calls() {
+  for (;;) {
+    std::shared_ptr<device::Stream> stream;
+    const std::lock_guard lock(streams_lock_);
+    has_left_ = true;
+    const auto next =
+        std::ranges::find_if(streams_, [](const auto& used) { return !used->is_outlived; });
+    if (next == streams_.end()) return;
+    UsedStream& used = **next;
+    used.is_outlived = true;
+    stream = used.stream.lock();
+    if (stream != nullptr && !stream->progress()->reached(used.last_ticket))
+      outlive_calls_of(*stream);
   }
-  tell_others();
 }
 
-void Communicator::set_wait_limit(std::uint64_t milliseconds) {
-  if (engine_) engine_->wait_limit().set(milliseconds);
-  if (network_) network_->wait_limit().set(milliseconds);
-}
-
-hcclResult_t Communicator::async_error() {
-  if (failed()) return segment_->fault().code();
-  return network_ ? network_->trouble().code : hcclSuccess;
+void Communicator::fail(const char* call) {
+  backend_->fail(hcclSystemError, text("called ", call).c_str());
 }
 
 const char* Communicator::async_error_text() {
-  std::string found;
-  if (failed()) {
-    found = segment_->fault().text();
-  } else if (network_) {
-    found = network_->trouble().text;
-  }
+  std::string found = backend_->async_error().text;
   if (found.empty()) return nullptr;
   const std::lock_guard lock(error_texts_mutex_);
   return error_texts_.insert(std::move(found)).first->c_str();

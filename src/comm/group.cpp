@@ -5,7 +5,6 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "comm/blocking.h"
-#include "comm/host_staging.h"
 
 #include <array>
 #include <new>
@@ -23,16 +22,6 @@ struct GroupStorage {
 constinit thread_local GroupStorage storage{};
 
 }  // namespace
-
-void prepare(Communicator& communicator, device::Stream& stream, const CollectiveCall& call) {
-  if (uses_host_memory(call, communicator.rank(), communicator.size()))
-    communicator.prepare_staging(stream);
-}
-
-void prepare(Communicator& communicator, device::Stream& stream, const PointToPoint& call) {
-  if (uses_host_memory(call))
-    communicator.prepare_staging(stream, call.peer == communicator.rank());
-}
 
 Group* Group::current() noexcept { return storage.open; }
 
@@ -116,34 +105,9 @@ void Group::queue() {
   if (more_) return more_->queue();
   if (!communicator_) return;
   stream_->make_room();
-  communicator_->queue(*stream_, std::move(messages_));
+  communicator_->enqueue(*stream_, std::move(messages_));
   if (blocking_mode()) [[unlikely]]
     wait_for_streams({&stream_.shared(), 1}, {&communicator_.shared(), 1});
-}
-
-void queue_alone(Communicator& communicator, device::Stream& stream, const CollectiveCall& call) {
-  communicator.enqueue(stream, call);
-}
-
-void queue_alone(Communicator& communicator, device::Stream& stream, const PointToPoint& call) {
-  prepare(communicator, stream, call);
-  communicator.queue(stream, MessageList(call));
-}
-
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<CollectiveCall>& parts) {
-  for (const CollectiveCall& part : parts) prepare(communicator, stream, part);
-  for (const CollectiveCall& part : parts) communicator.enqueue(stream, part);
-}
-
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<PointToPoint>& parts) {
-  MessageList calls;
-  for (const PointToPoint& part : parts) {
-    prepare(communicator, stream, part);
-    calls.push_back(part);
-  }
-  communicator.queue(stream, std::move(calls));
 }
 
 }  // namespace hccl::comm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a validated call to its stream: at once, or with the others between hcclGroupStart and
-// hcclGroupEnd of its thread.
+// Keeps the validated calls between hcclGroupStart and hcclGroupEnd of a thread, and queues them
+// together.
 #pragma once
 
 #include "base/handle_table.h"
@@ -20,10 +20,6 @@ namespace hccl::comm {
 
 using CommunicatorHold = HandleTable<Communicator>::Hold;
 using StreamHold = HandleTable<device::Stream>::Hold;
-
-// Before a call on host memory is queued or kept: makes the stage of the stream.
-void prepare(Communicator& communicator, device::Stream& stream, const CollectiveCall& call);
-void prepare(Communicator& communicator, device::Stream& stream, const PointToPoint& call);
 
 // The open group of a thread. Most are messages of one communicator on one stream: those are kept
 // here.
@@ -76,7 +72,7 @@ class Group {
  private:
   template <class Call>
   static void admit(Communicator& communicator, device::Stream& stream, const Call& call) {
-    prepare(communicator, stream, call);
+    communicator.prepare(stream, call);
     communicator.check_usable(stream);
   }
   void add(const CollectiveCall& call);
@@ -103,14 +99,5 @@ class Group {
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;
 };
-
-// Queues a call outside of a group; a send or receive is a group of its own.
-void queue_alone(Communicator& communicator, device::Stream& stream, const CollectiveCall& call);
-void queue_alone(Communicator& communicator, device::Stream& stream, const PointToPoint& call);
-// The parts of one call: collectives one after the other, sends and receives side by side.
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<CollectiveCall>& parts);
-void queue_alone(Communicator& communicator, device::Stream& stream,
-                 const std::vector<PointToPoint>& parts);
 
 }  // namespace hccl::comm

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/config.h"
-#include "call/collective.h"
+#include "call/backend.h"
 #include "device/progress.h"
 
 #include <chrono>
@@ -17,12 +17,6 @@
 #include <utility>
 
 namespace hccl::comm {
-
-// How a call runs, and why so.
-struct CallPath {
-  std::string name;
-  std::string reason;
-};
 
 // A piece of work of a stream: the stream's id and the work's ticket.
 struct WorkId {

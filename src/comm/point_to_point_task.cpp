@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to oneself are copies; the engine runs the others.
+// Messages to oneself are copies; the back end exchanges the others.
 #include "comm/point_to_point_task.h"
 
 #include "base/text.h"
-#include "comm/host_staging.h"
-#include "network/network_messages.h"
-#include "node/lookahead.h"
+#include "call/lookahead.h"
+#include "comm/copy_anywhere.h"
 
 namespace hccl::comm {
 
 // The stream's next groups, as long as they are of the same communicator and hold no copies
 // and no host memory.
-class PointToPointTask::NextOfCommunicator final : public node::GroupLookahead {
+class PointToPointTask::NextGroups final : public GroupLookahead {
  public:
-  NextOfCommunicator(device::Lookahead& lookahead, const Communicator& communicator)
+  NextGroups(device::Lookahead& lookahead, const Communicator& communicator)
       : lookahead_(lookahead), communicator_(communicator) {}
 
   bool host_is_waiting() const override { return lookahead_.host_is_waiting(); }
@@ -22,7 +21,7 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupLookahead {
   std::span<const PointToPoint> next() override {
     const auto* task = lookahead_.next<PointToPointTask>();
     if (task == nullptr || &task->communicator_ != &communicator_ || task->copies_ != nullptr ||
-        task->stage_ != nullptr)
+        task->staging_ != 0)
       return {};
     return task->calls_.all();
   }
@@ -35,7 +34,7 @@ class PointToPointTask::NextOfCommunicator final : public node::GroupLookahead {
 
 void PointToPointTask::copy() const {
   for (const SelfCopy& copy : *copies_)
-    copy_anywhere(communicator_.device().arena(), stage_, copy.to, copy.from, copy.bytes);
+    copy_anywhere(communicator_.device().arena(), staging_, copy.to, copy.from, copy.bytes);
 }
 
 std::string PointToPointTask::first_call() const {
@@ -60,23 +59,14 @@ device::Outcome PointToPointTask::run(device::Lookahead& lookahead) noexcept {
   return communicator_.run_reporting_faults([&] {
     if (lookahead.behind_failure()) [[unlikely]]
       Communicator::throw_behind_failure(lookahead, first_call());
-    const bool may_return_early =
-        copies_ == nullptr && stage_ == nullptr && !communicator_.uses_network();
-    if (lookahead.wait_budget() != WaitBudget::unlimited && !may_return_early) return false;
-    if (copies_ != nullptr) copy();
+    if (copies_ != nullptr) {
+      if (lookahead.wait_budget() != WaitBudget::unlimited) return false;
+      copy();
+    }
     const std::span<const PointToPoint> calls = calls_.all();
     if (calls.empty()) return true;
-    if (communicator_.uses_network()) {
-      const auto* const next = lookahead.next<PointToPointTask>();
-      const bool is_ours = next != nullptr && &next->communicator_ == &communicator_;
-      communicator_.exchange_on_network(
-          {stream_, place_.ordinal, &lookahead}, calls,
-          is_ours ? next->calls_.all() : std::span<const PointToPoint>{});
-      return true;
-    }
-    NextOfCommunicator ahead(lookahead, communicator_);
-    return communicator_.engine().exchange(place_, calls, ahead,
-                                           stage_ != nullptr ? stage_->address() : 0);
+    NextGroups ahead(lookahead, communicator_);
+    return stream_.exchange(calls, place_, staging_, ahead);
   });
 }
 

@@ -13,13 +13,13 @@ namespace hccl::comm {
 
 class PointToPointTask {
  public:
-  // `stream`: the id of the one that the task is on.
-  PointToPointTask(Communicator& communicator, std::uint64_t stream, const node::StreamPlace& place,
+  // `staging`: the address of the stream's staging buffer, 0 if the task needs none.
+  PointToPointTask(Communicator& communicator, BackendStream& stream, const MessagePlace& place,
                    MessageList&& calls, std::unique_ptr<const std::vector<SelfCopy>> copies,
-                   const StagingBuffer* stage) noexcept
+                   std::uint64_t staging) noexcept
       : communicator_(communicator),
-        stage_(stage),
         stream_(stream),
+        staging_(staging),
         place_(place),
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
@@ -28,15 +28,15 @@ class PointToPointTask {
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
  private:
-  class NextOfCommunicator;
+  class NextGroups;
   [[nodiscard]] device::Outcome run(device::Lookahead& lookahead) noexcept;
   void copy() const;
   [[nodiscard]] std::string first_call() const;  // for texts
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
-  const StagingBuffer* stage_;  // null if all is device memory
-  std::uint64_t stream_;
-  node::StreamPlace place_;
+  BackendStream& stream_;
+  std::uint64_t staging_;
+  MessagePlace place_;
   MessageList calls_;
   std::unique_ptr<const std::vector<SelfCopy>> copies_;  // null if there are none
 };

@@ -21,10 +21,6 @@ class StagingBuffer {
   StagingBuffer& operator=(const StagingBuffer&) = delete;
 
   [[nodiscard]] device::DeviceAddress address() const { return address_; }
-  [[nodiscard]] device::DeviceAddress for_send() const { return address_; }
-  [[nodiscard]] device::DeviceAddress for_recv() const {
-    return address_ + node::kStagingHalfBytes;
-  }
 
  private:
   device::Arena& arena_;

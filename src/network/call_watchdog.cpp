@@ -40,7 +40,7 @@ CallWatchdog::~CallWatchdog() {
 }
 
 void CallWatchdog::on_attempt() {
-  if (network_.fault().raised()) network_.fault().throw_error();
+  network_.throw_if_failed();
   if (network_.stall_reports().asked() != answered_) answer_inquiry();
 }
 
@@ -59,7 +59,7 @@ void CallWatchdog::begin_timeout() {
   begin_ = std::chrono::steady_clock::now();
   limit_ = network_.wait_limit().get();
   timeout_.begin(limit_.time);
-  report_.begin(network_.options().hang_report);
+  report_.begin(network_.config().hang_report);
   early_ask_ = Deadline::after(kJudgement);
   second_ask_ = Deadline::after(kSecondJudgement);
   departed_ = Deadline::never();
@@ -80,8 +80,8 @@ bootstrap::Waiting CallWatchdog::waiting() const {
                              call_.awaited()};
   if (call_.is_collective) waiting.position = call_.position.text();
   // Messages that are queued on other streams may still end what others wait for.
-  if (call_.stream != nullptr && call_.stream->host_is_waiting() &&
-      !network_.messages().are_queued_elsewhere(call_.stream->stream_id()))
+  if (call_.ahead != nullptr && call_.ahead->host_is_waiting() &&
+      !network_.messages().are_queued_elsewhere(call_.stream))
     waiting.blocks = call_.position.text();
   std::ranges::sort(waiting.awaited);
   const auto end = std::unique(waiting.awaited.begin(), waiting.awaited.end());
@@ -125,8 +125,8 @@ void CallWatchdog::report_hang() {
   report_.end = Deadline::never();
   if (!network_.claim_hang_report()) return;
   log_line(LogLevel::error, "hang",
-           text("rank ", network_.options().rank, " has waited ",
-                seconds(network_.options().hang_report), " s in ", waiting().doing(), " for ",
+           text("rank ", network_.rank(), " has waited ", seconds(network_.config().hang_report),
+                " s in ", waiting().doing(), " for ",
                 network_.stall_reports().root_cause(awaited_text(), begin_)));
 }
 
@@ -142,9 +142,9 @@ void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
   // A mate of this node may raise it without ringing.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
-  while (!network.fault().raised() && !has_left() && !wait_budget.expired())
+  while (!network.failed() && !has_left() && !wait_budget.expired())
     static_cast<void>(wait_set.wait({}, Deadline::after(wait_budget.remaining(kMatesPause))));
-  if (network.fault().raised()) network.fault().throw_error();
+  network.throw_if_failed();
   if (has_left()) throw_departed(network, doing, lost.peer());
   throw Error(hcclSystemError,
               text(doing, ": ", network.rank_text(lost.peer()), " is gone or out of reach (",

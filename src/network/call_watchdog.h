@@ -6,7 +6,7 @@
 #include "base/deadline.h"
 #include "base/wait_limit.h"
 #include "bootstrap/wait_for_graph.h"
-#include "device/command_queue.h"
+#include "call/lookahead.h"
 #include "network/network_backend.h"
 #include "network/run_to_completion.h"
 
@@ -23,8 +23,8 @@ struct WatchedCall {
   bool is_collective = true;
   std::function<std::string()> text;
   std::function<std::vector<int>()> awaited;  // ranks that it waits for now
-  // The stream's queue, which knows whether the program waits for the stream.
-  const device::Lookahead* stream = nullptr;
+  const StreamLookahead* ahead = nullptr;
+  std::uint64_t stream = 0;  // its stream's id
 };
 
 class CallWatchdog final : public ProgressObserver {

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/interfaces.h"
+#include "base/process.h"
 #include "base/text.h"
-#include "network/network_messages.h"
 #include "network/stream_connections.h"
 
 #include <algorithm>
@@ -25,43 +25,43 @@ std::string all_transports() {
 
 }  // namespace
 
-NetworkBackend::NetworkBackend(NetworkOptions options)
-    : options_(std::move(options)),
-      messages_(std::make_unique<NetworkMessages>(*this, options_.size)) {
-  planner::Planner::check(options_.algorithm);
-  const auto named = [&](const auto& factory) { return factory.name == options_.transport; };
-  if (!options_.transport.empty() &&
-      std::ranges::none_of(transport::transport_factories(), named)) {
-    throw Error(hcclInvalidArgument,
-                text("HCCL_TRANSPORT='", options_.transport,
-                     "' is not a transport; set it to one of ", all_transports()));
+NetworkBackend::NetworkBackend(std::shared_ptr<const Config> config, int rank, int size)
+    : config_(std::move(config)), rank_(rank), size_(size), messages_(*this, size) {
+  planner::Planner::check(config_->algorithm);
+  const std::string& forced = config_->transport;
+  const auto is_forced = [&](const auto& factory) { return factory.name == forced; };
+  if (!forced.empty() && std::ranges::none_of(transport::transport_factories(), is_forced)) {
+    throw Error(
+        hcclInvalidArgument,
+        text("HCCL_TRANSPORT='", forced, "' is not a transport; set it to one of ", all_transports()));
   }
 }
 
 // All endpoints share the time that a link that is cut makes them wait.
 NetworkBackend::~NetworkBackend() {
+  cut_link();
   const Deadline deadline = Deadline::after(kLongestParting);
-  messages_->part(deadline);
-  for (const auto& [ordinal, lane] : lanes_) lane->part(deadline);
+  messages_.part(deadline);
+  for (const auto& stream : streams_) stream->part(deadline);
 }
 
 void NetworkBackend::part_from(transport::Endpoint& endpoint, Deadline deadline) const {
-  if (fault_ != nullptr && fault_->raised()) return endpoint.cut();
+  if (failed()) return endpoint.cut();
   endpoint.finish(deadline);
 }
 
 std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
   transport::Settings settings;
-  settings.membership = {secret, 0, options_.rank, options_.size};
-  settings.box = options_.box;
+  settings.membership = {secret, 0, rank_, size_};
+  settings.box = box_identity();
   settings.interfaces = local_interfaces();
-  settings.interface_names = options_.interfaces;
-  settings.ib_devices = options_.ib_devices;
-  settings.ib_gid_index = options_.ib_gid_index;
-  settings.ib_disable = options_.ib_disable;
+  settings.interface_names = config_->socket_interfaces;
+  settings.ib_devices = config_->ib_devices;
+  settings.ib_gid_index = config_->ib_gid_index;
+  settings.ib_disable = config_->ib_disable;
   WireWriter writer;
   for (const auto& factory : transport::transport_factories()) {
-    if (!options_.transport.empty() && options_.transport != factory.name) continue;
+    if (!config_->transport.empty() && config_->transport != factory.name) continue;
     transport::MakeResult made = factory.make(settings);
     if (!made.transport) {
       missing_[factory.name] = made.why_not;
@@ -74,27 +74,26 @@ std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
     writer.put_bytes(address);
   }
   if (transports_.empty()) {
-    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", options_.transport,
-                                      " is not available: ", missing_.begin()->second,
+    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", config_->transport, " is not available: ",
+                                      missing_.begin()->second,
                                       "; choose another transport or unset it"));
   }
   return writer.take();
 }
 
-void NetworkBackend::connect(const std::vector<std::vector<std::byte>>& announced,
-                             planner::Topology topology, std::vector<std::string> rank_texts) {
-  planner_.emplace(std::move(topology), options_.algorithm);
+void NetworkBackend::connect(bootstrap::RankTable& table, planner::Topology topology,
+                             std::vector<std::string> rank_texts,
+                             std::unique_ptr<node::NodeSegment> segment) {
+  segment_ = std::move(segment);
+  planner_.emplace(std::move(topology), config_->algorithm);
   rank_texts_ = std::move(rank_texts);
-  traffic_.resize(options_.size);
-  for (int peer = 0; peer < options_.size; ++peer) {
-    if (peer == options_.rank) {
-      routes_.emplace_back();
-    } else {
-      routes_.push_back(choose_route(peer, announced[static_cast<std::size_t>(peer)]));
-    }
-  }
-  if (options_.explain) explain();
+  traffic_.resize(size_);
+  for (const bootstrap::RankInfo& member : table.members)
+    routes_.push_back(member.rank == rank_ ? Route() : choose_route(member.rank, member.announced));
+  if (config_->explain) explain();
   tell_fallback();
+  memory_ = std::make_unique<NetworkMemory>(arena(), transports_);
+  if (table.link.connection.socket.valid()) attach_link(std::move(table.link));
 }
 
 NetworkBackend::Route NetworkBackend::choose_route(int peer,
@@ -120,59 +119,39 @@ NetworkBackend::Route NetworkBackend::choose_route(int peer,
     if (reach.possible) return {transport.get(), found->second, reasons};
     reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": ", reach.why_not);
   }
-  throw Error(
-      hcclInvalidUsage,
-      text("no transport leads from ", rank_text(options_.rank), " to ", rank_text(peer), " (",
-           reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
+  throw Error(hcclInvalidUsage,
+              text("no transport leads from ", rank_text(rank_), " to ", rank_text(peer), " (",
+                   reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
 }
 
-void NetworkBackend::attach(node::Fault& fault, const node::CoreCount& cores,
-                            device::Arena& arena) {
-  memory_ = std::make_unique<NetworkMemory>(arena, transports_);
-  fault_ = &fault;
-  ladder_ = cores.ladder();
+BackendStream& NetworkBackend::open_stream(std::uint64_t stream) {
+  auto opened = std::make_unique<StreamConnections>(*this, stream);
+  const std::lock_guard lock(streams_mutex_);
+  return *streams_.emplace_back(std::move(opened));
 }
 
-StreamConnections& NetworkBackend::lane(std::uint32_t ordinal) {
-  const std::lock_guard lock(lanes_mutex_);
-  if (const auto known = lanes_.find(ordinal); known != lanes_.end()) return *known->second;
-  // Made before it is entered: everybody who walks through the lanes relies on finding one.
-  auto lane = std::make_unique<StreamConnections>(*this, ordinal);
-  return *lanes_.emplace(ordinal, std::move(lane)).first->second;
-}
-
-std::uint64_t NetworkBackend::calls_of(std::uint32_t ordinal) {
-  const std::lock_guard lock(lanes_mutex_);
-  const auto found = lanes_.find(ordinal);
-  return found == lanes_.end() || !found->second ? 0 : found->second->calls();
-}
-
-void NetworkBackend::forget(std::uint64_t stream, std::optional<std::uint32_t> ordinal) {
-  messages_->forget(stream);
-  if (!ordinal) return;
-  decltype(lanes_)::node_type forgotten;
+void NetworkBackend::close_stream(BackendStream& stream) noexcept {
+  std::unique_ptr<StreamConnections> closed;
   {
-    const std::lock_guard lock(lanes_mutex_);
-    forgotten = lanes_.extract(*ordinal);
+    const std::lock_guard lock(streams_mutex_);
+    const auto found = std::ranges::find(
+        streams_, &stream, [](const auto& open) -> BackendStream* { return open.get(); });
+    closed = std::move(*found);
+    streams_.erase(found);
   }
-  if (forgotten) forgotten.mapped()->part(Deadline::after(kLongestParting));
+  closed->part(Deadline::after(kLongestParting));
 }
 
 void NetworkBackend::wake() {
-  messages_->wake();
-  const std::lock_guard lock(lanes_mutex_);
-  for (const auto& [ordinal, lane] : lanes_) lane->wake();
+  messages_.wake_probe();
+  const std::lock_guard lock(streams_mutex_);
+  for (const auto& stream : streams_) stream->wake();
 }
 
 std::unique_ptr<transport::Endpoint> NetworkBackend::open(int peer,
                                                           transport::ConnectionId connection) {
   const Route& route = routes_[static_cast<std::size_t>(peer)];
   return route.transport->open(peer, connection, route.address);
-}
-
-std::string NetworkBackend::transport_to(int rank) const {
-  const Route& route = routes_[static_cast<std::size_t>(rank)];
-  return route.transport == nullptr ? "itself" : route.transport->name();
 }
 
 transport::Trouble NetworkBackend::trouble() const {
@@ -183,16 +162,6 @@ transport::Trouble NetworkBackend::trouble() const {
       return trouble;
   }
   return {};
-}
-
-std::string NetworkBackend::transports() const {
-  std::string names;
-  for (const auto& transport : transports_) {
-    const auto leads = [&](const Route& route) { return route.transport == transport.get(); };
-    if (std::ranges::any_of(routes_, leads))
-      names += text(names.empty() ? "" : "+", transport->name());
-  }
-  return names;
 }
 
 }  // namespace hccl::network

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "network/call_watchdog.h"
 #include "network/network_message.h"
+#include "network/stream_connections.h"
 
 #include <algorithm>
 #include <array>
@@ -78,7 +79,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
 
 // Channel 0 leads from the smaller rank to the larger, 1 back.
 void NetworkMessages::open(DirectedLink& link, const PointToPoint& call) {
-  const bool upwards = (call.direction == Direction::send) == (network_.options().rank < call.peer);
+  const bool upwards = (call.direction == Direction::send) == (network_.rank() < call.peer);
   link.endpoint = network_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
 }
 
@@ -100,20 +101,15 @@ bool NetworkMessages::are_queued_elsewhere(std::uint64_t stream) const {
 // Passes the turn; like the announcements of those that wait for it, sequentially consistent: one
 // of the two sees the other.
 void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
-  network_.traffic().add(*link.endpoint, link.counted, "point_to_point");
+  network_.counted().add(*link.endpoint, link.counted, "point_to_point");
   {
     const std::lock_guard lock(queued_mutex_);
     link.queued_on.pop_front();
   }
   link.turn.store(call.number + 1, std::memory_order_seq_cst);
-  if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) wake();
+  if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) network_.wake();
   if (call.direction == Direction::receive && probe_sleeps_.load(std::memory_order_seq_cst))
-    ring_probe();
-}
-
-void NetworkMessages::forget(std::uint64_t stream) {
-  const std::lock_guard lock(waits_mutex_);
-  waits_.erase(stream);
+    wake_probe();
 }
 
 void NetworkMessages::part(Deadline deadline) {
@@ -124,19 +120,10 @@ void NetworkMessages::part(Deadline deadline) {
   }
 }
 
-void NetworkMessages::wake() {
-  const std::lock_guard lock(waits_mutex_);
-  for (auto& [stream, wait_set] : waits_) wait_set.ring();
-}
-
-transport::WaitSet& NetworkMessages::wait_set_of(std::uint64_t stream) {
-  const std::lock_guard lock(waits_mutex_);
-  return waits_[stream];
-}
-
-void NetworkMessages::exchange(const NetworkStream& stream, std::span<const PointToPoint> calls,
-                               std::span<const PointToPoint> behind, device::Arena& arena) {
-  if (network_.fault().raised()) network_.fault().throw_error();
+void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
+                               const MessagePlace& place, GroupLookahead& ahead) {
+  network_.throw_if_failed();
+  const std::span<const PointToPoint> behind = ahead.next();
   take_from_probes(calls);
   std::array<std::byte, kAtHand> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
@@ -147,7 +134,7 @@ void NetworkMessages::exchange(const NetworkStream& stream, std::span<const Poin
     const bool is_last =
         calls.size() > kFewMessages ||
         (!sends_to(call.peer, calls.subspan(i + 1)) && !sends_to(call.peer, behind));
-    items.emplace_back(call, call.direction == Direction::send && is_last, *this, arena);
+    items.emplace_back(call, call.direction == Direction::send && is_last, *this, network_.arena());
   }
   const auto doing = [&] {
     const NetworkMessage* const open = first_open(items);
@@ -162,15 +149,15 @@ void NetworkMessages::exchange(const NetworkStream& stream, std::span<const Poin
   };
   const auto advance = [&] {
     bool moved = false;
-    for (NetworkMessage& item : items) moved = item.advance(network_.options().rank) || moved;
+    for (NetworkMessage& item : items) moved = item.advance(network_.rank()) || moved;
     return moved;
   };
-  const auto wait_set = [&]() -> transport::WaitSet& { return wait_set_of(stream.id); };
+  const auto wait_set = [&]() -> transport::WaitSet& { return stream.wait_set(); };
   naming_the_lost(network_, wait_set, doing, [&] {
     bool moved = advance();
     if (first_open(items) == nullptr) return;  // a short one need not be watched
-    const CallPosition next_collective{stream.ordinal, network_.calls_of(stream.ordinal)};
-    CallWatchdog watch(network_, {next_collective, false, doing, awaited, stream.lookahead});
+    const CallPosition next_collective{place.ordinal, stream.calls()};
+    CallWatchdog watch(network_, {next_collective, false, doing, awaited, &ahead, stream.id()});
     Backoff backoff(network_.ladder(), watch);
     for (; first_open(items) != nullptr; moved = advance()) {
       if (!backoff.sleep_after(moved)) continue;

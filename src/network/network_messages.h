@@ -5,16 +5,13 @@
 // another send to the same rank is queued right behind it, one answer confirms both.
 #pragma once
 
+#include "call/backend.h"
 #include "call/point_to_point.h"
-#include "device/arena.h"
-#include "device/command_queue.h"
-#include "node/engine.h"
 #include "transport/wait_set.h"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,13 +20,7 @@
 namespace hccl::network {
 
 class NetworkBackend;
-
-// The stream on whose turn messages are exchanged.
-struct NetworkStream {
-  std::uint64_t id = 0;
-  std::uint32_t ordinal = 0;  // of its lane, or of the one that it would get now
-  const device::Lookahead* lookahead = nullptr;
-};
+class StreamConnections;
 
 class NetworkMessages {
  public:
@@ -46,22 +37,20 @@ class NetworkMessages {
   // Returns whether incomplete messages are queued on other streams than this one. Thread safety:
   // any thread.
   [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
-  // Runs numbered sends and receives concurrently, on the turn of the stream; `behind` are those
-  // that are queued next. Blocks until all are complete. Throws Error: the communicator's fault, a
-  // lost peer, a mismatched message, or the passed deadline.
-  void exchange(const NetworkStream& stream, std::span<const PointToPoint> calls,
-                std::span<const PointToPoint> behind, device::Arena& arena);
+  // Runs numbered sends and receives concurrently, on the turn of the stream. Blocks until all are
+  // complete. Throws Error: the communicator's fault, a lost peer, a mismatched message, or the
+  // passed deadline.
+  void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
+                const MessagePlace& place, GroupLookahead& ahead);
   // Returns a message that another rank has begun to send and that no receive is queued for. Blocks
   // until there is one; returns nothing if the deadline passes first or it `only_looks` and there
   // is none. Looks at the ranks round robin, from `first` on. Throws the communicator's fault.
   // Thread safety: any thread; calls run one after another.
-  [[nodiscard]] std::optional<node::Offer> probe(int first, bool only_looks, Deadline deadline);
-  // Releases the state of a stream.
-  void forget(std::uint64_t stream);
+  [[nodiscard]] std::optional<Offer> probe(int first, bool only_looks, Deadline deadline);
   // Call before it is destroyed: see NetworkBackend::part_from().
   void part(Deadline deadline);
-  // Ends every wait. Thread safety: any thread.
-  void wake();
+  // Ends the wait of a probe. Thread safety: any thread.
+  void wake_probe();
 
   // One direction between this rank and a peer.
   struct DirectedLink {
@@ -85,9 +74,6 @@ class NetworkMessages {
 
  private:
   class Probe;
-  [[nodiscard]] transport::WaitSet& wait_set_of(std::uint64_t stream);
-  // Wakes the probe.
-  void ring_probe();
   // Call before the receives among `calls` use their endpoints. Blocks until probes have returned
   // them.
   void take_from_probes(std::span<const PointToPoint> calls);
@@ -98,8 +84,8 @@ class NetworkMessages {
   mutable std::mutex queued_mutex_;            // for DirectedLink::queued_on
   std::atomic<bool> probe_sleeps_{false};      // and must be rung when a receive ends
   std::timed_mutex probe_mutex_;               // held by the probe that runs
-  std::mutex waits_mutex_;
-  std::map<std::uint64_t, transport::WaitSet> waits_;  // by stream
+  std::mutex probe_wait_mutex_;
+  std::optional<transport::WaitSet> probe_wait_;  // from the first probe on
 };
 
 }  // namespace hccl::network

@@ -15,8 +15,7 @@
 namespace hccl::network {
 namespace {
 
-constexpr std::uint64_t kProbe = ~std::uint64_t{0};  // in place of a stream's id
-constexpr std::chrono::milliseconds kTick{1};        // a deadline of no time would be none
+constexpr std::chrono::milliseconds kTick{1};  // a deadline of no time would be none
 
 }  // namespace
 
@@ -48,12 +47,12 @@ class NetworkMessages::Probe {
     links_.clear();
   }
 
-  [[nodiscard]] std::optional<node::Offer> look(int first) {
-    std::optional<node::Offer> best;
-    const int ranks = messages_.network_.options().size;
+  [[nodiscard]] std::optional<Offer> look(int first) {
+    std::optional<Offer> best;
+    const int ranks = messages_.network_.size();
     const auto distance = [&](int peer) { return (peer + ranks - first) % ranks; };
     for (const auto& [peer, link] : links_) {
-      const std::optional<node::Offer> offer = look_at(peer, *link);
+      const std::optional<Offer> offer = look_at(peer, *link);
       if (offer && (!best || distance(peer) < distance(best->source))) best = offer;
     }
     std::erase_if(links_, [&](const Borrowed& borrowed) { return lost_.contains(borrowed.peer); });
@@ -84,9 +83,9 @@ class NetworkMessages::Probe {
   template <class Visit>
   void for_each_free(Visit visit) const {
     const std::lock_guard lock(messages_.queued_mutex_);
-    const int ranks = messages_.network_.options().size;
+    const int ranks = messages_.network_.size();
     for (int peer = 0; peer < ranks; ++peer) {
-      if (peer == messages_.network_.options().rank || lost_.contains(peer)) continue;
+      if (peer == messages_.network_.rank() || lost_.contains(peer)) continue;
       DirectedLink& link = messages_.receives_[static_cast<std::size_t>(peer)];
       if (link.probed.load(std::memory_order_relaxed)) continue;
       if (link.turn.load(std::memory_order_seq_cst) == link.numbered) visit(peer, link);
@@ -94,7 +93,7 @@ class NetworkMessages::Probe {
   }
 
   // A lost rank offers nothing. It becomes a fault in the calls that need the rank.
-  [[nodiscard]] std::optional<node::Offer> look_at(int peer, DirectedLink& link) {
+  [[nodiscard]] std::optional<Offer> look_at(int peer, DirectedLink& link) {
     try {
       PointToPoint call;
       call.direction = Direction::receive;
@@ -104,7 +103,7 @@ class NetworkMessages::Probe {
       if (heard.size() < sizeof(CallHeader)) return std::nullopt;
       const CallHeader header = CallHeader::from(heard);
       const auto type = static_cast<hcclDataType_t>(header.type);
-      return node::Offer{peer, header.count * reduce::element_size(type)};
+      return Offer{peer, header.count * reduce::element_size(type)};
     } catch (const transport::PeerLost&) {
       lost_.insert(peer);
       link.probed.store(false, std::memory_order_seq_cst);
@@ -118,18 +117,22 @@ class NetworkMessages::Probe {
   std::set<int> lost_;
 };
 
-std::optional<node::Offer> NetworkMessages::probe(int first, bool only_looks, Deadline deadline) {
+std::optional<Offer> NetworkMessages::probe(int first, bool only_looks, Deadline deadline) {
   std::unique_lock turn(probe_mutex_, std::try_to_lock);
   while (!turn.owns_lock()) {
-    if (network_.fault().raised()) network_.fault().throw_error();
+    network_.throw_if_failed();
     if (only_looks || deadline.expired()) return std::nullopt;
     static_cast<void>(turn.try_lock_for(deadline.remaining(kIdlePeriod)));
   }
-  transport::WaitSet& wait_set = wait_set_of(kProbe);
+  {
+    const std::lock_guard lock(probe_wait_mutex_);
+    if (!probe_wait_) probe_wait_.emplace();
+  }
+  transport::WaitSet& wait_set = *probe_wait_;
   Probe probe(*this);
   Waiter waiter(network_.ladder());
   for (;;) {
-    if (network_.fault().raised()) network_.fault().throw_error();
+    network_.throw_if_failed();
     probe.borrow();
     if (const auto found = probe.look(first)) return found;
     if (only_looks || deadline.expired()) return std::nullopt;
@@ -141,7 +144,10 @@ std::optional<node::Offer> NetworkMessages::probe(int first, bool only_looks, De
   }
 }
 
-void NetworkMessages::ring_probe() { wait_set_of(kProbe).ring(); }
+void NetworkMessages::wake_probe() {
+  const std::lock_guard lock(probe_wait_mutex_);
+  if (probe_wait_) probe_wait_->ring();
+}
 
 // A receive has its number by now: either the probe has seen it, or this sees the probe.
 void NetworkMessages::take_from_probes(std::span<const PointToPoint> calls) {
@@ -150,7 +156,7 @@ void NetworkMessages::take_from_probes(std::span<const PointToPoint> calls) {
     DirectedLink& from = link_of(call);
     if (!from.probed.load(std::memory_order_seq_cst)) [[likely]]
       continue;
-    ring_probe();
+    wake_probe();
     from.probed.wait(true, std::memory_order_seq_cst);
   }
 }

@@ -131,11 +131,54 @@ class StreamConnections::CutUnlessDone {
   bool done_ = false;
 };
 
-void StreamConnections::run(const CollectiveCall& call, Memory& send, Memory& recv,
-                            const device::Lookahead& stream, bool more_behind) {
-  const int rank = network_.options().rank;
-  const int ranks = network_.options().size;
-  if (network_.fault().raised()) network_.fault().throw_error();
+bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*/,
+                            CallLookahead& ahead) {
+  if (ahead.wait_budget() != WaitBudget::unlimited) return false;
+  const int rank = network_.rank();
+  const int ranks = network_.size();
+  const bool stores = receives(call, rank) && !keeps_own_data(call, rank);
+  const Buffer sent{call.send, sends(call, rank) ? send_bytes(call, ranks) : 0};
+  const Buffer received{call.recv, stores ? recv_bytes(call, ranks) : 0};
+  require_writable(received);
+  if (!sent.is_within(received)) require_readable(sent);
+  network_.learn(sent.address, sent.bytes);
+  network_.learn(received.address, received.bytes);
+  const CallMemory send(network_.arena(), call.send);
+  const CallMemory recv(network_.arena(), call.recv);
+  run_on(call, send.get(), recv.get(), ahead);
+  return true;
+}
+
+bool StreamConnections::exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
+                                 std::uint64_t /*staging*/, GroupLookahead& ahead) {
+  if (ahead.wait_budget() != WaitBudget::unlimited) return false;
+  for (const PointToPoint& call : calls) {
+    const Buffer buffer{call.address, call.bytes()};
+    call.direction == Direction::send ? require_readable(buffer) : require_writable(buffer);
+  }
+  network_.messages().exchange(*this, calls, place, ahead);
+  return true;
+}
+
+transport::WaitSet& StreamConnections::wait_set() {
+  if (wait_set_) return *wait_set_;
+  auto made = std::make_unique<transport::WaitSet>();
+  const std::lock_guard lock(wait_mutex_);
+  wait_set_ = std::move(made);
+  return *wait_set_;
+}
+
+void StreamConnections::wake() {
+  const std::lock_guard lock(wait_mutex_);
+  if (wait_set_) wait_set_->ring();
+}
+
+void StreamConnections::run_on(const CollectiveCall& call, Memory& send, Memory& recv,
+                               const CallLookahead& ahead) {
+  const int rank = network_.rank();
+  const int ranks = network_.size();
+  static_cast<void>(wait_set());  // before the look at the fault, whose waker rings it
+  network_.throw_if_failed();
   const bool staged = stages_output(call, ranks);
   const bool is_barrier = call.collective == Collective::barrier;
   const planner::Plan plan =
@@ -143,7 +186,7 @@ void StreamConnections::run(const CollectiveCall& call, Memory& send, Memory& re
                                !staged && !prescales(call) && is_in_place(call, rank, ranks)});
   CallHeader header = header_of(call, plan, calls_);
   const bool is_root = call.traits().senders == RankSet::root && call.root == rank;
-  header.confirm = staged && is_root && !more_behind ? 1 : 0;
+  header.confirm = staged && is_root && !ahead.has_next() ? 1 : 0;
   const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
   PlainMemory aside = staged_output_.at_least(staged ? output : 0);
   Memory& target = staged ? static_cast<Memory&>(aside) : recv;
@@ -152,7 +195,7 @@ void StreamConnections::run(const CollectiveCall& call, Memory& send, Memory& re
   prescale(call, send, scaled, prescaled, ranks);
   Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send;
   CutUnlessDone guard(*this);
-  run_guarded(call, plan, header, input, target, stream, !staged && !is_barrier);
+  run_guarded(call, plan, header, input, target, ahead, !staged && !is_barrier);
   if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
   if (staged && !keeps_own_data(call, rank)) copy(aside, recv, output);
   guard.done();
@@ -163,21 +206,22 @@ void StreamConnections::run(const CollectiveCall& call, Memory& send, Memory& re
 
 void StreamConnections::run_guarded(const CollectiveCall& call, const planner::Plan& plan,
                                     const CallHeader& header, Memory& send, Memory& recv,
-                                    const device::Lookahead& stream, bool agrees_first) {
+                                    const CallLookahead& ahead, bool agrees_first) {
   const auto name = [&] { return describe(call); };
-  const auto wait_set = [this]() -> transport::WaitSet& { return wait_set_; };
-  naming_the_lost(network_, wait_set, name, [&] {
+  const auto sleeps_on = [this]() -> transport::WaitSet& { return wait_set(); };
+  naming_the_lost(network_, sleeps_on, name, [&] {
     CallWatchdog watch(network_, {{ordinal_, calls_, plan.algorithm->name},
                                   true,
                                   name,
                                   [this] { return awaited(); },
-                                  &stream});
+                                  &ahead,
+                                  id_});
     try {
       if (agrees_first) agree(header, watch);
       const bool has_data = call.count != 0 || call.collective == Collective::barrier;
       if (has_data && run_channels(call, plan, header, send, recv, watch)) agree(header, watch);
     } catch (const CallMismatch& mismatch) {
-      watch.throw_mismatch(mismatch, wait_set_);
+      watch.throw_mismatch(mismatch, wait_set());
     }
   });
 }
@@ -189,7 +233,7 @@ void StreamConnections::part(Deadline deadline) {
 }
 
 void StreamConnections::count_traffic(const planner::Plan& plan) {
-  Traffic& traffic = network_.traffic();
+  Traffic& traffic = network_.counted();
   for (auto& [key, stream] : endpoints_)
     traffic.add(*stream.endpoint, stream.counted, plan.algorithm->name);
 }
@@ -218,7 +262,7 @@ void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
   CollectiveCall nothing;
   nothing.collective = Collective::barrier;
   const planner::Plan plan =
-      network_.planner().plan({nothing.collective, 0, network_.options().rank, 0, false});
+      network_.planner().plan({nothing.collective, 0, network_.rank(), 0, false});
   CallHeader agreement = header;
   agreement.phase = CallHeader::Phase::agreement;
   agreement.confirm = 0;
@@ -242,7 +286,7 @@ void StreamConnections::run_to_completion(Executions& executions, CallWatchdog& 
     StreamConnections& lane;
   };
   const Running running(*this, executions);
-  network::run_to_completion(executions, wait_set_, network_.ladder(), watch);
+  network::run_to_completion(executions, wait_set(), network_.ladder(), watch);
 }
 
 std::vector<int> StreamConnections::awaited() const {

@@ -3,8 +3,7 @@
 // output is written before all ranks are known to make the same call: see run().
 #pragma once
 
-#include "call/collective_call.h"
-#include "device/command_queue.h"
+#include "call/backend.h"
 #include "network/network_backend.h"
 #include "network/run_to_completion.h"
 #include "planner/planner.h"
@@ -13,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <memory_resource>
+#include <mutex>
+#include <span>
 #include <vector>
 
 namespace hccl::network {
@@ -20,29 +21,34 @@ namespace hccl::network {
 class CallWatchdog;
 
 // Calls run one at a time, on the stream's turn.
-class StreamConnections {
+class StreamConnections final : public BackendStream {
  public:
-  StreamConnections(NetworkBackend& network, std::uint32_t ordinal)
-      : network_(network), ordinal_(ordinal), schedules_(network.planner()) {}
-  StreamConnections(const StreamConnections&) = delete;
-  StreamConnections& operator=(const StreamConnections&) = delete;
+  // `id`: the stream's.
+  StreamConnections(NetworkBackend& network, std::uint64_t id)
+      : network_(network), id_(id), schedules_(network.planner()) {}
 
-  // Runs a call. `send` and `recv` are its buffers; `more_behind`: another call of this lane is
-  // queued behind it on `stream`. Blocks until this rank's part is complete. Throws Error: the
-  // communicator's fault, a lost peer, a mismatched call, or the passed deadline.
+  void begin_collectives(std::uint32_t ordinal) override { ordinal_ = ordinal; }
+  void number(PointToPoint& call) override { network_.messages().number(call, id_); }
+  // Throw Error: the communicator's fault, a lost peer, a mismatched call, or the passed deadline.
   //
   // A short call stages its output and moves it to `recv` once data of all ranks have arrived.
   // Before a longer one, a reduce, and a call without elements, the ranks first agree on the call.
   // The data of a short broadcast come from the root alone; its ranks agree afterwards, unless the
   // root has another call queued behind it.
-  void run(const CollectiveCall& call, Memory& send, Memory& recv, const device::Lookahead& stream,
-           bool more_behind);
+  bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
+  bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
+                std::uint64_t staging, GroupLookahead& ahead) override;
+
   // Call before it is destroyed: see NetworkBackend::part_from().
   void part(Deadline deadline);
-  // Returns how many calls this rank has completed on the lane. Call on the stream's turn.
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  // Returns how many collectives this rank has completed. Call on the stream's turn.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  // Returns where the stream's calls sleep; made when the first of them has to, on its turn. Throws
+  // Error(hcclSystemError) if no descriptor is left.
+  [[nodiscard]] transport::WaitSet& wait_set();
   // Ends a wait. Thread safety: any thread.
-  void wake() noexcept { wait_set_.ring(); }
+  void wake();
 
  private:
   class ChannelStreams;
@@ -59,8 +65,9 @@ class StreamConnections {
   // The executions in progress, for CallWatchdog.
   using Executions = std::pmr::vector<Execution*>;
 
+  void run_on(const CollectiveCall& call, Memory& send, Memory& recv, const CallLookahead& ahead);
   void run_guarded(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,
-                   Memory& send, Memory& recv, const device::Lookahead& stream, bool agrees_first);
+                   Memory& send, Memory& recv, const CallLookahead& ahead, bool agrees_first);
   // Moves the data. Returns whether some rank asked that the ranks agree on the call now.
   [[nodiscard]] bool run_channels(const CollectiveCall& call, const planner::Plan& plan,
                                   const CallHeader& header, Memory& send, Memory& recv,
@@ -73,9 +80,11 @@ class StreamConnections {
   void count_traffic(const planner::Plan& plan);
 
   NetworkBackend& network_;
-  const std::uint32_t ordinal_;
+  const std::uint64_t id_;
+  std::uint32_t ordinal_ = 0;  // once there are collectives
   std::uint64_t calls_ = 0;
-  transport::WaitSet wait_set_;
+  std::mutex wait_mutex_;
+  std::unique_ptr<transport::WaitSet> wait_set_;
   planner::ScheduleCache schedules_;
   struct Stream {
     std::unique_ptr<transport::Endpoint> endpoint;

@@ -7,7 +7,7 @@
 #include "device/arena.h"
 #include "node/control_block.h"
 #include "node/lane.h"
-#include "node/lookahead.h"
+#include "call/lookahead.h"
 #include "node/slicing.h"
 #include "node/staging.h"
 

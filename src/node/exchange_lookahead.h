@@ -4,7 +4,7 @@
 #pragma once
 
 #include "call/point_to_point.h"
-#include "node/lookahead.h"
+#include "call/lookahead.h"
 #include "node/message_steps.h"
 #include "node/pending_messages.h"
 

@@ -4,7 +4,8 @@
 #pragma once
 
 #include "base/deadline.h"
-#include "node/lookahead.h"
+#include "call/lookahead.h"
+#include "node/stream_place.h"
 #include "node/message_steps.h"
 #include "node/node_segment.h"
 #include "node/pending_messages.h"

@@ -3,6 +3,7 @@
 // sends and receives, and finds messages that it does not expect yet.
 #pragma once
 
+#include "call/backend.h"
 #include "call/point_to_point.h"
 #include "node/mailbox.h"
 #include "node/node_segment.h"
@@ -14,12 +15,6 @@
 #include <vector>
 
 namespace hccl::node {
-
-// A message that another rank has offered.
-struct Offer {
-  int source = -1;
-  std::uint64_t bytes = 0;
-};
 
 class Mailboxes {
  public:

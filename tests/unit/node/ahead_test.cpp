@@ -111,6 +111,7 @@ class Rest final : public CallLookahead {
   Rest(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
       : calls_(calls), next_(first), end_(std::min(end, calls.size())) {}
   const CollectiveCall* next() override { return next_ < end_ ? &calls_[next_++] : nullptr; }
+  bool has_next() const override { return next_ < end_; }
 
  private:
   const std::vector<CollectiveCall>& calls_;

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies between a call's host memory and its stream's stage.
+// The copies between a call's host memory and its stream's staging buffer.
 #pragma once
 
 #include "call/collective_call.h"
 #include "call/point_to_point.h"
-#include "comm/staging_buffer.h"
 #include "device/copy.h"
 #include "node/slicing.h"
 #include "node/staging.h"
 
-namespace hccl::comm {
+namespace hccl::node {
 
 // Returns whether `rank` reads or writes host memory in the call.
 [[nodiscard]] bool uses_host_memory(const CollectiveCall& call, int rank, int ranks);
 [[nodiscard]] bool uses_host_memory(const PointToPoint& call);
 
 // Stages the host memory of one collective while it runs.
-class HostStaging final : public node::Staging {
+class HostStaging final : public Staging {
  public:
-  HostStaging(device::Arena& arena, const StagingBuffer& stage, const CollectiveCall& call,
+  HostStaging(device::Arena& arena, device::DeviceAddress buffer, const CollectiveCall& call,
               int rank, int ranks);
 
   // The call on the stage.
@@ -26,13 +25,13 @@ class HostStaging final : public node::Staging {
 
   [[nodiscard]] bool stages_send() const override { return stages_send_; }
   [[nodiscard]] bool stages_recv() const override { return stages_recv_; }
-  void fill(const node::Slice& slice) override;
-  void drain(const node::Slice& slice) override;
+  void fill(const Slice& slice) override;
+  void drain(const Slice& slice) override;
 
  private:
   device::Arena& arena_;
   const CollectiveCall& call_;
-  const node::Slicing slicing_;
+  const Slicing slicing_;
   const int ranks_;
   const bool stages_send_;
   const bool stages_recv_;
@@ -41,9 +40,4 @@ class HostStaging final : public node::Staging {
   CollectiveCall staged_;
 };
 
-// Copies between device and host memory in any combination; `stage` may be null unless both are the
-// host's.
-void copy_anywhere(device::Arena& arena, const StagingBuffer* stage, std::uint64_t to,
-                   std::uint64_t from, std::uint64_t bytes);
-
-}  // namespace hccl::comm
+}  // namespace hccl::node

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies host memory to the staging buffer and back. A bad address is an error, not a crash.
-#include "comm/host_staging.h"
+#include "node/host_staging.h"
 
-namespace hccl::comm {
+namespace hccl::node {
 namespace {
 
 bool sends_host_memory(const CollectiveCall& call, int rank, int ranks) {
@@ -24,7 +24,7 @@ bool uses_host_memory(const PointToPoint& call) {
   return !device::is_device_address(call.address) && call.bytes() != 0;
 }
 
-HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
+HostStaging::HostStaging(device::Arena& arena, device::DeviceAddress buffer,
                          const CollectiveCall& call, int rank, int ranks)
     : arena_(arena),
       call_(call),
@@ -34,7 +34,7 @@ HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
       stages_recv_(receives_host_memory(call, rank, ranks)),
       staged_(call) {
   if (stages_send_) {
-    staged_.send = stage.for_send();
+    staged_.send = buffer;
     send_check_ =
         device::recheck_host_buffer(call.send, send_bytes(call, ranks), device::HostAccess::read);
   }
@@ -44,10 +44,10 @@ HostStaging::HostStaging(device::Arena& arena, const StagingBuffer& stage,
   }
   // In place stays in place.
   const bool in_place = stages_send_ && call.send == call.recv;
-  if (in_place || stages_recv_) staged_.recv = in_place ? stage.for_send() : stage.for_recv();
+  if (in_place || stages_recv_) staged_.recv = in_place ? buffer : buffer + kStagingHalfBytes;
 }
 
-void HostStaging::fill(const node::Slice& slice) {
+void HostStaging::fill(const Slice& slice) {
   if (!stages_send_) return;
   for (int chunk = 0; chunk < send_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t from = call_.send + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
@@ -58,7 +58,7 @@ void HostStaging::fill(const node::Slice& slice) {
   }
 }
 
-void HostStaging::drain(const node::Slice& slice) {
+void HostStaging::drain(const Slice& slice) {
   if (!stages_recv_) return;
   for (int chunk = 0; chunk < recv_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
@@ -68,21 +68,4 @@ void HostStaging::drain(const node::Slice& slice) {
   }
 }
 
-void copy_anywhere(device::Arena& arena, const StagingBuffer* stage, std::uint64_t to,
-                   std::uint64_t from, std::uint64_t bytes) {
-  if (bytes == 0 || to == from) return;
-  const bool to_device = device::is_device_address(to);
-  const bool from_device = device::is_device_address(from);
-  if (to_device && from_device) return device::copy_on_device(arena, to, from, bytes);
-  if (to_device)
-    return device::copy_to_device(arena, to, reinterpret_cast<const void*>(from), bytes);
-  if (from_device) return device::copy_to_host(arena, reinterpret_cast<void*>(to), from, bytes);
-  for (std::uint64_t done = 0; done < bytes; done += node::kStagingHalfBytes) {
-    const std::uint64_t piece = std::min(node::kStagingHalfBytes, bytes - done);
-    device::copy_to_device(arena, stage->address(), reinterpret_cast<const void*>(from + done),
-                           piece);
-    device::copy_to_host(arena, reinterpret_cast<void*>(to + done), stage->address(), piece);
-  }
-}
-
-}  // namespace hccl::comm
+}  // namespace hccl::node

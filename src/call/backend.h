@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between a communicator and its back end. A communicator queues calls in the program's
+// order; its back end runs them with the other ranks. Which back end a communicator has is decided
+// once, when it is created.
+#pragma once
+
+#include "base/deadline.h"
+#include "base/waiter.h"
+#include "call/collective_call.h"
+#include "call/lookahead.h"
+#include "call/point_to_point.h"
+
+#include <hccl_types.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace hccl {
+
+// How a call runs, and why so.
+struct CallPath {
+  std::string name;
+  std::string reason;
+};
+
+// The steps of a call, for people or as a JSON list.
+struct PlanSteps {
+  std::string algorithm;
+  std::string transport;
+  std::string steps;
+};
+
+struct PlanRequest {
+  Collective collective = Collective::barrier;
+  std::uint64_t bytes = 0;  // of the message, or of one block
+  int root = 0;
+  bool in_place = false;
+  bool as_json = false;
+};
+
+struct TrafficReport {
+  std::string algorithm;  // of the last call
+  std::string transport;  // "shm+tcp"
+  // Totals over all completed calls that used transports.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t sends = 0;
+  std::uint64_t receives = 0;
+};
+
+// A message that another rank has offered.
+struct Offer {
+  int source = -1;
+  std::uint64_t bytes = 0;
+};
+
+// The fault that ended a communicator, or a condition that keeps it from working now; hcclSuccess
+// if there is neither.
+struct AsyncError {
+  hcclResult_t code = hcclSuccess;
+  std::string text;
+};
+
+// Where sends and receives stand among the collectives of their stream.
+struct MessagePlace {
+  std::uint32_t ordinal = 0;     // of the stream, or the one that it would get now
+  bool has_collectives = false;  // queued before on the stream
+};
+
+// A stream's part of a back end. The communicator queues the stream's calls, and each runs when it
+// is the stream's turn, one at a time.
+class BackendStream {
+ public:
+  BackendStream() = default;
+  virtual ~BackendStream() = default;
+  BackendStream(const BackendStream&) = delete;
+  BackendStream& operator=(const BackendStream&) = delete;
+
+  // Called before the first collective is queued. `ordinal`: how many streams of the communicator
+  // had collectives before this one, the same on all ranks. Throws Error.
+  virtual void begin_collectives(std::uint32_t ordinal) = 0;
+  // Assigns a call with another rank its number among the calls of its direction with that rank.
+  // Called in program order.
+  virtual void number(PointToPoint& call) = 0;
+
+  // Run calls on the stream's turn. `staging`: the address of the stream's staging buffer, through
+  // which the calls' host memory goes, or 0. Block until this rank's part is complete and return
+  // true; unless the wait budget of `ahead` is unlimited, they may return false instead, and are
+  // then called again with the same arguments. Throw Error.
+  virtual bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) = 0;
+  virtual bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
+                        std::uint64_t staging, GroupLookahead& ahead) = 0;
+};
+
+// Thread safety: any thread, unless a function says otherwise.
+class Backend {
+ public:
+  Backend() = default;
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  // Opens the back end's part of a stream, which lives until close_stream() or as long as the back
+  // end; when a stream is closed, all its calls have run. `stream`: an id that is never used again.
+  [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
+  virtual void close_stream(BackendStream& stream) noexcept = 0;
+
+  // Returns whether calls on host memory go through a staging buffer in device memory.
+  [[nodiscard]] virtual bool stages_host_memory() const = 0;
+  // Returns whether ranks share cores, so that a host thread had better queue much at once.
+  [[nodiscard]] virtual bool ranks_share_cores() const = 0;
+
+  // Returns whether the communicator has ended with a fault.
+  [[nodiscard]] virtual bool failed() const = 0;
+  virtual void throw_if_failed() const = 0;
+  // Returns the fault; else what keeps calls from working now.
+  [[nodiscard]] virtual AsyncError async_error() const = 0;
+  // Raises a fault on all ranks, with the name of this rank before `why`, unless there is one.
+  virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
+  // Called by the control thread: raises the fault of a rank of this node whose process is gone.
+  virtual void mate_died(int mate) noexcept = 0;
+  // Ends this rank's part: it begins no further call. Peers that wait for it fail.
+  virtual void depart() = 0;
+  // Sets how long calls of this rank wait for others; 0: for ever.
+  virtual void set_wait_limit(std::uint64_t milliseconds) = 0;
+
+  // Returns a message for which no receive is queued; looks at the ranks round robin from `first`
+  // on. Blocks until there is one or the deadline passes, unless it `only_looks`. `queueing`: the
+  // lock under which calls are numbered. Throws the fault.
+  [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
+                                                   SpinLock& queueing) = 0;
+
+  // Describe calls. `peer`: the rank that traffic was exchanged with; all if there is none.
+  [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
+  [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
+  [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;
+  [[nodiscard]] virtual CallPath path_of(const PointToPoint& call) const = 0;
+};
+
+}  // namespace hccl

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A view of the calls that are queued behind a running one, on its stream.
+#pragma once
+
+#include "base/waiter.h"
+#include "call/collective_call.h"
+#include "call/point_to_point.h"
+
+#include <cstddef>
+#include <span>
+
+namespace hccl {
+
+class StreamLookahead {
+ public:
+  StreamLookahead() = default;
+  virtual ~StreamLookahead() = default;
+  StreamLookahead(const StreamLookahead&) = delete;
+  StreamLookahead& operator=(const StreamLookahead&) = delete;
+
+  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  [[nodiscard]] virtual bool host_is_waiting() const { return false; }
+  // Returns how long the work may wait for its peers. Unless it is unlimited, the work may return
+  // without being complete.
+  [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
+};
+
+class CallLookahead : public StreamLookahead {
+ public:
+  // Returns the calls behind it that may begin now, in order, one at each call; null if no other
+  // follows for now or another kind of work comes first.
+  [[nodiscard]] virtual const CollectiveCall* next() = 0;
+  // Returns whether a call is queued right behind it, be it that it may not begin yet.
+  [[nodiscard]] virtual bool has_next() const = 0;
+};
+
+class GroupLookahead : public StreamLookahead {
+ public:
+  // Returns whether the groups behind may begin although earlier groups may still block. Once no
+  // earlier group can block they may begin in any case.
+  [[nodiscard]] virtual bool may_begin() = 0;
+  // Returns the groups behind it, in order, one at each call; empty if no other follows for now or
+  // another kind of work comes first.
+  [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
+  // Skips groups that next() has returned before.
+  virtual void skip(std::size_t groups) = 0;
+};
+
+}  // namespace hccl

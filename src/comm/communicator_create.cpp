@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates a communicator: the rendezvous, the membership of this node, the choice of the back end,
+// and which processes are watched.
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/rank_text.h"
+#include "base/shared_memory.h"
+#include "base/text.h"
+#include "bootstrap/join.h"
+#include "bootstrap/server_registry.h"
+#include "comm/communicator.h"
+#include "comm/self_backend.h"
+#include "network/network_backend.h"
+#include "node/cpu_topology.h"
+#include "node/node_backend.h"
+#include "planner/topology.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hccl::comm {
+namespace {
+
+constexpr int kMaxRanks = 4096;
+
+// The facts that ranks tell each other of themselves, besides those that bootstrap knows.
+struct RankBlob {
+  static constexpr std::uint32_t kLayout = 3;
+  std::uint32_t layout = kLayout;
+  std::uint32_t module = 0;
+  std::uint64_t memory_bytes = 0;  // of the memory file that comes with it
+  node::CpuAllowance cpus;
+
+  [[nodiscard]] static RankBlob of(device::Device& device) {
+    RankBlob blob;
+    blob.module = device.module();
+    blob.memory_bytes = device.arena().view()->bytes();
+    blob.cpus = node::CpuAllowance::of_this_thread();
+    return blob;
+  }
+};
+
+std::vector<std::byte> encode(const RankBlob& blob) {
+  std::vector<std::byte> bytes(sizeof blob);
+  std::memcpy(bytes.data(), &blob, sizeof blob);
+  return bytes;
+}
+
+std::string text_of(const bootstrap::RankInfo& member) {
+  return rank_text(member.rank, member.pid, member.host);
+}
+
+RankBlob decode(const bootstrap::RankInfo& member) {
+  RankBlob blob;
+  if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
+  if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
+    throw Error(
+        hcclInvalidUsage,
+        text(text_of(member), " runs another version of hccl; install the same on all ranks"));
+  }
+  return blob;
+}
+
+// Throws Error for memory of another rank of this node that may not be mapped. The lowest of them
+// leads, and has made the control segment.
+void inspect(const bootstrap::RankTable& table, int own_rank) {
+  const std::string& box = table.members[static_cast<std::size_t>(own_rank)].box;
+  int leader = -1;
+  int ranks = 0;
+  for (const bootstrap::RankInfo& member : table.members) {
+    if (member.box != box) continue;
+    if (ranks++ == 0) leader = member.rank;
+    require_sealed(member.memory, decode(member).memory_bytes, text_of(member));
+  }
+  require_sealed(table.control, node::ControlBlock::bytes(ranks),
+                 text_of(table.members[static_cast<std::size_t>(leader)]));
+}
+
+planner::Topology topology_of(const bootstrap::RankTable& table) {
+  std::vector<std::string> boxes;
+  for (const bootstrap::RankInfo& member : table.members) boxes.push_back(member.box);
+  return planner::Topology(boxes);
+}
+
+// Calls visit(member) for the ranks of this rank's node, in the order of the table.
+template <class Visit>
+void for_each_mate(const bootstrap::RankTable& table, int rank, Visit visit) {
+  const std::string& box = table.members[static_cast<std::size_t>(rank)].box;
+  for (const bootstrap::RankInfo& member : table.members) {
+    if (member.box == box) visit(member);
+  }
+}
+
+// Joins the ranks of this node, numbered in the order of the table.
+std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
+                                             device::Arena& arena,
+                                             std::span<const node::CpuAllowance> allowances) {
+  std::vector<node::Peer> peers;
+  int rank = 0;
+  for_each_mate(table, own_rank, [&](const bootstrap::RankInfo& member) {
+    if (member.rank == own_rank) rank = static_cast<int>(peers.size());
+    peers.push_back({member.rank, device::ArenaView::open(member.memory), member.pid,
+                     member.shares_pids, member.host});
+  });
+  const node::CoreCount cores = node::count_cores(allowances);
+  if (!cores.exclusive && !cores.yields_to_ranks) WaitLadder::share_cores_with_other_groups();
+  return std::make_unique<node::NodeSegment>(SharedSegment::map(table.control), std::move(peers),
+                                             arena, rank, cores);
+}
+
+// Watches the processes of the other ranks of this node.
+void watch_mates(Communicator& communicator, const bootstrap::RankTable& table) {
+  int local = 0;
+  for_each_mate(table, communicator.rank(), [&](const bootstrap::RankInfo& member) {
+    const int mate = local++;
+    if (member.process.valid()) communicator.watch(member.process, mate);  // else this process
+  });
+}
+
+void log_summary(const bootstrap::RankTable& table, const planner::Topology& topology,
+                 const Communicator& communicator, const node::CoreCount& cores,
+                 const char* engine) {
+  if (!log_enabled(LogLevel::info)) return;
+  const auto strangers = std::ranges::count_if(table.members, [](const auto& member) {
+    return member.process.valid() && !member.shares_pids;
+  });
+  const std::string namespaces =
+      strangers == 0 ? "" : text(", ", strangers, " ranks in other pid namespaces");
+  std::string hosts;
+  for (const auto& ranks : topology.nodes()) {
+    const auto& host = table.members[static_cast<std::size_t>(ranks.front())].host;
+    hosts += text(hosts.empty() ? "" : ", ", host);
+  }
+  log(LogLevel::info, "comm", "rank ", communicator.rank(), " of ", communicator.size(), " on ",
+      topology.nodes().size(), topology.is_one_node() ? " node (" : " nodes (", hosts, "), module ",
+      communicator.device().module(), ", engine ", engine, ", ", cores.cores, " cores, waits by ",
+      cores.ladder().name, ", memory shared by memfd", namespaces);
+}
+
+std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
+                                   std::shared_ptr<device::Device> device) {
+  const auto settings = config();
+  device::Arena& arena = device->arena();
+  auto network = std::make_unique<network::NetworkBackend>(settings, rank, size);
+  const bool always = !settings->algorithm.empty() || !settings->transport.empty();
+  const auto make_control = [](int ranks) {
+    if (ranks <= node::kMaxRanks) return node::ControlBlock::create(ranks);
+    throw Error(hcclInvalidArgument,
+                text(ranks, " ranks on one node; start at most ", node::kMaxRanks, " on each"));
+  };
+  bootstrap::RankTable table =
+      bootstrap::join(id, size, rank,
+                      {encode(RankBlob::of(*device)), arena.view()->file().duplicate(),
+                       [&](const Secret& secret) { return network->announce(secret); }, always,
+                       [&](const bootstrap::RankTable& joined) { inspect(joined, rank); }},
+                      make_control, Deadline::after(settings->init_timeout));
+  const planner::Topology topology = topology_of(table);
+  std::vector<node::CpuAllowance> allowances;
+  for_each_mate(table, rank, [&](const bootstrap::RankInfo& member) {
+    allowances.push_back(decode(member).cpus);
+  });
+  auto segment = join_node(table, rank, arena, allowances);
+  const node::CoreCount cores = segment->cores();
+  std::unique_ptr<Backend> backend;
+  const bool by_memory = topology.is_one_node() && !always;
+  if (by_memory) {
+    backend = std::make_unique<node::NodeBackend>(
+        std::move(segment),
+        node::EngineOptions{node::last_level_cache_bytes(allowances), settings->operation_timeout,
+                            settings->hang_report});
+  } else {
+    std::vector<std::string> texts;
+    for (const bootstrap::RankInfo& member : table.members) texts.push_back(text_of(member));
+    network->connect(table, topology, std::move(texts), std::move(segment));
+    backend = std::move(network);
+  }
+  auto communicator = std::make_shared<Communicator>(
+      id, size, rank, std::move(device), std::move(backend),
+      std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
+  watch_mates(*communicator, table);
+  log_summary(table, topology, *communicator, cores, by_memory ? "node" : "schedules");
+  return communicator;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int size, int rank,
+                                                   std::shared_ptr<device::Device> device) {
+  if (size < 1 || size > kMaxRanks)
+    throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", kMaxRanks));
+  if (rank < 0 || rank >= size) {
+    throw Error(hcclInvalidArgument,
+                text("rank is ", rank, " of ", size, "; pass 0 to ", size - 1));
+  }
+  const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
+  if (size > 1) return join(resolved, size, rank, std::move(device));
+  auto backend = std::make_unique<SelfBackend>(device->arena());
+  return std::make_shared<Communicator>(resolved, size, rank, std::move(device), std::move(backend),
+                                        std::make_unique<OperationLog>(*config(), rank, true));
+}
+
+}  // namespace hccl::comm

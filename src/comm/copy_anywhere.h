@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between the buffers of one rank, which lie in device memory or in host memory.
+#pragma once
+
+#include "device/arena.h"
+
+#include <cstdint>
+
+namespace hccl::comm {
+
+// `staging`: the address of a staging buffer; used if both buffers are in host memory, else it may
+// be 0. Throws Error for a bad address of the program.
+void copy_anywhere(device::Arena& arena, std::uint64_t staging, std::uint64_t to,
+                   std::uint64_t from, std::uint64_t bytes);
+
+}  // namespace hccl::comm

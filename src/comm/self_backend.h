@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The back end of a communicator of one rank: a collective is a copy, or nothing.
+#pragma once
+
+#include "call/backend.h"
+#include "device/arena.h"
+
+namespace hccl::comm {
+
+class SelfBackend final : public Backend {
+ public:
+  // The arena must outlive it.
+  explicit SelfBackend(device::Arena& arena) : stream_(arena) {}
+
+  [[nodiscard]] BackendStream& open_stream(std::uint64_t /*stream*/) override { return stream_; }
+  void close_stream(BackendStream& /*stream*/) noexcept override {}
+  [[nodiscard]] bool stages_host_memory() const override { return true; }
+  [[nodiscard]] bool ranks_share_cores() const override { return false; }
+
+  // There is nobody with whom a call could fail.
+  [[nodiscard]] bool failed() const override { return false; }
+  void throw_if_failed() const override {}
+  [[nodiscard]] AsyncError async_error() const override { return {}; }
+  void fail(hcclResult_t /*code*/, const char* /*why*/) noexcept override {}
+  void mate_died(int /*mate*/) noexcept override {}
+  void depart() override {}
+  void set_wait_limit(std::uint64_t /*milliseconds*/) override {}
+  [[nodiscard]] std::optional<Offer> probe(int /*first*/, bool /*only_looks*/,
+                                           Deadline /*deadline*/, SpinLock& /*queueing*/) override {
+    return std::nullopt;
+  }
+
+  [[nodiscard]] TrafficReport traffic(std::optional<int> /*peer*/) const override {
+    return {"copy", "memory", 0, 0, 0, 0};
+  }
+  [[nodiscard]] PlanSteps plan_of(const PlanRequest& /*request*/) const override {
+    return {"copy", "memory", ""};
+  }
+  [[nodiscard]] CallPath path_of(const CollectiveCall& /*call*/) const override {
+    return {"copy", "the communicator has one rank"};
+  }
+  [[nodiscard]] CallPath path_of(const PointToPoint& /*call*/) const override {
+    return {"copy", "a rank sends to itself"};
+  }
+
+ private:
+  class Stream final : public BackendStream {
+   public:
+    explicit Stream(device::Arena& arena) : arena_(arena) {}
+
+    void begin_collectives(std::uint32_t /*ordinal*/) override {}
+    void number(PointToPoint& /*call*/) override {}
+    bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
+    bool exchange(std::span<const PointToPoint> /*calls*/, const MessagePlace& /*place*/,
+                  std::uint64_t /*staging*/, GroupLookahead& /*ahead*/) override {
+      return true;
+    }
+
+   private:
+    device::Arena& arena_;
+  };
+
+  Stream stream_;  // one for all streams: it keeps nothing
+};
+
+}  // namespace hccl::comm

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/node_backend.h"
+
+#include "base/text.h"
+#include "node/host_staging.h"
+#include "node/mailbox.h"
+#include "node/stream_place.h"
+#include "node/pending_messages.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+namespace hccl::node {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{500};  // for what rings nobody
+
+}  // namespace
+
+class NodeBackend::Stream final : public BackendStream {
+ public:
+  explicit Stream(NodeBackend& backend) : backend_(backend) {}
+
+  void begin_collectives(std::uint32_t ordinal) override {
+    lane_ = backend_.segment_->make_lane(ordinal);
+  }
+
+  void number(PointToPoint& call) override {
+    if (!pending_) pending_ = Engine::make_pending_messages();
+    backend_.engine_.mailboxes().number(call, lane_ ? lane_->ordinal() + 1 : 0);
+  }
+
+  bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override {
+    if (staging == 0) return backend_.engine_.execute(*lane_, call, &ahead);
+    if (ahead.wait_budget() != WaitBudget::unlimited) return false;
+    HostStaging staged(backend_.segment_->arena(), staging, call, backend_.segment_->rank(),
+                       backend_.segment_->size());
+    return backend_.engine_.execute(*lane_, staged.staged_call(), &ahead, &staged);
+  }
+
+  bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
+                std::uint64_t staging, GroupLookahead& ahead) override {
+    if (staging != 0 && ahead.wait_budget() != WaitBudget::unlimited) return false;
+    const StreamPlace at{place.ordinal, place.has_collectives ? lane_.get() : nullptr,
+                         pending_.get()};
+    return backend_.engine_.exchange(at, calls, ahead, staging);
+  }
+
+ private:
+  NodeBackend& backend_;
+  std::unique_ptr<Lane> lane_;                // from the first collective on
+  std::shared_ptr<PendingMessages> pending_;  // from the first message on
+};
+
+NodeBackend::NodeBackend(std::unique_ptr<NodeSegment> segment, const EngineOptions& options)
+    : segment_(std::move(segment)), engine_(*segment_, options) {}
+
+NodeBackend::~NodeBackend() = default;
+
+BackendStream& NodeBackend::open_stream(std::uint64_t /*stream*/) {
+  const std::lock_guard lock(streams_mutex_);
+  return *streams_.emplace_back(std::make_unique<Stream>(*this));
+}
+
+void NodeBackend::close_stream(BackendStream& stream) noexcept {
+  const std::lock_guard lock(streams_mutex_);
+  std::erase_if(streams_, [&](const auto& open) { return open.get() == &stream; });
+}
+
+AsyncError NodeBackend::async_error() const {
+  if (!failed()) return {};
+  return {segment_->fault().code(), segment_->fault().text()};
+}
+
+std::optional<Offer> NodeBackend::probe(int first, bool only_looks, Deadline deadline,
+                                        SpinLock& queueing) {
+  std::optional<Offer> found;
+  const auto look = [&] {
+    const std::lock_guard lock(queueing);  // while receives have no numbers, nobody takes it
+    found = engine_.mailboxes().find_offer(first);
+    return found.has_value();
+  };
+  Waiter waiter(segment_->ladder());
+  while (!look() && !only_looks && !deadline.expired()) {
+    throw_if_failed();
+    if (waiter.poll_again()) continue;
+    engine_.mailboxes().await_mail(deadline.remaining(kLook), look);
+    if (found) break;
+    waiter = Waiter(segment_->ladder());
+  }
+  return found;
+}
+
+TrafficReport NodeBackend::traffic(std::optional<int> /*peer*/) const {
+  return {"node", "memory", 0, 0, 0, 0};
+}
+
+PlanSteps NodeBackend::plan_of(const PlanRequest& request) const {
+  return {"node", "memory",
+          request.as_json ? ""
+                          : "all ranks work together in the memory of the node; HCCL_ALGO or "
+                            "HCCL_TRANSPORT forces schedules\n"};
+}
+
+CallPath NodeBackend::path_of(const CollectiveCall& call) const {
+  const int ranks = segment_->size();
+  const bool eager = Engine::is_eager(call, ranks);
+  CallPath path{eager ? "eager" : "cooperative",
+                text("what a rank sends, ", send_bytes(call, ranks), " B, ",
+                     eager ? "fits into its slot of " : "is more than its slot of ",
+                     Slot::kPayloadBytes, " B")};
+  if (!uses_host_memory(call, segment_->rank(), ranks)) return path;
+  return {"host staging, then " + path.name, "peers cannot map host memory, and " + path.reason};
+}
+
+CallPath NodeBackend::path_of(const PointToPoint& call) const {
+  if (call.bytes() <= Message::kPayloadBytes) {
+    return {"mailbox", text("the message, ", call.bytes(), " B, fits into the mailbox of ",
+                            Message::kPayloadBytes, " B")};
+  }
+  if (uses_host_memory(call)) return {"host staging", "peers cannot map host memory"};
+  return {"copy by the receiver",
+          text("the message, ", call.bytes(), " B, is more than the mailbox of ",
+               Message::kPayloadBytes, " B")};
+}
+
+}  // namespace hccl::node

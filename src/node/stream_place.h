@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The position of sends and receives in their stream.
+#pragma once
+
+#include <cstdint>
+
+namespace hccl::node {
+
+class Lane;
+class PendingMessages;
+
+// Before the next collective of a lane.
+struct StreamPlace {
+  std::uint32_t ordinal = 0;           // of the lane that the stream has, or would get now
+  const Lane* lane = nullptr;          // null if no collective has been queued on the stream
+  PendingMessages* pending = nullptr;  // of this stream and communicator alone
+};
+
+}  // namespace hccl::node

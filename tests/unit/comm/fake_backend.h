@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A back end that only records what a communicator asks of it, and a communicator over it.
+#pragma once
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "call/backend.h"
+#include "comm/communicator.h"
+#include "device/device.h"
+#include "device/stream.h"
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hccl::comm {
+
+class FakeBackend final : public Backend {
+ public:
+  bool stages = false;
+  std::optional<std::pair<hcclResult_t, std::string>> fault;
+  std::string error_of_next_run;  // thrown by it, unless empty
+
+  // Returns what was asked, in order: "lane 0 of a", "number a send 1 to 2", "run a
+  // all_reduce(..)", with "staged" behind it. Streams are called a, b, ... in the order of their
+  // opening.
+  [[nodiscard]] std::vector<std::string> log() const {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+  void note(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    log_.push_back(what);
+  }
+
+  BackendStream& open_stream(std::uint64_t /*stream*/) override {
+    return streams_.emplace_back(*this, static_cast<char>('a' + streams_.size()));
+  }
+  void close_stream(BackendStream& stream) noexcept override {
+    note(text("close ", static_cast<Stream&>(stream).name()));
+  }
+  bool stages_host_memory() const override { return stages; }
+  bool ranks_share_cores() const override { return false; }
+  bool failed() const override { return fault.has_value(); }
+  void throw_if_failed() const override {
+    if (fault) throw Error(fault->first, fault->second);
+  }
+  AsyncError async_error() const override {
+    return fault ? AsyncError{fault->first, fault->second} : AsyncError{};
+  }
+  void fail(hcclResult_t code, const char* why) noexcept override {
+    if (!fault) fault = {code, text("rank 0: ", why)};
+  }
+  void mate_died(int /*mate*/) noexcept override {}
+  void depart() override { note("depart"); }
+  void set_wait_limit(std::uint64_t /*milliseconds*/) override {}
+  std::optional<Offer> probe(int first, bool /*only_looks*/, Deadline /*deadline*/,
+                             SpinLock& /*queueing*/) override {
+    note(text("probe from ", first));
+    return Offer{first == 1 ? 2 : 1, 64};
+  }
+  TrafficReport traffic(std::optional<int> /*peer*/) const override { return {}; }
+  PlanSteps plan_of(const PlanRequest& /*request*/) const override {
+    return {"fake", "memory", "a step"};
+  }
+  CallPath path_of(const CollectiveCall& /*call*/) const override { return {"fake", "it is"}; }
+  CallPath path_of(const PointToPoint& /*call*/) const override { return {"fake", "it is"}; }
+
+ private:
+  class Stream final : public BackendStream {
+   public:
+    Stream(FakeBackend& backend, char name) : backend_(backend), name_(name) {}
+    [[nodiscard]] char name() const { return name_; }
+
+    void begin_collectives(std::uint32_t ordinal) override {
+      backend_.note(text("lane ", ordinal, " of ", name_));
+    }
+    void number(PointToPoint& call) override {
+      backend_.note(text("number ", name_, ' ', describe(call)));
+    }
+    bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override {
+      if (std::string error = std::exchange(backend_.error_of_next_run, ""); !error.empty())
+        throw Error(hcclSystemError, error);
+      backend_.note(text("run ", name_, ' ', describe(call), staging != 0 ? " staged" : "",
+                         ahead.has_next() ? ", more follow" : ""));
+      return true;
+    }
+    bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
+                  std::uint64_t staging, GroupLookahead& /*ahead*/) override {
+      std::string all;
+      for (const PointToPoint& call : calls) all += text(all.empty() ? "" : ", ", describe(call));
+      backend_.note(text("exchange ", name_, ' ', all,
+                         place.has_collectives ? " after " : " before ", "lane ", place.ordinal,
+                         staging != 0 ? " staged" : ""));
+      return true;
+    }
+
+   private:
+    FakeBackend& backend_;
+    const char name_;
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> log_;
+  std::list<Stream> streams_;
+};
+
+// Rank 0 of four, on a device of its own.
+struct FakeCommunicator {
+  FakeCommunicator() {
+    auto made = std::make_unique<FakeBackend>();
+    backend = made.get();
+    hcclUniqueId id{};
+    communicator = std::make_shared<Communicator>(
+        id, 4, 0, device, std::move(made), std::make_unique<OperationLog>(*config(), 0, true));
+  }
+  // Return what was asked by the time that the work of the stream has run, or just what has run.
+  std::vector<std::string> log_after(const std::shared_ptr<device::Stream>& stream) const {
+    static_cast<void>(stream->synchronize());
+    return backend->log();
+  }
+  std::vector<std::string> ran_on(const std::shared_ptr<device::Stream>& stream) const {
+    std::vector<std::string> log = log_after(stream);
+    std::erase_if(log, [](const std::string& entry) {
+      return !entry.starts_with("run") && !entry.starts_with("exchange");
+    });
+    return log;
+  }
+
+  std::shared_ptr<device::Device> device =
+      std::make_shared<device::Device>(0, 0, FileDescriptor{}, 64 << 20);
+  FakeBackend* backend = nullptr;
+  std::shared_ptr<Communicator> communicator;
+};
+
+inline CollectiveCall all_reduce(std::uint64_t count, std::uint64_t send, std::uint64_t recv) {
+  CollectiveCall call;
+  call.collective = Collective::all_reduce;
+  call.type = hcclFloat32;
+  call.operation = hcclSum;
+  call.count = count;
+  call.send = send;
+  call.recv = recv;
+  return call;
+}
+
+inline PointToPoint message(Direction direction, int peer, std::uint64_t address,
+                            std::uint64_t count = 1) {
+  PointToPoint call;
+  call.direction = direction;
+  call.type = hcclFloat32;
+  call.peer = peer;
+  call.count = count;
+  call.address = address;
+  return call;
+}
+
+}  // namespace hccl::comm

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which a group queues its calls.
+#include "comm/group.h"
+
+#include "fake_backend.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::comm {
+namespace {
+
+using Log = std::vector<std::string>;
+
+class Groups : public testing::Test {
+ protected:
+  Groups() {
+    handle_ = communicators().insert(fake_.communicator);
+    for (int i = 0; i < 2; ++i) {
+      streams_.push_back(fake_.device->create_stream());
+      stream_handles_.push_back(stream_table_->insert(streams_.back()));
+    }
+  }
+  ~Groups() override { static_cast<void>(communicators().remove(handle_)); }
+
+  template <class Call>
+  void keep(std::size_t stream, const Call& call) {
+    Group::current()->keep(communicators().hold(handle_),
+                           stream_table_->hold(stream_handles_[stream]), call);
+  }
+
+  FakeCommunicator fake_;
+  std::uint64_t handle_ = 0;
+  HandleTable<device::Stream>* stream_table_ =  // as long as the process
+      new HandleTable<device::Stream>(HandleKind::stream);
+  std::vector<std::shared_ptr<device::Stream>> streams_;
+  std::vector<std::uint64_t> stream_handles_;
+  const std::uint64_t memory_ = fake_.device->arena().allocate(4096, "a test's buffer");
+};
+
+TEST_F(Groups, QueueNothingBeforeTheirEnd) {
+  Group::start();
+  keep(0, message(Direction::send, 1, memory_));
+  keep(0, all_reduce(1, memory_, memory_));
+  EXPECT_EQ(fake_.log_after(streams_[0]), Log());
+  Group::end();
+  EXPECT_EQ(fake_.log_after(streams_[0]).size(), 4U);
+}
+
+TEST_F(Groups, RunMessagesOfOneStreamSideBySide) {
+  Group::start();
+  keep(0, message(Direction::send, 1, memory_));
+  keep(0, message(Direction::receive, 2, memory_));
+  Group::end();
+  EXPECT_EQ(fake_.log_after(streams_[0]),
+            Log({"number a send(1, float) to rank 1", "number a recv(1, float) from rank 2",
+                 "exchange a send(1, float) to rank 1, recv(1, float) from rank 2 before lane 0"}));
+}
+
+TEST_F(Groups, NumberMessagesInTheOrderOfTheCallsWhateverTheirStreams) {
+  Group::start();
+  keep(0, message(Direction::send, 1, memory_, 1));
+  keep(1, message(Direction::send, 1, memory_, 2));
+  keep(0, message(Direction::send, 1, memory_, 3));
+  Group::end();
+  static_cast<void>(streams_[1]->synchronize());
+  const Log log = fake_.log_after(streams_[0]);
+  EXPECT_EQ(Log(log.begin(), log.begin() + 3),
+            Log({"number a send(1, float) to rank 1", "number b send(2, float) to rank 1",
+                 "number a send(3, float) to rank 1"}));
+}
+
+TEST_F(Groups, QueueCollectivesBeforeTheMessagesOfTheirStream) {
+  Group::start();
+  keep(0, message(Direction::send, 1, memory_));
+  keep(0, all_reduce(1, memory_, memory_));
+  keep(0, all_reduce(2, memory_, memory_));
+  Group::end();
+  const Log log = fake_.log_after(streams_[0]);
+  ASSERT_EQ(log.size(), 5U);
+  EXPECT_EQ(log[2].substr(0, 31), "run a all_reduce(1, float, sum)");
+  EXPECT_EQ(log[3].substr(0, 31), "run a all_reduce(2, float, sum)");
+  EXPECT_EQ(log[4], "exchange a send(1, float) to rank 1 after lane 0");
+}
+
+TEST_F(Groups, QueueTheRestWhenAMessageToTheRankItselfHasNoPartner) {
+  Group::start();
+  keep(0, message(Direction::send, 0, memory_));
+  keep(1, all_reduce(1, memory_, memory_));
+  EXPECT_THROW(Group::end(), Error);
+  static_cast<void>(streams_[1]->synchronize());
+  const Log log = fake_.log_after(streams_[0]);
+  ASSERT_FALSE(log.empty());
+  EXPECT_EQ(log.back().substr(0, 31), "run a all_reduce(1, float, sum)");
+}
+
+}  // namespace
+}  // namespace hccl::comm
