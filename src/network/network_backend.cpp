@@ -55,10 +55,7 @@ std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
   settings.membership = {secret, 0, rank_, size_};
   settings.box = box_identity();
   settings.interfaces = local_interfaces();
-  settings.interface_names = config_->socket_interfaces;
-  settings.ib_devices = config_->ib_devices;
-  settings.ib_gid_index = config_->ib_gid_index;
-  settings.ib_disable = config_->ib_disable;
+  settings.config = config_;
   WireWriter writer;
   for (const auto& factory : transport::transport_factories()) {
     if (!config_->transport.empty() && config_->transport != factory.name) continue;

@@ -3,6 +3,7 @@
 // and opens endpoints.
 #pragma once
 
+#include "base/config.h"
 #include "base/deadline.h"
 #include "base/fields.h"
 #include "base/interfaces.h"
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,10 +54,8 @@ struct Settings {
   Membership membership;
   std::string box;                    // the node: box_identity() of base/process.h
   std::vector<Interface> interfaces;  // all interfaces of this machine
-  std::string interface_names;        // HCCL_SOCKET_IFNAME
-  std::string ib_devices;             // HCCL_IB_HCA
-  std::optional<int> ib_gid_index;    // HCCL_IB_GID_INDEX
-  bool ib_disable = false;            // HCCL_IB_DISABLE
+  // The environment; its defaults unless it is set.
+  std::shared_ptr<const Config> config = std::make_shared<const Config>();
   Limits limits;
 };
 

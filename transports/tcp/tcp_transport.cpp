@@ -52,7 +52,7 @@ TcpAddresses parsed(std::span<const std::byte> address, int peer) {
 
 TcpTransport::TcpTransport(const transport::Settings& settings)
     : Transport("tcp"), own_(settings.membership), limits_(settings.limits) {
-  AddressChoice choice = choose_addresses(settings.interfaces, settings.interface_names);
+  AddressChoice choice = choose_addresses(settings.interfaces, settings.config->socket_interfaces);
   remarks_ = std::move(choice.remarks);
   own_addresses_.network = network_number();
   listener_ = std::make_shared<transport::Listener>(

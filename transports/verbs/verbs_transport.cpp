@@ -96,11 +96,12 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
 }
 
 transport::MakeResult make_transport(const transport::Settings& settings) {
-  if (settings.ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
+  if (settings.config->ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) return {nullptr, why_no_verbs_library()};
   PortChoice choice = choose_ports(
-      list_ports(*library), {settings.ib_devices, settings.ib_gid_index, settings.interface_names},
+      list_ports(*library), {settings.config->ib_devices, settings.config->ib_gid_index,
+                            settings.config->socket_interfaces},
       settings.interfaces);
   if (choice.usable.empty()) return {nullptr, choice.why_none};
   return {std::make_unique<VerbsTransport>(settings, *library, std::move(choice)), ""};
