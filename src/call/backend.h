@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seam between a communicator and its back end. A communicator queues calls in the program's
-// order; its back end runs them with the other ranks. Which back end a communicator has is decided
-// once, when it is created.
+// order; its back end runs them with the other ranks. The back end is chosen once, when the
+// communicator is created.
 #pragma once
 
 #include "base/deadline.h"
@@ -19,7 +19,7 @@
 
 namespace hccl {
 
-// How a call runs, and why so.
+// The way in which a call runs, and the reason, for people.
 struct CallPath {
   std::string name;
   std::string reason;
@@ -109,13 +109,13 @@ class Backend {
 
   // Returns whether calls on host memory go through a staging buffer in device memory.
   [[nodiscard]] virtual bool stages_host_memory() const = 0;
-  // Returns whether ranks share cores, so that a host thread had better queue much at once.
+  // Returns whether ranks share cores, so that it pays to queue many calls before waiting.
   [[nodiscard]] virtual bool ranks_share_cores() const = 0;
 
   // Returns whether the communicator has ended with a fault.
   [[nodiscard]] virtual bool failed() const = 0;
   virtual void throw_if_failed() const = 0;
-  // Returns the fault; else what keeps calls from working now.
+  // Returns the fault; else the condition that keeps calls from working now.
   [[nodiscard]] virtual AsyncError async_error() const = 0;
   // Raises a fault on all ranks, with the name of this rank before `why`, unless there is one.
   virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
@@ -123,7 +123,7 @@ class Backend {
   virtual void mate_died(int mate) noexcept = 0;
   // Ends this rank's part: it begins no further call. Peers that wait for it fail.
   virtual void depart() = 0;
-  // Sets how long calls of this rank wait for others; 0: for ever.
+  // Sets how long calls of this rank wait for others; 0: without a limit.
   virtual void set_wait_limit(std::uint64_t milliseconds) = 0;
 
   // Returns a message for which no receive is queued; looks at the ranks round robin from `first`
@@ -132,9 +132,11 @@ class Backend {
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 
-  // Describe calls. `peer`: the rank that traffic was exchanged with; all if there is none.
+  // Returns the traffic with `peer`, or with all ranks.
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
+  // Returns how a call would run, in this rank's steps.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
+  // Return how a call with other ranks runs.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;
   [[nodiscard]] virtual CallPath path_of(const PointToPoint& call) const = 0;
 };

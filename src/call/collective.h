@@ -21,7 +21,7 @@ enum class Collective : std::uint8_t {
   point_to_point  // rank 0 sends its message to rank 1
 };
 
-// Those ranks of a call that do something.
+// A set of ranks of a call.
 enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
 
 [[nodiscard]] constexpr bool contains(RankSet set, int rank, int root) {

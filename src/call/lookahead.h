@@ -30,7 +30,7 @@ class CallLookahead : public StreamLookahead {
   // Returns the calls behind it that may begin now, in order, one at each call; null if no other
   // follows for now or another kind of work comes first.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
-  // Returns whether a call is queued right behind it, be it that it may not begin yet.
+  // Returns whether a call is queued right behind it, even if that may not begin yet.
   [[nodiscard]] virtual bool has_next() const = 0;
 };
 

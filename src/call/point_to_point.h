@@ -18,7 +18,7 @@ struct PointToPoint {
   std::uint8_t type = 0;  // hcclDataType_t
   std::int32_t peer = -1;
   std::uint64_t count = 0;    // elements
-  std::uint64_t address = 0;  // device address
+  std::uint64_t address = 0;  // of device memory, or of host memory
   std::uint64_t order = 0;    // of the call within its group
   std::uint64_t number = 0;   // among those of the same direction with this peer, from 0
 

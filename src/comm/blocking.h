@@ -10,9 +10,9 @@
 
 namespace hccl::comm {
 
-// Wait until everything queued on the streams has run; the thread is not cancelled meanwhile. Throw
-// the fault of one of the communicators that use them, else Error(hcclStreamError) with the reason
-// if other work on a stream failed. The second finds the communicators itself.
+// Block until everything queued on the streams has run; the thread is not cancelled meanwhile. If
+// work failed, throw the fault of one of `communicators`, or of any that has used the stream, else
+// Error(hcclStreamError) with the reason.
 void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
                       std::span<const std::shared_ptr<Communicator>> communicators);
 void wait_for_stream(device::Stream& stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbering and queuing the calls of such a group.
+// Numbers and queues the calls of a group.
 #include "comm/collected_calls.h"
 
 #include "base/config.h"
@@ -10,7 +10,7 @@
 namespace hccl::comm {
 namespace {
 
-// Queues one part of a group; what it throws is told when the others are queued.
+// Runs one step of queueing a group. An error is kept until the other steps have run.
 template <class Part>
 void attempt(Part part, std::exception_ptr& first_error) {
   try {
@@ -20,8 +20,8 @@ void attempt(Part part, std::exception_ptr& first_error) {
   }
 }
 
-// Messages of several communicators on one stream run one communicator after the other: on all
-// ranks in the same order, whatever that of their calls, or ranks would wait for each other.
+// On one stream, the messages of one communicator run after those of another. All ranks sort the
+// communicators alike, whatever the order of their calls; otherwise ranks would deadlock.
 void put_in_common_order(std::pmr::list<MessagePart>& messages) {
   messages.sort([](const MessagePart& a, const MessagePart& b) {
     return a.communicator->comes_before(*b.communicator);
@@ -36,8 +36,8 @@ void check_room(std::size_t calls) {
                                      " calls on one stream; end it earlier"));
 }
 
-// Messages of two ranks match in the order of the calls, whatever their streams: so all are
-// numbered before any is queued. Messages to oneself are paired first, for that may fail.
+// Messages between two ranks match in the order of the calls, regardless of streams, so all of them
+// are numbered before any is queued. Messages to the rank itself are paired first, which may fail.
 void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a communicator on its stream's turn.
+// The command that runs one collective on its stream's turn.
 #pragma once
 
 #include "comm/communicator.h"
@@ -17,7 +17,7 @@ class CollectiveTask {
   // Runs the call; a fault becomes the communicator's async error.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
-  // Returns whether a call of that stream may begin it ahead of its turn.
+  // Returns whether the previous collective of that stream may begin this one ahead of its turn.
   [[nodiscard]] bool can_follow_on(const BackendStream& stream) const {
     return &stream_ == &stream && staging_ == 0;
   }

@@ -19,8 +19,8 @@
 namespace hccl::comm {
 namespace {
 
-// Behind the last call of a communicator on a stream: keeps it until then. Calls do not keep it
-// themselves, which would cost each of them a look at a counter that all share.
+// A command behind the last call of a communicator on a stream, which keeps the communicator until
+// then. Calls hold no reference themselves, since a shared counter would cost each of them time.
 struct Keeper {
   explicit Keeper(std::shared_ptr<Communicator> kept_in) noexcept : kept(std::move(kept_in)) {}
   device::Outcome operator()() const noexcept { return device::Outcome::success; }
@@ -93,7 +93,7 @@ bool Communicator::is_staged(const CollectiveCall& call) const {
   return backend_->stages_host_memory() && node::uses_host_memory(call, rank_, size_);
 }
 
-// A copy between host buffers is staged whatever the back end.
+// The copy of a message to the rank itself may need staging with every back end.
 bool Communicator::is_staged(const PointToPoint& call) const {
   return (backend_->stages_host_memory() || call.peer == rank_) && node::uses_host_memory(call);
 }
@@ -132,7 +132,7 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   if (!on.place.has_collectives) {
     on.backend->begin_collectives(next_ordinal_);
     on.place = {next_ordinal_, true};
-    ++next_ordinal_;  // only if there was memory: ranks agree on the numbers
+    ++next_ordinal_;  // not if that threw: ranks agree on the ordinals
   }
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);
@@ -191,7 +191,7 @@ void Communicator::enqueue_on(UsedStream& on, device::Stream& stream, MessageLis
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
   const std::uint64_t staging = staging_of(on, staged);
-  // Allocated before: nothing may throw while a command is made in its place.
+  // Allocated beforehand, because nothing may throw while a command is constructed in the queue.
   auto own = copies.empty() ? nullptr : std::make_unique<std::vector<SelfCopy>>(std::move(copies));
   on.last_ticket = stream.emplace_at_once<PointToPointTask>(
       *this, *on.backend, on.place, std::move(calls), std::move(own), staging);
@@ -255,7 +255,7 @@ bool Communicator::comes_before(const Communicator& other) const {
 
 std::optional<Offer> Communicator::probe(std::chrono::milliseconds timeout) {
   throw_if_failed();
-  const bool only_looks = timeout.count() == 0;  // a deadline of zero would be none
+  const bool only_looks = timeout.count() == 0;  // Deadline::after(0) never expires
   const std::optional<Offer> found =
       backend_->probe(first_probed_, only_looks, Deadline::after(timeout), streams_lock_);
   if (found) first_probed_ = (found->source + 1) % size_;
@@ -272,8 +272,8 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
-  // Other communicators' work may stand before this one's and wait for ever: so this thread leaves
-  // the queue to the stream's worker, and an abort ends the wait.
+  // Work of other communicators may precede this one's and never end. So this thread leaves the
+  // queue to the stream's worker, and an abort ends the wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {
@@ -296,12 +296,12 @@ void Communicator::leave() {
 
 void Communicator::outlive_calls_of(device::Stream& stream) {
   const bool for_good = own_keeper_ != nullptr;
-  own_keeper_ = shared_from_this();  // for good, if there is no memory
+  own_keeper_ = shared_from_this();  // stays if the next line throws
   stream.emplace_behind<device::Ordering<Keeper>>(device::Ordering{Keeper(shared_from_this())});
   if (!for_good) own_keeper_.reset();
 }
 
-// A stream is let go of without the lock: its end may need that.
+// Releases each stream without the lock, because the destruction of a stream takes it.
 void Communicator::outlive_calls() {
   for (;;) {
     std::shared_ptr<device::Stream> stream;

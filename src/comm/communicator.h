@@ -34,7 +34,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] static std::shared_ptr<Communicator> create(const hcclUniqueId& id, int size,
                                                             int rank,
                                                             std::shared_ptr<device::Device> device);
-  // Is to be owned by a shared_ptr. `backend`: has joined. `log`: says what calls do.
+  // Must be owned by a shared_ptr. `backend` has joined the other ranks.
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device,
                std::unique_ptr<Backend> backend, std::unique_ptr<OperationLog> log);
   ~Communicator();
@@ -68,25 +68,26 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Returns whether calls have been queued on the stream.
   [[nodiscard]] bool has_called_on(const device::Stream& stream);
 
-  // An order of communicators that all their ranks agree on, if each has an id of its own.
+  // Returns the order of two communicators; all ranks agree on it if their ids differ.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 
-  // Waits until another rank has offered a message that no receive has been queued for, and returns
-  // it; nothing if `timeout` is over first. A timeout of zero only looks. Ranks take turns. Any
-  // thread; blocks. Throws the communicator's fault.
+  // Returns a message that another rank has offered and that no receive is queued for. Blocks until
+  // there is one; returns nothing once `timeout` has passed, and at once if it is zero. Looks at
+  // the ranks round robin. Thread safety: any thread. Throws the communicator's fault.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
-  // Waits for all work queued on this communicator, or until it fails.
+  // Blocks until all work queued on this communicator has run, or it has failed.
   void finalize();
-  // Ends this rank's part in the communicator. Its holder may then release it: it lives until the
-  // queued work has run.
+  // Ends this rank's membership. The owner may then release the communicator, which keeps itself
+  // until the queued work has run.
   void leave();
-  // Fails all work on every rank, now and later; `call` is the program's call that asked for it.
+  // Fails all queued and future work on every rank. `call`: the API function that asked for it.
   void fail(const char* call);
   // Fails the communicator when the process of rank `mate` of this node exits.
   void watch(const FileDescriptor& process, int mate);
 
-  // Sets how long calls of this rank wait for others; 0: for ever. Any thread.
+  // Sets how long calls of this rank wait for others; 0: without a limit. Thread safety: any
+  // thread.
   void set_wait_limit(std::uint64_t milliseconds) { backend_->set_wait_limit(milliseconds); }
 
   // Throws the communicator's fault if it has one.
@@ -100,8 +101,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] device::Device& device() const { return *device_; }
-  // Returns the traffic with one other rank, or with all. Throws Error for a rank that there is
-  // not.
+  // Returns the traffic with one other rank, or with all. Throws Error(hcclInvalidArgument) unless
+  // `peer` is another rank.
   [[nodiscard]] TrafficReport traffic(std::optional<int> peer) const;
   // Returns how this rank would run a call, as plan_text() has it.
   [[nodiscard]] std::string plan_of(const PlanRequest& request) const;
@@ -112,12 +113,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] CallPath path_of(const PointToPoint& call) const;
   [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
-  // On a stream's turn, for a call that is described so: throws Error with the cause, because work
-  // before it on its stream has failed.
+  // Throws the error of a call that did not run because earlier work on its stream has failed.
+  // `call`: the call's description.
   [[noreturn]] static void throw_behind_failure(const device::Lookahead& lookahead,
                                                 const std::string& call);
-  // On a stream's turn: runs `work`, which returns whether it has ended, and makes what it throws
-  // the communicator's fault.
+  // Runs `work` on a stream's turn, and makes an exception the communicator's fault. `work` returns
+  // whether it is complete.
   template <class Work>
   [[nodiscard]] device::Outcome run_reporting_faults(Work work) noexcept {
     try {
@@ -136,20 +137,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::weak_ptr<device::Stream> stream;
     std::uint64_t id = 0;
     BackendStream* backend = nullptr;
-    MessagePlace place{};                    // of messages that would be queued now
-    std::uint64_t last_ticket = 0;           // of a call
-    bool is_outlived = false;                // by the communicator: see leave()
-    std::unique_ptr<StagingBuffer> staging;  // from the first call that needs it on
+    MessagePlace place{};                    // of a message that is queued now
+    std::uint64_t last_ticket = 0;           // of the last call
+    bool is_outlived = false;                // outlive_calls() has seen it
+    std::unique_ptr<StagingBuffer> staging;  // null until a call needs it
   };
 
-  // With the lock held.
+  // Call with streams_lock_ held.
   UsedStream& used_stream(device::Stream& stream);
   void enqueue_on(UsedStream& on, device::Stream& stream, MessageList&& calls,
                   std::vector<SelfCopy>&& copies);
   // Returns the address of the stream's staging buffer, 0 if none is `needed`. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t staging_of(UsedStream& on, bool needed) const;
-  // Makes the communicator live until all its calls that are queued on the stream have run.
+  // Keeps the communicator until all its calls that are queued on the stream have run.
   void outlive_calls_of(device::Stream& stream);
 
   [[nodiscard]] bool is_staged(const CollectiveCall& call) const;
@@ -157,8 +158,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void make_staging(device::Stream& stream);
   void outlive_calls();
   void note_fault(hcclResult_t code, const char* what);
-  // Before calls are queued, if the operation log is on. Another thread that queues at the same
-  // time may make the numbers of the work differ from those with which it starts.
+  // Log calls that are about to be queued. The tickets in the log are off if another thread queues
+  // at the same time.
   void log_queued(const device::Stream& stream, const CollectiveCall& call);
   void log_queued(const device::Stream& stream, std::span<const PointToPoint> calls);
   void forget_stream(std::uint64_t id);
@@ -171,12 +172,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::unique_ptr<OperationLog> operation_log_;
   SpinLock streams_lock_;
   std::vector<std::unique_ptr<UsedStream>> streams_;
-  std::uint32_t next_ordinal_ = 0;            // of a stream with collectives
+  std::uint32_t next_ordinal_ = 0;            // of the next stream with collectives
   std::atomic<int> first_probed_ = 0;         // the rank that probe() looks at first
-  bool has_left_ = false;                     // a group that is open may still queue calls
-  std::shared_ptr<Communicator> own_keeper_;  // while there is no other for queued calls
+  bool has_left_ = false;                     // an open group may still queue calls
+  std::shared_ptr<Communicator> own_keeper_;  // set while no Keeper is queued
   std::mutex error_texts_mutex_;
-  std::set<std::string> error_texts_;             // that the program may still look at
+  std::set<std::string> error_texts_;             // returned to the program
   std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: their callbacks use the rest
 };
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMaxRanks = 4096;
 
-// The facts that ranks tell each other of themselves, besides those that bootstrap knows.
+// The facts about a rank that the other ranks need and bootstrap does not know.
 struct RankBlob {
   static constexpr std::uint32_t kLayout = 3;
   std::uint32_t layout = kLayout;
@@ -62,8 +62,8 @@ RankBlob decode(const bootstrap::RankInfo& member) {
   return blob;
 }
 
-// Throws Error for memory of another rank of this node that may not be mapped. The lowest of them
-// leads, and has made the control segment.
+// Checks the memory files of this node's ranks, and the control segment that the lowest of them has
+// made. Throws Error if one of them is not safe to map.
 void inspect(const bootstrap::RankTable& table, int own_rank) {
   const std::string& box = table.members[static_cast<std::size_t>(own_rank)].box;
   int leader = -1;

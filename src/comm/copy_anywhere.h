@@ -8,8 +8,8 @@
 
 namespace hccl::comm {
 
-// `staging`: the address of a staging buffer; used if both buffers are in host memory, else it may
-// be 0. Throws Error for a bad address of the program.
+// Copies `bytes` bytes. `staging`: the address of a staging buffer, through which the copy goes if
+// both buffers are in host memory; otherwise it may be 0. Throws Error for an invalid address.
 void copy_anywhere(device::Arena& arena, std::uint64_t staging, std::uint64_t to,
                    std::uint64_t from, std::uint64_t bytes);
 

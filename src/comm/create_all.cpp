@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining blocks, so every rank does it on a thread of its own.
+// Joins each rank on a thread of its own, because joining blocks.
 #include "comm/create_all.h"
 
 #include "base/errno_advice.h"
@@ -37,7 +37,7 @@ class AllDevices {
   }
 
  private:
-  // A thread for each device but the first. They join when all have been started, or not at all.
+  // Starts a thread for each device but the first. They join once all have started, or not at all.
   void start(std::vector<std::jthread>& threads) {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();
@@ -58,7 +58,7 @@ class AllDevices {
     verdict.set_value(true);
   }
 
-  // Those who wait for a rank that fails hear of it.
+  // Joins one rank. If that fails, the ranks that wait for it are told.
   void join(std::size_t rank) noexcept {
     try {
       made_[rank] = Communicator::create(id_, static_cast<int>(devices_.size()),

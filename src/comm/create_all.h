@@ -9,8 +9,8 @@
 
 namespace hccl::comm {
 
-// Joins with each device, devices[i] as rank i. Blocks until all have joined; throws the first
-// Error, and then none has.
+// Joins with each device, devices[i] as rank i. Blocks until all have joined. If one fails, throws
+// its Error, and no communicator exists.
 [[nodiscard]] std::vector<std::shared_ptr<Communicator>> create_all(
     const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices);
 

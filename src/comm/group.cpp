@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collecting the calls of a thread's open group.
+// Keeps the calls of a thread's open group.
 #include "comm/group.h"
 
 #include "base/config.h"
@@ -13,8 +13,8 @@
 namespace hccl::comm {
 namespace {
 
-// In plain storage, so that nothing is destroyed at the thread's end: static destructors may still
-// call.
+// Plain storage, so that nothing is destroyed when the thread ends: static destructors may still
+// make calls.
 struct GroupStorage {
   alignas(Group) std::array<std::byte, sizeof(Group)> bytes;
   Group* open;

@@ -21,19 +21,19 @@ namespace hccl::comm {
 using CommunicatorHold = HandleTable<Communicator>::Hold;
 using StreamHold = HandleTable<device::Stream>::Hold;
 
-// The open group of a thread. Most are messages of one communicator on one stream: those are kept
-// here.
+// The open group of a thread. Most groups hold messages of one communicator on one stream alone:
+// those are kept here, and everything else in CollectedCalls.
 class Group {
  public:
-  // Open and close a group of the calling thread; groups nest. end() throws Error(hcclInvalidUsage)
-  // without a start; the outermost one queues what was kept, and throws the first error, having
-  // queued the rest.
+  // Open and close a group of the calling thread; groups nest. The outermost end() queues the calls
+  // that were kept, and throws the first error after it has queued the rest. Throws
+  // Error(hcclInvalidUsage) if no group is open.
   static void start();
   static void end();
-  // Null if none is open.
+  // Returns the open group of the calling thread, null if there is none.
   [[nodiscard]] static Group* current() noexcept;
 
-  // The communicator of the last message, if that was given the same handles and they are alive.
+  // Returns the communicator of the last message if that had the same, still valid handles.
   [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
@@ -44,8 +44,9 @@ class Group {
                  : communicator_ && &*communicator_ == &communicator;
   }
 
-  // Keeps a call. Throw Error(hcclInvalidUsage) if the group has too many for the stream, and what
-  // queueing throws. The first is for a known communicator, and its stream.
+  // Keep a call. keep_known() is for a communicator that known() has returned. Throw
+  // Error(hcclInvalidUsage) if the group has too many calls on the stream, and like
+  // Communicator::enqueue().
   template <class Call>
   void keep_known(const Call& call) {
     admit(*communicator_, *stream_, call);
@@ -56,7 +57,7 @@ class Group {
     admit(*communicator, *stream, call);
     add(std::move(communicator), std::move(stream), call);
   }
-  // The same for the parts of one call, at least one: all of them are kept, or none.
+  // Keep the parts of one call, at least one: all of them, or none.
   template <class Call>
   void keep_known(const std::vector<Call>& parts) {
     for (const Call& part : parts) admit(*communicator_, *stream_, part);
@@ -89,13 +90,13 @@ class Group {
   void queue();
 
   int depth_ = 0;
-  // The communicator of the last message. Held, for the program may destroy it before the group
-  // ends.
+  // The communicator and the stream of the last message, held because the program may destroy them
+  // before the group ends.
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;
-  std::optional<CollectedCalls> more_;  // all calls, from the first one on that is something else
-  // Where the last message stands there.
+  std::optional<CollectedCalls> more_;  // all calls, once one does not fit in messages_
+  // The position of the last message in more_.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;
 };

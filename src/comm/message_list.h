@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one communicator in a group. One or two, as most groups have, need no
-// memory of the heap.
+// The sends and receives of one communicator in a group. One or two of them, as in most groups, are
+// kept without an allocation.
 #pragma once
 
 #include "base/inplace_vector.h"
@@ -44,7 +44,7 @@ class MessageList {
     }
     many_.push_back(call);
   }
-  // Takes out what the predicate holds for.
+  // Removes the messages for which the predicate holds.
   template <class Predicate>
   void erase_if(Predicate predicate) {
     const std::span<Call> calls = all();
@@ -67,7 +67,7 @@ class MessageList {
 
  private:
   InplaceVector<Call, 2> few_;
-  std::vector<Call> many_;  // all of them, if they are more
+  std::vector<Call> many_;  // all of them, if few_ is too small
 };
 
 }  // namespace hccl::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines about calls, and what was said already.
+// Words the lines about calls, and remembers which paths were logged.
 #include "comm/operation_log.h"
 
 #include "base/log.h"

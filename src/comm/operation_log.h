@@ -31,17 +31,17 @@ class OperationLog {
   // Paths are alike on the ranks of a node, so only one of them explains: `explains_for_node`.
   OperationLog(const Config& settings, int rank, bool explains_for_node);
 
-  // Returns whether there is anything to say of a call. Hot paths ask this first.
+  // Returns whether calls are logged at all. Hot paths check this first.
   [[nodiscard]] bool enabled() const { return tells_paths_ || traces_; }
   [[nodiscard]] bool traces() const { return traces_; }
 
-  // Says by which path a call runs, once for each collective, size class (powers of two) and kind
-  // of memory. Calls `path` only then.
+  // Logs the path of a call, once for each collective, size class (powers of two) and kind of
+  // memory. Calls `path` only if it logs.
   void note_path(Collective collective, std::uint64_t bytes, bool on_host,
                  const std::function<CallPath()>& path);
   // `call`: as in "all_reduce(1000, float, sum)".
   void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
-  // Runs the work, with a line before and after. Work that is left and run again has started once.
+  // Runs the work and logs its start and its end. Work that would block starts only once.
   [[nodiscard]] device::Outcome trace(const std::string& call, const std::string& path,
                                       const WorkId& work,
                                       const std::function<device::Outcome()>& run);

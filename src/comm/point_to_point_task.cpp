@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to oneself are copies; the back end exchanges the others.
+// Copies the messages of the rank to itself; the back end exchanges the others.
 #include "comm/point_to_point_task.h"
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one group, or a single one, on their stream's turn.
+// The command that runs the sends and receives of one group on their stream's turn.
 #pragma once
 
 #include "comm/communicator.h"

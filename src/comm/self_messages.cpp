@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairing sends and receives of one rank.
 #include "comm/self_messages.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of a rank to itself: copies on its device.
+// Turns messages of a rank to itself into copies.
 #pragma once
 
 #include "comm/message_list.h"
@@ -10,12 +10,13 @@
 namespace hccl::comm {
 
 struct SelfCopy {
-  std::uint64_t from = 0, to = 0;  // device addresses
+  std::uint64_t from = 0, to = 0;  // addresses of device or host memory
   std::uint64_t bytes = 0;
 };
 
-// Takes the sends and receives of `rank` with itself out of `calls`, and pairs them in order.
-// Throws Error(hcclInternalError), which is what HCCL returns, if one is left over or differs.
+// Removes the sends and receives of `rank` with itself from `calls`, and pairs them in order.
+// Throws Error(hcclInternalError), the code that HCCL returns, if one has no partner or differs
+// from it.
 [[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 
 }  // namespace hccl::comm

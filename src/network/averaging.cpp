@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over the buffers of a call, piece by piece.
 #include "network/averaging.h"
 
 #include "reduce/reduce.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of calls that do not match.
 #include "network/call_header.h"
 
 #include "base/text.h"

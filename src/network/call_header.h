@@ -34,7 +34,7 @@ struct CallHeader {
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t
   std::uint8_t algorithm = 0;  // its index in the catalogue
-  std::uint64_t number = 0;    // of the call in its lane
+  std::uint64_t number = 0;    // of the call among the collectives of its stream
   std::uint64_t count = 0;
   std::int32_t root = 0;
   std::uint8_t channels = 1;

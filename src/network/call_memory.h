@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call's buffers as the executor moves them: on the device, or the program's own.
+// The buffers of a call, in device memory or in the program's own.
 #pragma once
 
 #include "device/arena.h"
@@ -9,8 +9,8 @@
 
 namespace hccl::network {
 
-// Memory of this rank's device. Holes are read without allocating them; pages are there before
-// anything is stored, so that a lack of memory is an error and no signal.
+// Memory of this rank's device. Holes are read without allocating pages. Pages are allocated before
+// a store, so that a lack of memory becomes an error and not a signal.
 class DeviceMemory final : public Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)
@@ -25,7 +25,7 @@ class DeviceMemory final : public Memory {
   const std::uint64_t begin_;
 };
 
-// A buffer as a program passes it, of the device or the program's own.
+// A buffer as the program passes it, in device memory or its own.
 struct Buffer {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
@@ -35,13 +35,13 @@ struct Buffer {
   }
 };
 
-// The executor loads from and stores to the program's memory with its own instructions, to which a
-// bad address is a signal: so these ask the kernel first. Throw Error(hcclInvalidArgument) naming
-// the buffer and the address.
+// Executions load from and store to the program's memory directly, where an invalid address would
+// raise a signal, so these ask the kernel first. Throw Error(hcclInvalidArgument) naming the buffer
+// and the address.
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 
-// The memory at an address as a program passes it.
+// The memory at an address that the program passes.
 class CallMemory {
  public:
   CallMemory(device::Arena& arena, std::uint64_t address);

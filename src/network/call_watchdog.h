@@ -22,7 +22,7 @@ struct WatchedCall {
   CallPosition position;
   bool is_collective = true;
   std::function<std::string()> text;
-  std::function<std::vector<int>()> awaited;  // ranks that it waits for now
+  std::function<std::vector<int>()> awaited;  // returns the ranks that it waits for now
   const StreamLookahead* ahead = nullptr;
   std::uint64_t stream = 0;  // its stream's id
 };

@@ -12,7 +12,7 @@
 
 namespace hccl::network {
 
-// The streams of one channel of one lane.
+// The connections of one channel of a stream.
 class Streams {
  public:
   Streams() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing a transport for each peer: the first in the list that reaches it.
+// Chooses a transport for each peer: the first in the list that reaches it.
 #include "network/network_backend.h"
 
 #include "base/error.h"
@@ -31,13 +31,13 @@ NetworkBackend::NetworkBackend(std::shared_ptr<const Config> config, int rank, i
   const std::string& forced = config_->transport;
   const auto is_forced = [&](const auto& factory) { return factory.name == forced; };
   if (!forced.empty() && std::ranges::none_of(transport::transport_factories(), is_forced)) {
-    throw Error(
-        hcclInvalidArgument,
-        text("HCCL_TRANSPORT='", forced, "' is not a transport; set it to one of ", all_transports()));
+    throw Error(hcclInvalidArgument,
+                text("HCCL_TRANSPORT='", forced, "' is not a transport; set it to one of ",
+                     all_transports()));
   }
 }
 
-// All endpoints share the time that a link that is cut makes them wait.
+// All endpoints share one deadline, because a broken link makes each of them wait.
 NetworkBackend::~NetworkBackend() {
   cut_link();
   const Deadline deadline = Deadline::after(kLongestParting);
@@ -71,8 +71,8 @@ std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
     writer.put_bytes(address);
   }
   if (transports_.empty()) {
-    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", config_->transport, " is not available: ",
-                                      missing_.begin()->second,
+    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", config_->transport,
+                                      " is not available: ", missing_.begin()->second,
                                       "; choose another transport or unset it"));
   }
   return writer.take();

@@ -68,14 +68,16 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] CallPath path_of(const CollectiveCall& call) const override;
   [[nodiscard]] CallPath path_of(const PointToPoint& call) const override;
 
-  // For the calls that run over it.
+  // Opens a connection for a call.
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
                                                           transport::ConnectionId connection);
   // Call before an endpoint ends. Blocks until its peer has what was sent, at most until the
   // deadline; does nothing if the communicator has failed.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
   // Call before a call uses a buffer, of the device or of the program.
-  void learn(std::uint64_t address, std::uint64_t bytes) { memory_->learn(address, bytes); }
+  void register_memory(std::uint64_t address, std::uint64_t bytes) {
+    memory_->register_memory(address, bytes);
+  }
   // Wakes all threads that wait in calls, so that they check for a fault.
   void wake();
   [[nodiscard]] int rank() const { return rank_; }

@@ -12,7 +12,7 @@
 
 namespace hccl::network {
 
-// Ranks of one node see the same: the first of them tells it for all.
+// Explains for all ranks of a node on the first of them, because their routes are alike.
 void NetworkBackend::explain() const {
   const planner::Topology& topology = planner_->topology();
   if (topology.local_rank(rank_) != 0) return;

@@ -21,14 +21,14 @@ class NetworkMemory final : public device::PageWatcher {
 
   // Announces the windows of device memory that a buffer lies in, unless it is small. Does nothing
   // for memory of the program itself.
-  void learn(std::uint64_t address, std::uint64_t bytes);
+  void register_memory(std::uint64_t address, std::uint64_t bytes);
   void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 
  private:
   device::Arena& arena_;
-  std::vector<transport::Transport*> learning_;
+  std::vector<transport::Transport*> registering_;
   std::mutex mutex_;
-  std::vector<bool> learned_;  // by window
+  std::vector<bool> registered_;  // by window
 };
 
 }  // namespace hccl::network

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages have their turn, and waiting for those of an exchange.
+// Runs exchanges: keeps the turns of messages, and waits for those of an exchange.
 #include "network/network_messages.h"
 
 #include "base/error.h"
@@ -17,13 +17,13 @@
 namespace hccl::network {
 namespace {
 
-constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream's
+constexpr std::uint32_t kMessageLane = 0xffffffff;  // the ordinal of no stream
 // In a group of more than kFewMessages, every send asks for an answer of its own.
 constexpr std::size_t kFewMessages = 64;
 
 // The messages of a call.
 using Items = std::pmr::deque<NetworkMessage>;
-constexpr std::size_t kAtHand = 2048;  // bytes: a few messages need no memory of the heap
+constexpr std::size_t kAtHand = 2048;  // bytes, on the stack: enough for a few messages
 
 bool sends_to(int peer, std::span<const PointToPoint> calls) {
   return std::ranges::any_of(calls, [&](const PointToPoint& call) {
@@ -36,8 +36,8 @@ const NetworkMessage* first_open(const Items& items) {
   return found == items.end() ? nullptr : &*found;
 }
 
-// Returns whether an item waits for a message of another stream. Those before it here pass their
-// turn to it.
+// Returns whether an item waits for its turn behind a message of another stream. An item behind
+// another of `items` gets the turn from that.
 bool waits_for_another_stream(const Items& items) {
   return std::ranges::any_of(items, [&](const NetworkMessage& item) {
     const auto before = [&](const NetworkMessage& other) {
@@ -49,7 +49,7 @@ bool waits_for_another_stream(const Items& items) {
   });
 }
 
-// As long as it lives, passed turns ring.
+// While one exists, passing a turn wakes the streams.
 class TurnWait {
  public:
   explicit TurnWait(std::atomic<int>& waiting) : waiting_(waiting) { ++waiting_; }
@@ -61,7 +61,7 @@ class TurnWait {
   std::atomic<int>& waiting_;
 };
 
-// Until one of the items whose turn it is can go on, or another stream has passed its turn.
+// Blocks until one of the items whose turn it is can proceed, or another stream passes its turn.
 void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
   std::optional<TurnWait> announced;
   if (waits_for_another_stream(items)) {
@@ -98,8 +98,8 @@ bool NetworkMessages::are_queued_elsewhere(std::uint64_t stream) const {
   return std::ranges::any_of(sends_, elsewhere) || std::ranges::any_of(receives_, elsewhere);
 }
 
-// Passes the turn; like the announcements of those that wait for it, sequentially consistent: one
-// of the two sees the other.
+// Passes the turn. The store to `turn` and the count of waiting streams are sequentially
+// consistent: either the waiting stream sees the turn, or this sees the waiting stream.
 void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
   network_.counted().add(*link.endpoint, link.counted, "point_to_point");
   {
@@ -130,7 +130,7 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
   Items items(&memory);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const PointToPoint& call = calls[i];
-    network_.learn(call.address, call.bytes());
+    network_.register_memory(call.address, call.bytes());
     const bool is_last =
         calls.size() > kFewMessages ||
         (!sends_to(call.peer, calls.subspan(i + 1)) && !sends_to(call.peer, behind));
@@ -155,14 +155,14 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
   const auto wait_set = [&]() -> transport::WaitSet& { return stream.wait_set(); };
   naming_the_lost(network_, wait_set, doing, [&] {
     bool moved = advance();
-    if (first_open(items) == nullptr) return;  // a short one need not be watched
+    if (first_open(items) == nullptr) return;  // complete at the first attempt: no watchdog
     const CallPosition next_collective{place.ordinal, stream.calls()};
     CallWatchdog watch(network_, {next_collective, false, doing, awaited, &ahead, stream.id()});
     Backoff backoff(network_.ladder(), watch);
     for (; first_open(items) != nullptr; moved = advance()) {
       if (!backoff.sleep_after(moved)) continue;
       transport::WaitSet& made = wait_set();
-      watch.on_attempt();  // what rings does so only from when it is made
+      watch.on_attempt();  // a fault that came before the wait set existed did not ring it
       sleep(items, made, waiting_for_turns_);
     }
   });

@@ -15,11 +15,11 @@
 namespace hccl::network {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{1};  // a deadline of no time would be none
+constexpr std::chrono::milliseconds kTick{1};  // Deadline::after(0) never expires
 
 }  // namespace
 
-// The endpoints that a probe has. By one thread at a time.
+// The endpoints that a probe has borrowed. Used by one thread at a time.
 class NetworkMessages::Probe {
  public:
   explicit Probe(NetworkMessages& messages) : messages_(messages) {
@@ -29,8 +29,8 @@ class NetworkMessages::Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  // All that no receive is using or is about to use. A receive that gets its number after that sees
-  // that it is probed.
+  // Borrows all endpoints that no receive uses or is about to use. A receive that gets its number
+  // afterwards sees that its link is probed.
   void borrow() {
     for_each_free([&](int peer, DirectedLink& link) {
       link.probed.store(true, std::memory_order_seq_cst);
@@ -59,8 +59,8 @@ class NetworkMessages::Probe {
     return best;
   }
 
-  // Until one of its endpoints has something, a receive ends or wants its endpoint, or the deadline
-  // passes. To be followed by give_back().
+  // Blocks until one of its endpoints has data, a receive ends or wants its endpoint, or the
+  // deadline passes. Call give_back() afterwards.
   void sleep(transport::WaitSet& wait_set, Deadline deadline) const {
     std::vector<transport::WaitSet::Entry> entries;
     for (const auto& [peer, link] : links_)
@@ -149,7 +149,7 @@ void NetworkMessages::wake_probe() {
   if (probe_wait_) probe_wait_->ring();
 }
 
-// A receive has its number by now: either the probe has seen it, or this sees the probe.
+// The receives have their numbers by now: either the probe has seen them, or this sees the probe.
 void NetworkMessages::take_from_probes(std::span<const PointToPoint> calls) {
   for (const PointToPoint& call : calls) {
     if (call.direction != Direction::receive) continue;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop in which every call across endpoints spends its time.
 #include "network/run_to_completion.h"
 
 #include <algorithm>

@@ -21,7 +21,7 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
   done_[done_count_++ % kRemembered] = {position, call};
 }
 
-// Sends without the lock: whoever lets the link go waits for the callbacks, which take it.
+// Sends without the lock, which the callbacks take: cutting the link waits for them.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   if (!control_.answer) return;
   try {
@@ -37,7 +37,7 @@ void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
     }
     control_.answer(waiting);  // last: then the server knows that it has all
   } catch (const std::bad_alloc&) {
-    // Then this rank has not answered.
+    // This rank does not answer then.
   }
 }
 
@@ -69,7 +69,7 @@ int StallReports::departed_of(const std::vector<int>& ranks) const {
   return -1;
 }
 
-// Calls answer for themselves; where none runs there is nothing that this rank waits for.
+// Running calls answer themselves. Without one, this rank waits for nothing.
 void StallReports::on_inquiry() {
   asked_.fetch_add(1);
   if (calls_ == 0) answer({});

@@ -21,8 +21,8 @@
 
 namespace hccl::network {
 
-// Identifies a collective among those of all ranks by its number in its stream's lane, and says by
-// which algorithm it runs, which must be the same on all ranks.
+// The position of a collective: the ordinal of its stream and its number there, the same on all
+// ranks, and the algorithm by which it runs.
 struct CallPosition {
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
@@ -35,7 +35,7 @@ class StallReports {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // How to reach the other ranks: functions of ControlLink.
+  // The functions of ControlLink that reach the other ranks.
   struct Control {
     std::function<void(const bootstrap::Waiting&)> answer;
     std::function<void(const bootstrap::Waiting&)> ask;

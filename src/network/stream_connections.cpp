@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective across endpoints: plan, schedules, executions, and what a rank looks after
-// meanwhile.
+// Runs a collective over connections: chooses the plan, builds the schedules of its channels and
+// runs them to completion.
 #include "network/stream_connections.h"
 
 #include "base/error.h"
@@ -34,10 +34,10 @@ CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan, std:
   return header;
 }
 
-// Returns whether a call writes its output aside until data of all ranks have come: it is short
-// enough that a copy of the output takes less time than a round of messages among all ranks. A
-// reduce moves data to one rank only, and a call without elements moves none. The same on all
-// ranks.
+// Returns whether a call writes its output to a buffer of this back end until data of all ranks
+// have arrived: if copying the output takes less time than a round of messages among all ranks. A
+// reduce moves data to one rank only, and a call without elements moves none. All ranks agree on
+// it.
 bool stages_output(const CollectiveCall& call, int ranks) {
   if (call.traits().receivers == RankSet::root || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
@@ -57,7 +57,7 @@ void copy(Memory& from, Memory& to, std::uint64_t bytes) {
   }
 }
 
-// Returns the elements of the message, or of one block.
+// Returns the number of elements of the message, or of one block.
 std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
   return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
 }
@@ -86,7 +86,7 @@ class StreamConnections::ChannelStreams final : public Streams {
   Collective collective_;
 };
 
-// All of one channel, in the order that they need each other.
+// The parts of one channel's execution, in the order in which they need each other.
 struct StreamConnections::Part {
   Part(StreamConnections& lane, const planner::Plan& plan, const schedule::Shape& shape,
        const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv,
@@ -111,7 +111,7 @@ struct StreamConnections::Part {
   Execution execution;
 };
 
-// A call that fails leaves its buffers to the program: no peer may store there any more.
+// Cuts the connections of a call that fails, so that no peer stores into its buffers any more.
 class StreamConnections::CutUnlessDone {
  public:
   explicit CutUnlessDone(StreamConnections& lane) : lane_(lane) {}
@@ -141,8 +141,8 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   const Buffer received{call.recv, stores ? recv_bytes(call, ranks) : 0};
   require_writable(received);
   if (!sent.is_within(received)) require_readable(sent);
-  network_.learn(sent.address, sent.bytes);
-  network_.learn(received.address, received.bytes);
+  network_.register_memory(sent.address, sent.bytes);
+  network_.register_memory(received.address, received.bytes);
   const CallMemory send(network_.arena(), call.send);
   const CallMemory recv(network_.arena(), call.recv);
   run_on(call, send.get(), recv.get(), ahead);
@@ -177,7 +177,7 @@ void StreamConnections::run_on(const CollectiveCall& call, Memory& send, Memory&
                                const CallLookahead& ahead) {
   const int rank = network_.rank();
   const int ranks = network_.size();
-  static_cast<void>(wait_set());  // before the look at the fault, whose waker rings it
+  static_cast<void>(wait_set());  // exists before the check, so that a later fault rings it
   network_.throw_if_failed();
   const bool staged = stages_output(call, ranks);
   const bool is_barrier = call.collective == Collective::barrier;
@@ -241,7 +241,7 @@ void StreamConnections::count_traffic(const planner::Plan& plan) {
 bool StreamConnections::run_channels(const CollectiveCall& call, const planner::Plan& plan,
                                      const CallHeader& header, Memory& send, Memory& recv,
                                      CallWatchdog& watch) {
-  // Short calls need no memory of the heap.
+  // On the stack, for short calls.
   std::array<std::byte, 4096> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
   std::pmr::list<Part> parts(&memory);
@@ -257,7 +257,7 @@ bool StreamConnections::run_channels(const CollectiveCall& call, const planner::
   return std::ranges::any_of(executions, &Execution::asks_to_confirm);
 }
 
-// By the messages of a barrier, each with the identity of the call.
+// Exchanges the messages of a barrier, each with the identity of the call.
 void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
   CollectiveCall nothing;
   nothing.collective = Collective::barrier;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections of one stream, used by no other, and the collectives that run over them. No
-// output is written before all ranks are known to make the same call: see run().
+// The network back end's part of one stream: its connections, and the collectives that run over
+// them. No output is written before all ranks are known to make the same call: see run().
 #pragma once
 
 #include "call/backend.h"
@@ -23,7 +23,7 @@ class CallWatchdog;
 // Calls run one at a time, on the stream's turn.
 class StreamConnections final : public BackendStream {
  public:
-  // `id`: the stream's.
+  // `id`: of the stream.
   StreamConnections(NetworkBackend& network, std::uint64_t id)
       : network_(network), id_(id), schedules_(network.planner()) {}
 
@@ -44,8 +44,8 @@ class StreamConnections final : public BackendStream {
   [[nodiscard]] std::uint64_t id() const { return id_; }
   // Returns how many collectives this rank has completed. Call on the stream's turn.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  // Returns where the stream's calls sleep; made when the first of them has to, on its turn. Throws
-  // Error(hcclSystemError) if no descriptor is left.
+  // Returns the wait set on which the stream's calls sleep, created at the first use. Call on the
+  // stream's turn. Throws Error(hcclSystemError) if no descriptor is left.
   [[nodiscard]] transport::WaitSet& wait_set();
   // Ends a wait. Thread safety: any thread.
   void wake();
@@ -81,7 +81,7 @@ class StreamConnections final : public BackendStream {
 
   NetworkBackend& network_;
   const std::uint64_t id_;
-  std::uint32_t ordinal_ = 0;  // once there are collectives
+  std::uint32_t ordinal_ = 0;  // valid once there are collectives
   std::uint64_t calls_ = 0;
   std::mutex wait_mutex_;
   std::unique_ptr<transport::WaitSet> wait_set_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what the completed calls of a communicator have moved over transports. For any thread.
+// Counts the traffic of a communicator's completed calls over transports. Thread safety: any
+// thread.
 #pragma once
 
 #include "transport/endpoint.h"
@@ -14,8 +15,8 @@ namespace hccl::network {
 class Traffic {
  public:
   void resize(int ranks) { by_peer_.resize(static_cast<std::size_t>(ranks)); }
-  // Adds what an endpoint has moved since `seen`, and makes that what has been seen. `algorithm`,
-  // by which it has moved, lives as long as the process.
+  // Adds the traffic of an endpoint since `seen`, and updates `seen`. `algorithm`: the one that
+  // caused it, which lives as long as the process.
   void add(const transport::Endpoint& endpoint, transport::Counters& seen,
            std::string_view algorithm);
 
