@@ -115,7 +115,7 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
   return guard(__func__, [&] {
     // First the fault, which ends calls that still use the communicator, then the handle.
-    find_communicator(comm)->fail("hcclCommAbort");
+    find_communicator(comm)->fail("called hcclCommAbort");
     if (const auto communicator = comm::communicators().remove(to_number(comm)))
       communicator->leave();
   });

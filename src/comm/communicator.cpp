@@ -318,10 +318,6 @@ void Communicator::outlive_calls() {
   }
 }
 
-void Communicator::fail(const char* call) {
-  backend_->fail(hcclSystemError, text("called ", call).c_str());
-}
-
 const char* Communicator::async_error_text() {
   std::string found = backend_->async_error().text;
   if (found.empty()) return nullptr;

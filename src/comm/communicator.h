@@ -81,8 +81,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ends this rank's membership. The owner may then release the communicator, which keeps itself
   // until the queued work has run.
   void leave();
-  // Fails all queued and future work on every rank. `call`: the API function that asked for it.
-  void fail(const char* call);
+  // Fails all queued and future work on every rank. `why`: the reason, as in "called
+  // hcclCommAbort". Allocates nothing.
+  void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when the process of rank `mate` of this node exits.
   void watch(const FileDescriptor& process, int mate);
 

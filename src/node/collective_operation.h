@@ -4,10 +4,10 @@
 
 #include "base/waiter.h"
 #include "call/collective_call.h"
+#include "call/lookahead.h"
 #include "device/arena.h"
 #include "node/control_block.h"
 #include "node/lane.h"
-#include "call/lookahead.h"
 #include "node/slicing.h"
 #include "node/staging.h"
 

@@ -5,14 +5,14 @@
 
 #include "base/wait_limit.h"
 #include "call/collective_call.h"
+#include "call/lookahead.h"
 #include "call/point_to_point.h"
 #include "device/arena.h"
-#include "call/lookahead.h"
-#include "node/stream_place.h"
 #include "node/mailboxes.h"
 #include "node/node_segment.h"
 #include "node/staging.h"
 #include "node/stall_monitor.h"
+#include "node/stream_place.h"
 
 #include <chrono>
 #include <cstdint>

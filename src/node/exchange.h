@@ -3,17 +3,17 @@
 // soon as its peer has done its part, so their order does not matter.
 #pragma once
 
+#include "call/lookahead.h"
 #include "call/point_to_point.h"
 #include "device/arena.h"
 #include "node/exchange_lookahead.h"
 #include "node/exchange_wait.h"
-#include "call/lookahead.h"
-#include "node/stream_place.h"
 #include "node/mailboxes.h"
 #include "node/message_steps.h"
 #include "node/node_segment.h"
 #include "node/pending_messages.h"
 #include "node/stall_monitor.h"
+#include "node/stream_place.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,8 +3,8 @@
 // then take turns once in many groups, and others do not wait for the news of each.
 #pragma once
 
-#include "call/point_to_point.h"
 #include "call/lookahead.h"
+#include "call/point_to_point.h"
 #include "node/message_steps.h"
 #include "node/pending_messages.h"
 

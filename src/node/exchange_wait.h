@@ -5,11 +5,11 @@
 
 #include "base/deadline.h"
 #include "call/lookahead.h"
-#include "node/stream_place.h"
 #include "node/message_steps.h"
 #include "node/node_segment.h"
 #include "node/pending_messages.h"
 #include "node/stall_monitor.h"
+#include "node/stream_place.h"
 
 #include <string>
 

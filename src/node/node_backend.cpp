@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "node/host_staging.h"
 #include "node/mailbox.h"
-#include "node/stream_place.h"
 #include "node/pending_messages.h"
+#include "node/stream_place.h"
 
 #include <algorithm>
 #include <chrono>

@@ -99,10 +99,10 @@ transport::MakeResult make_transport(const transport::Settings& settings) {
   if (settings.config->ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) return {nullptr, why_no_verbs_library()};
-  PortChoice choice = choose_ports(
-      list_ports(*library), {settings.config->ib_devices, settings.config->ib_gid_index,
-                            settings.config->socket_interfaces},
-      settings.interfaces);
+  PortChoice choice = choose_ports(list_ports(*library),
+                                   {settings.config->ib_devices, settings.config->ib_gid_index,
+                                    settings.config->socket_interfaces},
+                                   settings.interfaces);
   if (choice.usable.empty()) return {nullptr, choice.why_none};
   return {std::make_unique<VerbsTransport>(settings, *library, std::move(choice)), ""};
 }
