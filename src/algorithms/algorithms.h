@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builders of schedules, one file each: pure functions of a shape, whose `collective` they do
-// not look at. Every one takes any number of ranks from 1 and any root. Users choose among them by
+// The builders of schedules, a file for each algorithm: pure functions of a shape, whose
+// `collective` they ignore. Each takes any number of ranks and any root. Users choose among them by
 // the names of the catalogue.
 #pragma once
 

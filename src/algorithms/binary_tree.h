@@ -42,9 +42,9 @@ struct Family {
   return family;
 }
 
-// The neighbours of the shape's rank in its channel's tree. The root is above both. In the second
-// tree, places 1 .. n - 1 are renumbered so that odd and even change roles: mirrored, or shifted by
-// one.
+// Returns the neighbours of the shape's rank in its channel's tree. The root is above both trees.
+// In the second tree, places 1 .. n - 1 are renumbered so that odd and even change roles: mirrored,
+// or shifted by one.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All algorithms, by the names that users know them by.
+// All algorithms, with their names, bounds and knobs.
 #pragma once
 
 #include "algorithms/algorithms.h"
@@ -37,9 +37,9 @@ struct Algorithm {
   [[nodiscard]] schedule::Bound bound(const Shape& shape) const;
 };
 
-// All of them; the index of one identifies it between ranks. The flat ones come first.
+// Returns all algorithms, the flat ones first. An index identifies an algorithm between ranks.
 [[nodiscard]] std::span<const Algorithm> catalogue();
-// Those that are not hierarchical: their schedules follow from the shape alone.
+// Returns those that are not hierarchical: their schedules follow from the shape alone.
 [[nodiscard]] std::span<const Algorithm> flat();
 
 // Returns the first algorithm of that name for the collective, or null.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An all-reduce on nodes of several ranks.
+// The all-reduce between nodes of several ranks.
 #pragma once
 
 #include "algorithms/catalogue.h"
 
 namespace hccl::algorithms {
 
-// node_sizes: ranks of each node, at least one; ranks are numbered node by node. rails: an
-// all-reduce of the catalogue, which runs across nodes, between the ranks of equal place.
+// `node_sizes`: the number of ranks of each node, at least one; ranks are numbered node by node.
+// `rails`: an all-reduce of the catalogue, which runs across nodes between ranks of equal place.
 [[nodiscard]] Schedule hierarchical_all_reduce(const Shape& shape,
                                                std::span<const std::int32_t> node_sizes,
                                                const Algorithm& rails);

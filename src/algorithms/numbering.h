@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks and chunks in a circle.
+// Arithmetic on ranks and chunks in a circle.
 #pragma once
 
 #include "schedule/shape.h"
 
 namespace hccl::algorithms {
 
-// value modulo count, for values down to -count.
+// Returns value modulo count, for values from -count on.
 [[nodiscard]] constexpr std::int32_t circular(std::int32_t value, std::int32_t count) {
   return (value + count) % count;
 }
-// The rank `distance` further on; distance from -rank_count on.
+// Returns the rank `distance` further on, for distances from -rank_count on.
 [[nodiscard]] inline std::int32_t rank_at(const schedule::Shape& shape, std::int32_t distance) {
   return circular(shape.rank + distance, shape.rank_count);
 }
-// The chunk that is a rank's.
+// Returns the number of a rank's chunk.
 [[nodiscard]] constexpr std::uint32_t chunk_of(std::int32_t rank) {
   return static_cast<std::uint32_t>(rank);
 }

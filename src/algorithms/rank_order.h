@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reducing what every rank of a group sends to this one, in the order of the ranks: the order of
-// the engine inside a node (docs/explanation/numerics.md), whichever rank does it.
+// Reduces the data that every rank of a group sends to this one in the order of the ranks, which is
+// also the order within a node (docs/explanation/numerics.md).
 #pragma once
 
 #include "schedule/builder.h"
@@ -12,8 +12,9 @@ struct RankGroup {
   std::int32_t count = 0;
 };
 
-// Adds the receives: into = own and what the others of the group send. If `own` is the memory of
-// `into`, what comes from the ranks below waits in scratch, from slot 0 on.
+// Adds the receives that set `into` to the reduction of `own` and the data of the group's other
+// ranks. If `own` is the memory of `into`, the data of lower ranks waits in scratch, from slot 0
+// on.
 void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank,
                            const RankGroup& group, const schedule::Span& into,
                            const schedule::Span& own, bool same_memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every environment variable the library reads, parsed once. Nothing else calls getenv.
+// The values of all environment variables that the library reads. Nothing else calls getenv.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ struct Config {
   std::optional<int> ib_gid_index;     // HCCL_IB_GID_INDEX; none: the best
   bool ib_disable = false;             // HCCL_IB_DISABLE
   std::optional<std::string> node_id;  // HCCL_NODE_ID: emulates several nodes on one machine
-  std::string algorithm;        // HCCL_ALGO: forces it between ranks; empty: as the planner has it
-  std::string transport;        // HCCL_TRANSPORT: the only one that is used; empty: the best
+  std::string algorithm;        // HCCL_ALGO: forces one between ranks; empty: the planner chooses
+  std::string transport;        // HCCL_TRANSPORT: the only one to use; empty: the best
   bool explain = false;         // HCCL_EXPLAIN
   bool blocking = false;        // HCCL_BLOCKING: calls that queue work wait for it
-  std::string secret;           // HCCL_SECRET: what the ranks of HCCL_COMM_ID prove to each other
+  std::string secret;           // HCCL_SECRET: the ranks of HCCL_COMM_ID prove it to each other
   std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that holds it instead
   bool require_secret = false;  // HCCL_REQUIRE_SECRET
   std::chrono::milliseconds init_timeout{
@@ -39,7 +39,7 @@ struct Config {
   EmulatedDevice device_type = EmulatedDevice::gaudi2;  // HCCL_DEVICE_TYPE=gaudi2|gaudi3
   std::uint64_t device_memory =
       0;  // HCCL_DEVICE_MEMORY bytes (K/M/G/T suffixes); 0: 96 GiB or 128 GiB by type
-  int device_count = 8;                   // HCCL_DEVICE_COUNT 1..64: devices of a box
+  int device_count = 8;                   // HCCL_DEVICE_COUNT 1..64: devices of a node
   bool strict = false;                    // HCCL_STRICT: refuse what the real library refuses
   bool refuse_double_initialize = false;  // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
 };
@@ -48,11 +48,11 @@ struct Config {
 // form.
 [[nodiscard]] Config parse_environment();
 
-// Reads the environment anew and makes it the process's configuration (at synInitialize). Throws as
-// above.
+// Reads the environment again and puts it in force as the process's configuration (at
+// synInitialize). Throws like parse_environment().
 void load_config();
 
-// The configuration in force; loads it if nothing has. Throws as above.
+// Returns the configuration in force; loads it if there is none. Throws like parse_environment().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
 // Configures the log from its own variables if no configuration is in force, because synInitialize
@@ -60,21 +60,22 @@ void load_config();
 // HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 
-// Config::strict of the configuration in force, for calls that are too quick to ask for all of it.
+// Returns Config::strict of the configuration in force, without a lock.
 [[nodiscard]] bool strict_mode() noexcept;
 
-// Config::blocking, likewise; inline, because every call that queues work asks.
+// Returns Config::blocking likewise. Inline, because every call that queues work needs it.
 extern constinit std::atomic<bool> blocking_calls;
 [[nodiscard]] inline bool blocking_mode() noexcept {
   return blocking_calls.load(std::memory_order_relaxed);
 }
 
-// The raw text of a configuration key as synConfigurationGet shows it: what synConfigurationSet
-// stored, else the environment, else nothing.
+// Returns the text of a configuration key as synConfigurationGet shows it: the value that
+// synConfigurationSet stored, else that of the environment, else its default, else nothing.
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
 void set_configuration_value(const std::string& key, const std::string& value);
 
-// HCCL_* variables in the environment that nobody reads (and that hccl_demo does not own either).
+// Returns the HCCL_* variables of the environment that neither the library nor a program that it
+// knows of reads, quoted and separated by commas.
 [[nodiscard]] std::string unknown_variables();
 
 }  // namespace hccl

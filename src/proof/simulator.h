@@ -25,8 +25,9 @@ struct Cluster {
   std::uint64_t slice = 1;  // bytes; a long transfer is taken to have 32 slices at most
 };
 
-// In the order of all ranks of channel 0, all of channel 1, and so on. bytes: of the message, or of
-// one block. Seconds until the last rank has finished; infinite if they do not complete.
+// Returns the seconds until the last rank has finished, or infinity if the schedules do not
+// complete. Shapes and schedules are those of all ranks of channel 0, then of channel 1, and so on.
+// `bytes`: of the message, or of one block.
 [[nodiscard]] double simulate(std::span<const Shape> shapes, std::span<const Schedule> schedules,
                               const Cluster& cluster, std::uint64_t bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the schedules of all ranks on symbols, without buffering: a transfer takes place only while
-// both ranks are at its step.
+// Runs the schedules of all ranks on symbolic memory, without buffering: a transfer takes place
+// only while both ranks are at its step.
 #pragma once
 
 #include "proof/hazards.h"

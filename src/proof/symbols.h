@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's memory in a proof: two fingerprints for each chunk instead of data.
+// The memory of a rank in a proof. It holds two fingerprints of each chunk instead of data.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How algorithms write schedules down.
+// Builds schedules step by step, for the algorithms.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -24,15 +24,15 @@ class ScheduleBuilder {
   ScheduleBuilder(const Shape& shape, std::uint32_t block_chunks);
 
   void send(std::int32_t peer, const Span& span);
-  // Sends on the data that the receives of this step write there.
+  // Sends the data that the receives of this step write to the span.
   void forward(std::int32_t peer, const Span& span);
   void receive(std::int32_t peer, const Span& into);
-  // into = what arrives (op) operand
+  // Sets `into` to the arriving data (op) `operand`.
   void receive_reduce(std::int32_t peer, const Span& into, const Span& operand);
   void copy(const Span& into, const Span& from);
-  // into = into (op) operand
+  // Sets `into` to `into` (op) `operand`.
   void fold(const Span& into, const Span& operand);
-  // Makes a step of everything added since the last one; makes none if there is nothing.
+  // Ends the step: everything added since the previous one. Does nothing if that is nothing.
   void end_step();
 
   [[nodiscard]] Schedule finish() &&;

@@ -21,11 +21,11 @@ class Cut {
  public:
   Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment);
 
-  [[nodiscard]] std::uint64_t begin(std::uint32_t part) const;  // that of `parts` is the end
+  [[nodiscard]] std::uint64_t begin(std::uint32_t part) const;  // begin(parts) is the end
   [[nodiscard]] Elements part(std::uint32_t number) const {
     return {begin(number), begin(number + 1) - begin(number)};
   }
-  // The part that holds an element; element < count.
+  // Returns the part that holds an element; element < count.
   [[nodiscard]] std::uint32_t part_of(std::uint64_t element) const;
   [[nodiscard]] std::uint64_t longest() const;
 
@@ -36,29 +36,30 @@ class Cut {
   std::uint64_t one_more_;  // parts, the first, that have one unit more
 };
 
-// The chunks of one channel. Elements are numbered as the user's buffers have them (in scratch:
-// from the beginning of this channel's scratch).
+// Maps the chunks of one channel to elements. Elements are numbered as in the user's buffers; in
+// scratch, from the beginning of this channel's scratch.
 class Chunking {
  public:
-  // count: elements of the message, or of one block. alignment: elements, as many as begin on a
-  // cache line. All ranks of a call must have the same.
+  // `count`: elements of the message, or of one block. `alignment`: elements of a cache line. All
+  // ranks of a call must pass the same.
   Chunking(const Shape& shape, const Schedule& schedule, std::uint64_t count,
            std::uint32_t alignment);
 
-  // Elements that a transfer of the span moves.
+  // Returns the number of elements that a transfer of the span moves.
   [[nodiscard]] std::uint64_t elements(const Span& span) const;
-  // Where the span's element `position` is, with those behind it that follow in one piece, in the
-  // buffer of the span's role. position < elements(span).
+  // Returns the place of the span's element `position` in the buffer of the span's role, with the
+  // elements behind it that are contiguous. position < elements(span).
   [[nodiscard]] Elements run(const Span& span, std::uint64_t position) const;
   [[nodiscard]] std::uint64_t scratch_elements() const { return slots_ * chunks_.longest(); }
 
  private:
-  // Elements before a chunk, were the channel's parts of all blocks one after the other.
+  // Returns the number of elements before a chunk if the channel's parts of all blocks followed
+  // each other.
   [[nodiscard]] std::uint64_t packed(std::uint32_t chunk) const;
   [[nodiscard]] Elements scratch_run(const Span& span, std::uint64_t place) const;
 
   std::uint64_t block_;  // elements
-  Elements part_;        // of a block that is this channel's
+  Elements part_;        // this channel's part of a block
   std::uint32_t block_chunks_;
   std::uint64_t slots_;
   Cut chunks_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schedule: what one rank does in one channel of a collective, over chunks. It has no pointer, no
-// byte count and no data type, so one serves every call of its shape. Pure values.
+// A schedule says what one rank does in one channel of a collective, in terms of chunks. It has no
+// pointer, byte count or data type, so one schedule serves every call of its shape. Pure values.
 //
-// Steps follow each other. The transfers of a step progress together; the step is over when all
-// are. Data to one peer arrives there in the order sent, step after step. A rank's receives of
-// a step are applied in the order listed, slice by slice.
+// Steps follow each other. The transfers of a step progress together, and the step ends when all of
+// them have. Data to one peer arrives there in the order sent, step after step. A rank's receives
+// of a step are applied in the order listed, slice by slice.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@ namespace hccl::schedule {
 
 enum class Role : std::uint8_t { input, output, scratch };
 
-// The fate of arriving data. store: it becomes the span. reduce: the span becomes it (op) the
-// operand, rounded to the data type; the operation is commutative.
+// A receive applies arriving data to its span. store: writes it to the span. reduce: sets the span
+// to the data (op) the operand, rounded to the data type. The operation is commutative.
 enum class Action : std::uint8_t { store, reduce };
 
-// Chunks one after the other. The numbers say which elements; the role, where they are. In
-// scratch, chunk first_chunk + i is in slot + i, and each slot holds the largest chunk. No chunks
-// at all: a signal, which is sent though it carries nothing. (Chunks without elements are not.)
+// Consecutive chunks. Their numbers say which elements they hold, and the role says in which
+// buffer. In scratch, chunk first_chunk + i is in slot + i, and a slot has room for the largest
+// chunk. A span without chunks is a signal, which is sent although it carries nothing; chunks
+// without elements are not sent.
 struct Span {
   Role role = Role::input;
   std::uint32_t first_chunk = 0;
@@ -31,13 +32,13 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-// A send, or a receive. A receive whose peer is the rank itself is a copy of the operand to the
+// A send or a receive. A receive whose peer is the rank itself is a copy of the operand to the
 // span, or a fold of the operand into the span.
 struct Transfer {
   std::int32_t peer = 0;
   Action action = Action::store;  // of a receive
-  // A send reads what its span held before the step; one that forwards, what the receives of the
-  // step write there, as soon as the last of them has written a slice.
+  // A send reads the data that its span held before the step. A send that forwards reads the data
+  // that the step's receives write there, as soon as the last of them has written a slice.
   bool forward = false;
   Span span;
   Span operand;  // of a reduction or copy; may be the span
@@ -45,7 +46,7 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-// Places in Schedule::transfers.
+// Indices of Schedule::transfers.
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -60,9 +61,9 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// The buffers of a collective that has parts (Shape::blocks_in_input) are that many blocks; those
-// of the others are one block, the message. Every block is cut in block_chunks alike, so chunks
-// whose numbers are equal modulo block_chunks have the same length.
+// A buffer has Shape::blocks_in_input() or blocks_in_output() blocks. Every block is cut into
+// block_chunks chunks in the same way, so chunks whose numbers are equal modulo block_chunks have
+// the same length.
 struct Schedule {
   std::vector<Step> steps;
   std::vector<Transfer> transfers;

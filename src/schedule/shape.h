@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that an algorithm may look at when it makes a schedule: the key under which one is kept.
+// Everything that an algorithm may depend on. Schedules are cached under it.
 #pragma once
 
 #include "call/collective.h"
@@ -10,9 +10,9 @@
 
 namespace hccl::schedule {
 
-// Ranks are 0 .. rank_count - 1 whatever they are called outside. in_place: the rank's input and
-// output share memory, as the API allows for its collective; ranks of one call need not agree on
-// it, and of the rest of the shape they agree on all but `rank`.
+// Ranks are numbered 0 .. rank_count - 1, whatever their numbers outside. `in_place`: the rank's
+// input and output share memory, as the API allows for its collective. The ranks of a call agree on
+// everything but `rank` and `in_place`.
 struct Shape {
   Collective collective = Collective::barrier;
   bool in_place = false;
@@ -23,7 +23,7 @@ struct Shape {
   std::uint32_t channels = 1;
   std::uint32_t pipeline = 1;  // chunks that a pipelined algorithm cuts its message in
 
-  // The API's buffers in blocks: one for the whole message, or one for each rank.
+  // Return the blocks of the API's buffers: one for the whole message, or one for each rank.
   [[nodiscard]] std::uint32_t blocks_in_input() const {
     return traits(collective).has_blocks_in_input ? ranks() : 1;
   }
