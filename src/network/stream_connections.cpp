@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "network/averaging.h"
+#include "network/call_memory.h"
 #include "network/call_watchdog.h"
 #include "reduce/reduce.h"
 
