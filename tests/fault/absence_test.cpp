@@ -2,6 +2,7 @@
 // A rank that never arrives, arrives late, is stopped, or gives up: deadlines, the hang report, and
 // abort.
 #include "faults.h"
+#include "rank_test.h"
 
 #include <atomic>
 #include <chrono>
@@ -18,23 +19,12 @@ namespace {
 
 constexpr int kAbsent = 1;
 
-RankOptions with_environment(std::vector<std::pair<std::string, std::string>> environment) {
-  RankOptions options;
-  options.environment = std::move(environment);
-  options.capture_stderr = true;
-  return options;
-}
-
 void expect_sync_fails(synStreamHandle stream) {
-  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                "synchronising");
+  expect_code(synStreamSynchronize(stream), synFailHccl);
 }
 
 // Rank 1 joins and then calls nothing. Its own communicator fails too: it learns on its next call.
-void never_arrives(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(never_arrives) {
   if (world.rank != kAbsent) {
     OperationRun run(session, group, all_reduce_of(1000));
     synEventHandle event = nullptr;
@@ -43,38 +33,33 @@ void never_arrives(World& world) {
     succeed(synEventRecord(event, stream));
     expect_sync_fails(stream);
     run.verify_untouched();
-    require_equal(static_cast<int>(synEventQuery(event)), static_cast<int>(synFailHccl), "query");
-    require_equal(static_cast<int>(synEventSynchronize(event)), static_cast<int>(synFailHccl),
-                  "waiting for the event");
+    expect_code(synEventQuery(event), synFailHccl);
+    expect_code(synEventSynchronize(event), synFailHccl);
     succeed(synEventDestroy(event));
   } else {
     await_async_error(group);
   }
   expect_failed(group, hcclSystemError, kAbsent);
   expect_usable_remains(session, group, stream, hcclSystemError);
-  session.finish();
 }
 
 TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank) {
   const auto options = with_environment({{"HCCL_TIMEOUT", "2"}});
-  EXPECT_EQ(failures(run_ranks(3, never_arrives, options)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, never_arrives, options)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(never_arrives), options)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(never_arrives), options)), "");
 }
 
-void arrives_late(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(arrives_late) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == kAbsent) std::this_thread::sleep_for(std::chrono::seconds(4));
   succeed(run.queue(stream));
   succeed(synStreamSynchronize(stream));
   run.verify();
-  session.finish();
 }
 
 TEST(Absence, IsReportedOnceAndFailsNothing) {
-  const auto outcomes = run_ranks(3, arrives_late, with_environment({{"HCCL_HANG_REPORT", "1"}}));
+  const auto outcomes =
+      run_ranks(3, in_session(arrives_late), with_environment({{"HCCL_HANG_REPORT", "1"}}));
   EXPECT_EQ(failures(outcomes), "");
   const std::string reports = outcomes[0].stderr_text + outcomes[2].stderr_text;
   EXPECT_TRUE(names_rank(reports, kAbsent)) << reports;
@@ -88,7 +73,8 @@ TEST(Absence, IsReportedOnceAndFailsNothing) {
 }
 
 TEST(Absence, IsNotReportedWhenTurnedOff) {
-  const auto outcomes = run_ranks(3, arrives_late, with_environment({{"HCCL_HANG_REPORT", "0"}}));
+  const auto outcomes =
+      run_ranks(3, in_session(arrives_late), with_environment({{"HCCL_HANG_REPORT", "0"}}));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) EXPECT_EQ(outcome.stderr_text, "");
 }
@@ -141,8 +127,7 @@ void aborts(World& world) {
     expect_failed(group, hcclSystemError, 0);
     expect_usable_remains(session, group, stream, hcclSystemError);
   } else {
-    require_equal(static_cast<int>(hcclBarrier(group.handle, stream)),
-                  static_cast<int>(hcclInvalidArgument), "a call after abort");
+    expect_code(hcclBarrier(group.handle, stream), hcclInvalidArgument);
   }
   session.finish();
 }
@@ -313,10 +298,7 @@ void aborts_behind_another(World& world) {
   session.finish();
 }
 
-void aborts_what_it_destroys(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == 0) {
     succeed(run.queue(stream));
@@ -329,21 +311,15 @@ void aborts_what_it_destroys(World& world) {
   } else {
     await_async_error(group);
   }
-  session.finish();
 }
 
 TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator) {
   EXPECT_EQ(failures(run_ranks(2, aborts_behind_another)), "");
 }
 
-TEST(Abort, EndsADestroyThatWaits) {
-  EXPECT_EQ(failures(run_ranks(2, aborts_what_it_destroys)), "");
-}
-
 // The result of a failed operation travels to another stream behind an event: so must the failure.
-void fails_before_an_event(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(Absence, FailsTheStreamsThatWaitForTheResult, 2,
+          with_environment({{"HCCL_TIMEOUT", "1"}})) {
   synStreamHandle first = session.make_stream();
   synStreamHandle second = session.make_stream();
   if (world.rank != kAbsent) {
@@ -359,12 +335,6 @@ void fails_before_an_event(World& world) {
   } else {
     await_async_error(group);
   }
-  session.finish();
-}
-
-TEST(Absence, FailsTheStreamsThatWaitForTheResult) {
-  const auto options = with_environment({{"HCCL_TIMEOUT", "1"}});
-  EXPECT_EQ(failures(run_ranks(2, fails_before_an_event, options)), "");
 }
 
 }  // namespace

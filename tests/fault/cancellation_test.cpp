@@ -3,6 +3,7 @@
 // transport, and the communicator stays as it was.
 #include "arrangements.h"
 #include "faults.h"
+#include "rank_test.h"
 
 #include <atomic>
 
@@ -110,10 +111,8 @@ TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
 }
 
 // Each call waits for its own work, in system calls.
-void calls_that_wait(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(CancelledUnderBlocking, CallsEndFirst, 2,
+          RankOptions{.environment = {{"HCCL_BLOCKING", "1"}}}) {
   constexpr std::size_t kCount = 300'000;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
   std::vector<float> host(kCount, 1.0F);
@@ -137,13 +136,6 @@ void calls_that_wait(World& world) {
   };
   for (const auto& call : calls) CancelledThread(call).expect_cancelled();
   require(host == std::vector<float>(kCount, 2.0F), "the sum");
-  session.finish();
-}
-
-TEST(CancelledUnderBlocking, CallsEndFirst) {
-  RankOptions options;
-  options.environment = {{"HCCL_BLOCKING", "1"}};
-  EXPECT_EQ(failures(run_ranks(2, calls_that_wait, options)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, testing::ValuesIn(every_arrangement()), arrangement_name);

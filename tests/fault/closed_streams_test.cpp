@@ -25,18 +25,14 @@ void without_streams(World& world) {
   require_closed("joining");
   synStreamHandle stream = session.make_stream();
   const Operation operation = all_reduce_of(70'000);
-  OperationRun run(session, group, operation);
-  succeed(run.queue(stream));
-  succeed(synStreamSynchronize(stream));
-  run.verify();
+  run_and_verify(session, group, stream, operation);
   require_closed("an all-reduce");
   session.finish();
   require_closed("the end");
 }
 
 TEST(ClosedStreams, StayClosed) {
-  RankOptions options;
-  options.environment = {{"HCCL_DEBUG", "TRACE"}};
+  const RankOptions options{.environment = {{"HCCL_DEBUG", "TRACE"}}};
   EXPECT_EQ(failures(run_ranks(3, without_streams, options)), "");
 }
 

@@ -80,10 +80,7 @@ void work(World& world) {
     for (const std::size_t count : {std::size_t{100}, std::size_t{1'000'000}}) {
       Operation operation = all_reduce_of(count);
       operation.placement = placement;
-      OperationRun run(session, group, operation);
-      succeed(run.queue(stream));
-      succeed(synStreamSynchronize(stream));
-      run.verify();
+      run_and_verify(session, group, stream, operation);
     }
     Messages messages(session, group, placement);
     succeed(hcclGroupStart());
@@ -105,8 +102,7 @@ void lose_one(World& world) {
   if (world.rank == last) _exit(0);
   OperationRun run(session, group, all_reduce_of(1000));
   if (run.queue(stream) == hcclSuccess) {
-    require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                  "synchronising");
+    expect_code(synStreamSynchronize(stream), synFailHccl);
   }
   expect_failed(group, hcclSystemError, last);
   session.finish();
@@ -132,9 +128,7 @@ std::string texts(const std::vector<RankOutcome>& outcomes) {
 }
 
 TEST_F(Containers, HaveAllThatIsNeeded) {
-  RankOptions options;
-  options.environment = {{"HCCL_DEBUG", "INFO"}};
-  options.capture_stderr = true;
+  const RankOptions options{.environment = {{"HCCL_DEBUG", "INFO"}}, .capture_stderr = true};
   const auto outcomes = run_ranks(4, contained(work), options);
   EXPECT_EQ(texts(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {

@@ -3,6 +3,7 @@
 // survivor learns who died, and nothing is left on the machine.
 #include "faults.h"
 #include "leftovers.h"
+#include "rank_test.h"
 
 #include <array>
 #include <csignal>
@@ -89,10 +90,9 @@ TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
   for (int iteration = 0; iteration < scaled(20); ++iteration) {
     constexpr std::array kOrphans{Orphan::none, Orphan::before_the_library, Orphan::none,
                                   Orphan::after_joining};
-    RankOptions options;
-    options.victim = iteration % 5 == 4 ? static_cast<int>(1 + random() % 7) : 3;
-    options.kill_after_us = static_cast<long>(random() % 400'000);
-    options.environment = {{"HCCL_INIT_TIMEOUT", "5"}};
+    const RankOptions options{.environment = {{"HCCL_INIT_TIMEOUT", "5"}},
+                              .victim = iteration % 5 == 4 ? static_cast<int>(1 + random() % 7) : 3,
+                              .kill_after_us = static_cast<long>(random() % 400'000)};
     const Orphan orphan = kOrphans.at(static_cast<std::size_t>(iteration) % kOrphans.size());
     const auto outcomes =
         run_ranks(8, victims_and_survivors(options.victim, orphan, random()), options);
@@ -129,8 +129,7 @@ RankFunction leaves_early(int victim) {
 
 TEST(Death, LeavesCompletedOperationsASuccess) {
   for (const int victim : {0, 1}) {
-    RankOptions options;
-    options.victim = victim;
+    const RankOptions options{.victim = victim};
     EXPECT_EQ(failures(run_ranks(3, leaves_early(victim), options), victim), "");
   }
 }
@@ -162,17 +161,13 @@ void others_go_on(World& world) {
 }
 
 TEST(Death, LeavesOtherCommunicatorsAlone) {
-  RankOptions options;
-  options.victim = 2;
+  const RankOptions options{.victim = 2};
   EXPECT_EQ(failures(run_ranks(3, others_go_on, options), options.victim), "");
 }
 
 constexpr rlim_t kMostCore = rlim_t{64} << 20;
 
-void aborts_with_a_core(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(aborts_with_a_core) {
   const DeviceMemory large(session.device(), std::size_t{4} << 30);
   OperationRun run(session, group, all_reduce_of(200'000));
   succeed(run.queue(stream));
@@ -185,7 +180,6 @@ void aborts_with_a_core(World& world) {
   }
   reduce_until_failure(session, group, stream, 1);
   expect_failed(group, hcclSystemError, 3);
-  session.finish();
 }
 
 TEST(Death, ByAbortIsReportedAndItsCoreIsSmall) {
@@ -194,9 +188,8 @@ TEST(Death, ByAbortIsReportedAndItsCoreIsSmall) {
   fs::create_directory(folder);
   const fs::path here = fs::current_path();
   fs::current_path(folder);
-  RankOptions options;
-  options.victim = 3;
-  const auto outcomes = run_ranks(8, aborts_with_a_core, options);
+  const RankOptions options{.victim = 3};
+  const auto outcomes = run_ranks(8, in_session(aborts_with_a_core), options);
   fs::current_path(here);
   EXPECT_EQ(failures(outcomes, options.victim), "");
   EXPECT_EQ(outcomes[3].signal, SIGABRT);

@@ -100,8 +100,7 @@ void leaves_too_early(World& world) {
   if (group.rank == last) return session.finish();
   // Refused at once where another rank was the first to notice.
   if (reduce() == hcclSuccess) {
-    require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                  "synchronising");
+    expect_code(synStreamSynchronize(stream), synFailHccl);
   }
   const std::string message = hcclCommGetAsyncErrorMessage(group.handle);
   require(names_rank(message, last) && contains(message, "has destroyed the communicator"),

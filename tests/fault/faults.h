@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace hccl::test {
 
@@ -26,6 +29,12 @@ void await_async_error(const Group& group, std::chrono::seconds limit = std::chr
 // The codes that joining returns when a rank has died (system or socket error) or is late (internal
 // error, as HCCL has it).
 void expect_missing_rank(hcclResult_t result);
+
+// Returns options with these variables that keep what the ranks write to stderr.
+[[nodiscard]] inline RankOptions with_environment(
+    std::vector<std::pair<std::string, std::string>> environment) {
+  return {.environment = std::move(environment), .capture_stderr = true};
+}
 
 // An all-reduce of `count` floats with buffers of its own.
 [[nodiscard]] Operation all_reduce_of(std::size_t count, std::uint64_t seed = 1);

@@ -3,6 +3,7 @@
 // in vain.
 #include "faults.h"
 #include "messages.h"
+#include "rank_test.h"
 
 #include <chrono>
 #include <csignal>
@@ -49,8 +50,7 @@ RankFunction bad_page(bool receives) {
     const bool odd = world.rank == 1;
     succeed(hcclAllReduce(odd && !receives ? bad.get() : good, odd && receives ? bad.get() : good,
                           kMiB, hcclFloat32, hcclSum, group.handle, stream));
-    require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                  "synchronising");
+    expect_code(synStreamSynchronize(stream), synFailHccl);
     expect_failed(group, hcclInvalidArgument, 1);
     const std::string text = hcclCommGetAsyncErrorMessage(group.handle);
     require(contains(text, "host address"), text);
@@ -64,32 +64,20 @@ TEST(HostMemory, ThatIsNotMappedFailsWithItsAddress) {
   EXPECT_EQ(failures(run_ranks(3, bad_page(true))), "");
 }
 
-void bad_page_in_message(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(HostMemory, ThatIsNotMappedFailsAMessage, 2) {
   const DeviceMemory memory(session.device(), 4 * kMiB);
   const HolePages bad(4 * kMiB);
   succeed(world.rank == 1 ? hcclSend(bad.get(), 4 * kMiB, hcclInt8, 0, group.handle, stream)
                           : hcclRecv(device_pointer(memory.address()), 4 * kMiB, hcclInt8, 1,
                                      group.handle, stream));
-  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                "synchronising");
+  expect_code(synStreamSynchronize(stream), synFailHccl);
   expect_failed(group, hcclInvalidArgument, 1);
-  session.finish();
-}
-
-TEST(HostMemory, ThatIsNotMappedFailsAMessage) {
-  EXPECT_EQ(failures(run_ranks(2, bad_page_in_message)), "");
 }
 
 // Rank 0 sends to rank 1 and to rank 2 in one group, both from host memory. Rank 1 receives only
 // when rank 2 has what it got.
-void sends_in_other_order(World& world) {
+RANK_BODY(sends_in_other_order) {
   constexpr std::size_t kBytes = 3 * kMiB + 5;
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
   Messages messages(session, group, Placement::host);
   if (world.rank == 0) {
     succeed(hcclGroupStart());
@@ -106,21 +94,17 @@ void sends_in_other_order(World& world) {
   }
   succeed(synStreamSynchronize(stream));
   messages.verify(stream);
-  session.finish();
 }
 
 TEST(HostMemory, SendsOfAGroupDoNotBlockEachOther) {
-  EXPECT_EQ(failures(run_ranks(3, sends_in_other_order)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, sends_in_other_order)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(sends_in_other_order))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(sends_in_other_order))), "");
 }
 
 // The last rank dies while slices are under way.
-void dies_between_slices(World& world) {
+RANK_BODY(dies_between_slices) {
   constexpr std::size_t kCount = 4 * kMiB;
   const int last = world.size - 1;
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
   std::vector<float> buffer(kCount, 1.5F);
   if (world.rank == last) {
     std::thread([] {
@@ -138,20 +122,17 @@ void dies_between_slices(World& world) {
     succeed(status);
   }
   expect_failed(group, hcclSystemError, last);
-  session.finish();
 }
 
 TEST(HostMemory, OfADeadRankNamesIt) {
-  RankOptions options;
-  options.victim = 3;
-  EXPECT_EQ(failures(run_ranks(4, dies_between_slices, options), 3), "");
+  const RankOptions options{.victim = 3};
+  EXPECT_EQ(failures(run_ranks(4, in_session(dies_between_slices), options), 3), "");
 }
 
 // Rank 0 has no device memory left for a staging buffer, twice. A refused call queues nothing:
 // neither a message nor a stream's turn.
-void full_device(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(HostMemory, WithoutRoomForAStageIsRefusedAndLeavesNoTrace, 2,
+          RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}}}) {
   synStreamHandle first = session.make_stream();
   synStreamHandle second = session.make_stream();
   std::vector<std::byte> host(100'000);
@@ -161,8 +142,7 @@ void full_device(World& world) {
     succeed(synDeviceGetMemoryInfo(session.device(), &free, &total));
     succeed(synDeviceMalloc(session.device(), free - 8192, 0, 0, &all));
     const auto refused = [](hcclResult_t result) {
-      require_equal(static_cast<int>(result), static_cast<int>(hcclOutOfMemory), "result");
-      require(contains(last_hccl_message(), "staging buffer for host memory"), last_hccl_message());
+      expect_code(result, hcclOutOfMemory, "staging buffer for host memory");
     };
     refused(hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first));
     refused(hcclAllReduce(buffer, buffer, 100, hcclInt8, hcclMax, group.handle, first));
@@ -176,31 +156,12 @@ void full_device(World& world) {
                           : hcclRecv(buffer, host.size(), hcclInt8, 0, group.handle, first));
   succeed(synStreamSynchronize(first));
   succeed(synStreamSynchronize(second));
-  session.finish();
 }
 
-TEST(HostMemory, WithoutRoomForAStageIsRefusedAndLeavesNoTrace) {
-  RankOptions options;
-  options.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}};
-  EXPECT_EQ(failures(run_ranks(2, full_device, options)), "");
-}
-
-void strict(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(HostMemory, IsRefusedUnderStrict, 1, RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   float value = 1;
-  require_equal(static_cast<int>(
-                    hcclAllReduce(&value, &value, 1, hcclFloat32, hcclSum, group.handle, stream)),
-                static_cast<int>(hcclInvalidArgument), "host memory");
-  require(contains(last_hccl_message(), "HCCL_STRICT"), last_hccl_message());
-  session.finish();
-}
-
-TEST(HostMemory, IsRefusedUnderStrict) {
-  RankOptions options;
-  options.environment = {{"HCCL_STRICT", "1"}};
-  EXPECT_EQ(failures(run_ranks(1, strict, options)), "");
+  expect_code(hcclAllReduce(&value, &value, 1, hcclFloat32, hcclSum, group.handle, stream),
+              hcclInvalidArgument, "HCCL_STRICT");
 }
 
 }  // namespace

@@ -130,8 +130,7 @@ RankFunction come_and_go(int rounds) {
 
 TEST(Leaks, AreNoneWhenCommunicatorsComeAndGo) {
   const int rounds = scaled(200);
-  RankOptions options;
-  options.seconds = 280;
+  const RankOptions options{.seconds = 280};
   const auto outcomes = run_ranks(2, come_and_go(rounds), options);
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that nobody wrote costs nothing, and everything works in a limited address space.
 #include "faults.h"
+#include "rank_test.h"
 
 #include <array>
 #include <filesystem>
@@ -133,10 +134,8 @@ void sparse(World& world) {
 
 // Short calls on host memory, on many streams: each gets a staging buffer of 1 MiB, of which only
 // the pages in use are allocated.
-void short_host_calls(World& world) {
+RANK_TEST(StagingBuffers, AreAllocatedWhenUsed, 2) {
   constexpr int kStreams = 32;
-  Session session(world);
-  const Group group = session.join_all();
   const std::size_t before = shared_memory_in_use();
   for (int number = 0; number < kStreams; ++number) {
     synStreamHandle stream = session.make_stream();
@@ -152,11 +151,6 @@ void short_host_calls(World& world) {
   world.board->barrier(0, world.size);
   const std::size_t grown = shared_memory_in_use() - before;
   require(grown <= kStreams * kMiB / 4, join("shared memory grew by ", grown >> 10, " KiB"));
-  session.finish();
-}
-
-TEST(StagingBuffers, AreAllocatedWhenUsed) {
-  EXPECT_EQ(failures(run_ranks(2, short_host_calls)), "");
 }
 
 TEST(Holes, BetweenIslandsOfData) { EXPECT_EQ(failures(run_ranks(4, sparse)), ""); }
@@ -167,10 +161,7 @@ void limited(World& world) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   Operation operation = all_reduce_of(500'000);
-  OperationRun run(session, group, operation);
-  succeed(run.queue(stream));
-  succeed(synStreamSynchronize(stream));
-  run.verify();
+  run_and_verify(session, group, stream, operation);
   session.finish();
 }
 
@@ -186,17 +177,14 @@ void exhausted(World& world) {
   succeed(synDeviceGetMemoryInfo(session.device(), &free_before, &total));
   require_equal(total, std::uint64_t{64} * kMiB, "the memory asked for");
   std::uint64_t address = 0;
-  require_equal(static_cast<int>(synDeviceMalloc(session.device(), total + 1, 0, 0, &address)),
-                static_cast<int>(synOutOfDeviceMemory), "too much");
+  expect_code(synDeviceMalloc(session.device(), total + 1, 0, 0, &address), synOutOfDeviceMemory);
   const DeviceMemory all(session.device(), free_before);
-  require_equal(static_cast<int>(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address)),
-                static_cast<int>(synOutOfDeviceMemory), "more than is left");
+  expect_code(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address), synOutOfDeviceMemory);
   session.finish();
 }
 
 TEST(DeviceMemorySize, IsWhatTheEnvironmentSays) {
-  RankOptions options;
-  options.environment = {{"HCCL_DEVICE_MEMORY", "64M"}};
+  const RankOptions options{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}};
   EXPECT_EQ(failures(run_ranks(1, exhausted, options)), "");
 }
 
@@ -250,8 +238,7 @@ void first_call_without_threads(World& world) {
 }
 
 TEST(Threads, ThatCannotBeStartedCostNoMoreThanTheirCall) {
-  RankOptions options;
-  options.seconds = 20;
+  const RankOptions options{.seconds = 20};
   EXPECT_EQ(failures(run_ranks(1, first_call_without_threads, options)), "");
 }
 

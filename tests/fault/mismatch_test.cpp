@@ -49,10 +49,7 @@ RankFunction mismatch(const Case& one, int odd) {
     Session session(world);
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
-    OperationRun good(session, group, all_reduce_of(100));
-    succeed(good.queue(stream));
-    succeed(synStreamSynchronize(stream));
-    good.verify();
+    run_and_verify(session, group, stream, all_reduce_of(100));
     world.board->barrier(0, world.size);  // a fault ends what is in progress
 
     Operation operation = world.rank == odd ? one.odd : one.usual;
@@ -64,8 +61,7 @@ RankFunction mismatch(const Case& one, int odd) {
     const synStatus synchronised = synStreamSynchronize(stream);
     // Between nodes a rank may hear of the fault before it calls; then its stream has run copies
     // only.
-    if (result == hcclSuccess)
-      require_equal(static_cast<int>(synchronised), static_cast<int>(synFailHccl), "synchronising");
+    if (result == hcclSuccess) expect_code(synchronised, synFailHccl);
     run.verify_untouched();
     expect_failed(group, hcclInvalidUsage, odd);
     if (world.size == 2) expect_failed(group, hcclInvalidUsage, 1 - odd);

@@ -3,6 +3,7 @@
 // rank that never calls, stops, leaves or dies.
 #include "faults.h"
 #include "messages.h"
+#include "rank_test.h"
 
 #include <chrono>
 #include <thread>
@@ -15,15 +16,7 @@ namespace hccl::test {
 namespace {
 
 void expect_sync_fails(synStreamHandle stream) {
-  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                "synchronising");
-}
-
-RankOptions with_environment(std::vector<std::pair<std::string, std::string>> environment) {
-  RankOptions options;
-  options.environment = std::move(environment);
-  options.capture_stderr = true;
-  return options;
+  expect_code(synStreamSynchronize(stream), synFailHccl);
 }
 
 struct Side {
@@ -204,10 +197,8 @@ TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall) {
 }
 
 // Rank 1 never sends what rank 0 waits for.
-void never_sends(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer, 2,
+          with_environment({{"HCCL_TIMEOUT", "1.5"}})) {
   Messages messages(session, group);
   if (world.rank == 0) {
     succeed(messages.receive(1, 100, hcclFloat32, 1, stream));
@@ -218,11 +209,6 @@ void never_sends(World& world) {
   }
   expect_failed(group, hcclSystemError, 1);
   expect_usable_remains(session, group, stream, hcclSystemError);
-  session.finish();
-}
-
-TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer) {
-  EXPECT_EQ(failures(run_ranks(2, never_sends, with_environment({{"HCCL_TIMEOUT", "1.5"}}))), "");
 }
 
 // All ranks wait in an all-reduce for rank 1, which waits for rank 2's message, which comes late.
@@ -279,8 +265,7 @@ RankFunction peer_ends(Ending ending) {
 TEST(PointToPoint, EndsWithItsPeer) {
   EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::destroys))), "");
   EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::aborts))), "");
-  RankOptions options;
-  options.victim = 1;
+  const RankOptions options{.victim = 1};
   EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::dies), options), 1), "");
 }
 

@@ -2,6 +2,7 @@
 // Calls that must be refused with a text that says why: malformed environments, forked children,
 // buffers that leave their allocation, bad arguments.
 #include "faults.h"
+#include "rank_test.h"
 
 #include <functional>
 #include <iomanip>
@@ -27,16 +28,11 @@ class Environment : public testing::TestWithParam<Variable> {};
 
 TEST_P(Environment, MalformedIsRefusedByName) {
   const auto [name, value] = GetParam();
-  RankOptions options;
-  options.environment = {{name, value}};
+  const RankOptions options{.environment = {{name, value}}};
   const auto refused = [name = name](World&) {
-    require_equal(static_cast<int>(synInitialize()), static_cast<int>(synInvalidArgument),
-                  "status");
-    require(contains(last_syn_message(), name), last_syn_message());
+    expect_code(synInitialize(), synInvalidArgument, name);
     hcclUniqueId id{};
-    require_equal(static_cast<int>(hcclGetUniqueId(&id)), static_cast<int>(hcclInvalidArgument),
-                  "result");
-    require(contains(last_hccl_message(), name), last_hccl_message());
+    expect_code(hcclGetUniqueId(&id), hcclInvalidArgument, name);
   };
   EXPECT_EQ(failures(run_ranks(1, refused, options)), "");
 }
@@ -118,10 +114,7 @@ void forks(World& world) {
   }
   int status = 0;
   require(waitpid(child, &status, 0) == child, "the child ends");
-  OperationRun run(session, group, all_reduce_of(100'000));
-  succeed(run.queue(stream));
-  succeed(synStreamSynchronize(stream));
-  run.verify();
+  run_and_verify(session, group, stream, all_reduce_of(100'000));
   session.finish();
   require(WIFEXITED(status) && WEXITSTATUS(status) == 0, join("the child's status is ", status));
 }
@@ -141,14 +134,11 @@ void expect_named(const std::string& message, const DeviceMemory& memory) {
   require(contains(message, std::to_string(memory.size())), join("no size: ", message));
 }
 
-void leaves_allocation(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize, 2) {
   const DeviceMemory small(session.device(), 1000);
   const DeviceMemory large(session.device(), 4096);
   const auto refused = [&](hcclResult_t result, const DeviceMemory& memory) {
-    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), "the result");
+    expect_code(result, hcclInvalidArgument);
     expect_named(last_hccl_message(), memory);
   };
   void* at = device_pointer(small.address());
@@ -160,42 +150,29 @@ void leaves_allocation(World& world) {
           small);
   refused(hcclReduceScatter(at, enough, 126, hcclFloat32, hcclMax, group.handle, stream), small);
   std::vector<std::byte> host(2000);
-  require_equal(static_cast<int>(synMemCopyAsync(stream, host_address(host.data()), 1001,
-                                                 small.address(), HOST_TO_DRAM)),
-                static_cast<int>(synInvalidArgument), "a copy that leaves its allocation");
+  expect_code(
+      synMemCopyAsync(stream, host_address(host.data()), 1001, small.address(), HOST_TO_DRAM),
+      synInvalidArgument);
   expect_named(last_syn_message(), small);
   void* const gone = mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   munmap(static_cast<std::byte*>(gone) + 4096, 4096);
   for (const void* nowhere :
        {static_cast<const void*>(nullptr), static_cast<const void*>(device_pointer(4096)),
         static_cast<const void*>(static_cast<std::byte*>(gone) + 4096 - 4)}) {
-    require_equal(static_cast<int>(hcclAllReduce(nowhere, enough, 2, hcclFloat32, hcclSum,
-                                                 group.handle, stream)),
-                  static_cast<int>(hcclInvalidArgument), "an address of nothing");
-    require(contains(last_hccl_message(), "sendbuff"), last_hccl_message());
+    expect_code(hcclAllReduce(nowhere, enough, 2, hcclFloat32, hcclSum, group.handle, stream),
+                hcclInvalidArgument, "sendbuff");
   }
 
   // Refused calls leave no trace: the ranks are still in step.
   world.board->barrier(0, world.size);
-  OperationRun run(session, group, all_reduce_of(1000));
-  succeed(run.queue(stream));
-  succeed(synStreamSynchronize(stream));
-  run.verify();
-  session.finish();
+  run_and_verify(session, group, stream, all_reduce_of(1000));
 }
 
-TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize) {
-  EXPECT_EQ(failures(run_ranks(2, leaves_allocation)), "");
-}
-
-void bad_arguments(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Arguments, AreCheckedBeforeAnythingIsQueued, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = device_pointer(memory.address());
   const auto invalid = [](hcclResult_t result, const char* what) {
-    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), what);
+    expect_code(result, hcclInvalidArgument);
     require(hcclGetLastErrorMessage() != nullptr, what);
   };
   int stray = 0;
@@ -232,11 +209,6 @@ void bad_arguments(World& world) {
   invalid(hcclCommInitRank(nullptr, 1, id, 0), "no handle");
   invalid(hcclCommInitRank(&made, 0, id, 0), "no ranks");
   invalid(hcclCommInitRank(&made, 2, id, 2), "rank out of range");
-  session.finish();
-}
-
-TEST(Arguments, AreCheckedBeforeAnythingIsQueued) {
-  EXPECT_EQ(failures(run_ranks(2, bad_arguments)), "");
 }
 
 TEST(Handles, OfOneKindAreNoneOfAnother) {
@@ -251,10 +223,8 @@ TEST(Handles, OfOneKindAreNoneOfAnother) {
     const auto all_reduce = [&](hcclComm_t communicator, void* on) {
       return hcclAllReduce(buffer, buffer, 4, hcclFloat32, hcclSum, communicator, on);
     };
-    require_equal(static_cast<int>(all_reduce(group.handle, group.handle)),
-                  static_cast<int>(hcclInvalidArgument), "a communicator as a stream");
-    require_equal(static_cast<int>(all_reduce(reinterpret_cast<hcclComm_t>(stream), stream)),
-                  static_cast<int>(hcclInvalidArgument), "a stream as a communicator");
+    expect_code(all_reduce(group.handle, group.handle), hcclInvalidArgument);
+    expect_code(all_reduce(reinterpret_cast<hcclComm_t>(stream), stream), hcclInvalidArgument);
     require(synEventRecord(event, reinterpret_cast<synStreamHandle>(event)) != synSuccess,
             "an event is no stream");
     succeed(all_reduce(group.handle, stream));
@@ -271,8 +241,7 @@ TEST(Memset, OfMoreThanAnyMemoryIsRefused) {
     synStreamHandle stream = session.make_stream();
     const DeviceMemory memory(session.device(), 4096);
     for (const std::size_t elements : {std::size_t{1} << 62, (std::size_t{1} << 62) + 1}) {
-      require_equal(static_cast<int>(synMemsetD32Async(memory.address(), 1, elements, stream)),
-                    static_cast<int>(synInvalidArgument), "status");
+      expect_code(synMemsetD32Async(memory.address(), 1, elements, stream), synInvalidArgument);
     }
     session.finish();
   };
@@ -280,18 +249,15 @@ TEST(Memset, OfMoreThanAnyMemoryIsRefused) {
 }
 
 // Under HCCL_STRICT=1 calls return what Gaudi's library returns, and what it can do still works.
-void strict_calls(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Strict, RefusesWhatGaudisLibraryRefuses, 2,
+          RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = device_pointer(memory.address());
   const auto reduce = [&](hcclDataType_t type, hcclRedOp_t operation) {
     return hcclAllReduce(buffer, buffer, 8, type, operation, group.handle, stream);
   };
   const auto expect = [](hcclResult_t got, hcclResult_t wanted) {
-    require_equal(static_cast<int>(got), static_cast<int>(wanted), "result");
-    require(contains(last_hccl_message(), "HCCL_STRICT"), last_hccl_message());
+    expect_code(got, wanted, "HCCL_STRICT");
   };
   for (const hcclDataType_t type : {hcclInt8, hcclUint8, hcclInt64, hcclUint64, hcclFloat64}) {
     expect(reduce(type, hcclSum), hcclInvalidArgument);
@@ -304,21 +270,13 @@ void strict_calls(World& world) {
   expect(hcclBarrier(group.handle, stream), hcclUnsupported);
   expect(hcclAlltoAll(buffer, buffer, 8, hcclFloat32, group.handle, stream), hcclInvalidArgument);
   synDeviceId second = 0;
-  require_equal(static_cast<int>(synDeviceAcquire(&second, nullptr)),
-                static_cast<int>(synDeviceAlreadyAcquired), "a second device");
+  expect_code(synDeviceAcquire(&second, nullptr), synDeviceAlreadyAcquired);
   for (const hcclDataType_t type :
        {hcclFloat32, hcclBfloat16, hcclFloat16, hcclInt32, hcclUint32}) {
     for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclMax})
       succeed(reduce(type, operation));
   }
   succeed(synStreamSynchronize(stream));
-  session.finish();
-}
-
-TEST(Strict, RefusesWhatGaudisLibraryRefuses) {
-  RankOptions options;
-  options.environment = {{"HCCL_STRICT", "1"}};
-  EXPECT_EQ(failures(run_ranks(2, strict_calls, options)), "");
 }
 
 }  // namespace

@@ -26,10 +26,7 @@ TEST_P(SeekingData, MayBeRefusedWithoutHarm) {
       for (const Placement placement : {Placement::device, Placement::host}) {
         Operation operation = all_reduce_of(count);
         operation.placement = placement;
-        OperationRun run(session, group, operation);
-        succeed(run.queue(stream));
-        succeed(synStreamSynchronize(stream));
-        run.verify();
+        run_and_verify(session, group, stream, operation);
       }
     }
     session.finish();

@@ -37,7 +37,7 @@ void expect_refusal(const World& world, int culprit) {
   const hcclUniqueId id = share_id(world);
   hcclComm_t communicator = nullptr;
   const hcclResult_t result = hcclCommInitRank(&communicator, world.size, id, world.rank);
-  require_equal(static_cast<int>(result), static_cast<int>(hcclSystemError), "joining");
+  expect_code(result, hcclSystemError);
   const std::string message = last_hccl_message();
   require(contains(message, kRefusal), join("joining failed otherwise: ", message));
   require(names_rank(message, culprit), join("does not name rank ", culprit, ": ", message));
@@ -68,8 +68,7 @@ void rings(World& world) {
   Operation operation = all_reduce_of(1000);
   OperationRun run(session, group, operation);
   succeed(run.queue(stream));
-  require_equal(static_cast<int>(synStreamSynchronize(stream)), static_cast<int>(synFailHccl),
-                "synchronising");
+  expect_code(synStreamSynchronize(stream), synFailHccl);
   if (world.rank == 0) {
     const std::string message = async_message(group.handle);
     require(contains(message, kRefusal) && names_rank(message, 1), message);
@@ -88,8 +87,7 @@ TEST(Seals, OfTheControlSegmentAreDemanded) {
 }
 
 TEST(Seals, OfRingsAreDemanded) {
-  RankOptions options;
-  options.environment = {{"HCCL_TRANSPORT", "shm"}};
+  const RankOptions options{.environment = {{"HCCL_TRANSPORT", "shm"}}};
   EXPECT_EQ(failures(run_ranks(2, rings, options)), "");
 }
 

@@ -115,10 +115,8 @@ struct Sample {
 };
 
 Sample measure(Weather weather, bool comm_id) {
-  RankOptions options;
-  options.comm_id = comm_id;
-  options.seconds = kSeconds;
-  options.environment = {{"LOG_LEVEL_HCL", "6"}};
+  const RankOptions options{
+      .environment = {{"LOG_LEVEL_HCL", "6"}}, .comm_id = comm_id, .seconds = kSeconds};
   const auto outcomes = run_ranks(
       kRanks + 1, [weather](World& world) { join_once(world, weather); }, options);
   const std::string failed = failures(outcomes);

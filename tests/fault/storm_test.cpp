@@ -46,10 +46,7 @@ Group join_with(const hcclUniqueId& id, int rank) {
 
 void expect_works(Session& session, const Group& group) {
   synStreamHandle stream = session.make_stream();
-  OperationRun run(session, group, all_reduce_of(10'000));
-  succeed(run.queue(stream));
-  succeed(synStreamSynchronize(stream));
-  run.verify();
+  run_and_verify(session, group, stream, all_reduce_of(10'000));
 }
 
 void join_work_and_leave(World& world, Session& session, const hcclUniqueId& id) {
@@ -133,11 +130,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 class Strangers : public testing::TestWithParam<bool> {
  protected:
   [[nodiscard]] static RankOptions options() {
-    RankOptions options;
-    options.comm_id = GetParam();
-    options.capture_stderr = true;
-    options.seconds = 120;
-    return options;
+    return {.comm_id = GetParam(), .seconds = 120, .capture_stderr = true};
   }
 };
 

@@ -2,6 +2,7 @@
 // The limit that a program sets for one communicator, and the texts of the calls that fail by it:
 // each of its own work.
 #include "faults.h"
+#include "rank_test.h"
 
 #include <atomic>
 #include <chrono>
@@ -18,12 +19,7 @@ constexpr int kLate = 1;
 constexpr std::uint64_t kLimitMs = 1000;
 
 // HCCL_TIMEOUT would end none of these in time.
-RankOptions patient() {
-  RankOptions options;
-  options.environment = {{"HCCL_TIMEOUT", "0"}};
-  options.capture_stderr = true;
-  return options;
-}
+RankOptions patient() { return {.environment = {{"HCCL_TIMEOUT", "0"}}, .capture_stderr = true}; }
 
 std::uint64_t queued(synStreamHandle stream) {
   std::uint64_t position = 0;
@@ -68,8 +64,7 @@ void one_call_fails(World& world) {
     succeed(hcclEmulationSetTimeout(first.handle, kLimitMs));
     succeed(failing.queue(stream));
     between = queued(stream);
-    require_equal(static_cast<int>(hcclEmulationStreamWait(stream, before, between, 100)),
-                  static_cast<int>(hcclBusy), "before the limit");
+    expect_code(hcclEmulationStreamWait(stream, before, between, 100), hcclBusy);
   }
   succeed(working.queue(stream));
   const std::uint64_t behind = queued(stream);
@@ -79,16 +74,15 @@ void one_call_fails(World& world) {
     succeed(hcclEmulationStreamNotify(stream, between, behind, Told::call, &succeeded));
     succeed(hcclEmulationStreamNotify(stream, before, between, Told::call, &failed));
     for (const std::uint64_t timeout : {HCCL_EMULATION_NO_TIMEOUT, std::uint64_t{30'000}}) {
-      require_equal(static_cast<int>(hcclEmulationStreamWait(stream, before, between, timeout)),
-                    static_cast<int>(hcclSystemError), "the failed call");
+      expect_code(hcclEmulationStreamWait(stream, before, between, timeout), hcclSystemError);
       require_says_why(hcclGetLastErrorMessage(), "all_reduce(1000");
     }
     failed.await();
-    require_equal(static_cast<int>(failed.result), static_cast<int>(hcclSystemError), "told");
+    expect_code(failed.result, hcclSystemError);
     require_says_why(failed.message, "all_reduce(1000");
     succeed(hcclEmulationStreamWait(stream, between, behind, HCCL_EMULATION_NO_TIMEOUT));
     succeeded.await();
-    require_equal(static_cast<int>(succeeded.result), static_cast<int>(hcclSuccess), "told");
+    expect_code(succeeded.result, hcclSuccess);
     require_equal(succeeded.message, std::string(), "told");
     succeed(synStreamSynchronize(stream));
     failing.verify_untouched();
@@ -109,10 +103,7 @@ TEST(TimeLimit, EndsCallsOfItsCommunicatorAloneAndNamesTheLateRank) {
 }
 
 // The text of synEventSynchronize.
-void event_tells(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(TimeLimit, IsToldByEvents, 2, patient()) {
   if (world.rank != kLate) {
     OperationRun run(session, group, all_reduce_of(1000));
     succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
@@ -120,49 +111,34 @@ void event_tells(World& world) {
     succeed(synEventCreate(&event, session.device(), 0));
     succeed(run.queue(stream));
     succeed(synEventRecord(event, stream));
-    require_equal(static_cast<int>(synEventSynchronize(event)), static_cast<int>(synFailHccl),
-                  "waiting for the event");
+    expect_code(synEventSynchronize(event), synFailHccl);
     require_says_why(synGetLastErrorMessage(), "all_reduce(1000");
     succeed(synEventDestroy(event));
   } else {
     await_async_error(group);
   }
-  session.finish();
 }
 
-TEST(TimeLimit, IsToldByEvents) { EXPECT_EQ(failures(run_ranks(2, event_tells, patient())), ""); }
-
 // A receive that nobody sends to.
-void message_never_comes(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   const DeviceMemory memory(session.device(), 4000);
   if (world.rank != kLate) {
     succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
     succeed(
         hcclRecv(device_pointer(memory.address()), 1000, hcclFloat32, kLate, group.handle, stream));
     const std::uint64_t position = queued(stream);
-    require_equal(static_cast<int>(hcclEmulationStreamWait(stream, position - 1, position,
-                                                           HCCL_EMULATION_NO_TIMEOUT)),
-                  static_cast<int>(hcclSystemError), "the receive");
+    expect_code(hcclEmulationStreamWait(stream, position - 1, position, HCCL_EMULATION_NO_TIMEOUT),
+                hcclSystemError);
     require_says_why(hcclGetLastErrorMessage(), "recv(1000");
   } else {
     await_async_error(group);
   }
-  session.finish();
-}
-
-TEST(TimeLimit, EndsReceives) {
-  EXPECT_EQ(failures(run_ranks(2, message_never_comes, patient())), "");
 }
 
 // The environment's limit would end this; the program's, set while the call has not begun, does
 // not.
-void longer_than_the_environment(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(TimeLimit, TakesThePlaceOfTheEnvironmentsLimit, 2,
+          RankOptions{.environment = {{"HCCL_TIMEOUT", "0.5"}}}) {
   succeed(hcclEmulationSetTimeout(group.handle, 1));
   succeed(hcclEmulationSetTimeout(group.handle, 0));
   OperationRun run(session, group, all_reduce_of(1000));
@@ -170,13 +146,6 @@ void longer_than_the_environment(World& world) {
   succeed(run.queue(stream));
   succeed(synStreamSynchronize(stream));
   run.verify();
-  session.finish();
-}
-
-TEST(TimeLimit, TakesThePlaceOfTheEnvironmentsLimit) {
-  RankOptions options;
-  options.environment = {{"HCCL_TIMEOUT", "0.5"}};
-  EXPECT_EQ(failures(run_ranks(2, longer_than_the_environment, options)), "");
 }
 
 }  // namespace

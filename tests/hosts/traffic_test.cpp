@@ -84,9 +84,9 @@ class Forced : public Hosts, public testing::WithParamInterface<TrafficCase> {};
 TEST_P(Forced, IsWhatRuns) {
   const TrafficCase of = GetParam();
   const HostNetwork network(1);
-  RankOptions options;
-  options.comm_id = true;
-  options.environment = {{"HCCL_ALGO", of.algorithm}, {"HCCL_TRANSPORT", of.transport}};
+  const RankOptions options{
+      .environment = {{"HCCL_ALGO", of.algorithm}, {"HCCL_TRANSPORT", of.transport}},
+      .comm_id = true};
   const auto reduce = [&](World& world) {
     network.enter(0);
     Session session(world);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hundreds or thousands of calls in the queue at once, each reading what earlier ones stored, and
 // one synchronise at the end: the results are those of one call after the other.
+#include "rank_test.h"
 #include "session.h"
 
 #include <algorithm>
@@ -188,12 +189,9 @@ RankFunction one_burst(unsigned long long seed) {
 
 // Host memory of one rank makes all ranks take slices; a call is left before its first or not at
 // all.
-void slices_past_a_full_queue(World& world) {
+RANK_BODY(slices_past_a_full_queue) {
   constexpr std::size_t kLong = 1'000'000;
   constexpr int kShortCalls = 2'500;
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
   std::vector<float> host(2 * kLong);
   for (std::size_t at = 0; at < kLong; ++at)
     host[at] = static_cast<float>(at % 1'000'003) + static_cast<float>(group.rank);
@@ -220,7 +218,6 @@ void slices_past_a_full_queue(World& world) {
     const float expected = 2 * static_cast<float>(at % 1'000'003) + 1;
     require(host[kLong + at] == expected, "each slice is reduced in its place");
   }
-  session.finish();
 }
 
 // Each rank fills the queues in another order, and none can empty before another is filled.
@@ -252,7 +249,7 @@ TEST_P(Bursts, PastAFullQueueGiveTheSame) {
 
 TEST(Bursts, PastAFullQueueTakeSlicesWhole) {
   for (int repeat = 0; repeat < 3; ++repeat)
-    EXPECT_EQ(failures(run_ranks(2, slices_past_a_full_queue)), "");
+    EXPECT_EQ(failures(run_ranks(2, in_session(slices_past_a_full_queue))), "");
 }
 
 TEST(Bursts, MayFillQueuesInAnyOrder) {

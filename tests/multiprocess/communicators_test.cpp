@@ -2,6 +2,7 @@
 // Several communicators and streams at once: overlapping members, other orders, and both ways of
 // finding each other.
 #include "operation.h"
+#include "rank_test.h"
 
 #include <algorithm>
 #include <array>
@@ -63,9 +64,7 @@ TEST(Communicators, OverlapAmongThreads) {
 }
 
 // One communicator used on four streams, interleaved.
-void many_streams(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_BODY(many_streams) {
   std::array<synStreamHandle, 4> streams{};
   std::ranges::generate(streams, [&] { return session.make_stream(); });
   std::deque<OperationRun> runs;
@@ -75,12 +74,11 @@ void many_streams(World& world) {
   }
   for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
   for (const OperationRun& run : runs) run.verify();
-  session.finish();
 }
 
 TEST(Communicators, ServeSeveralStreams) {
-  EXPECT_EQ(failures(run_ranks(3, many_streams)), "");
-  EXPECT_EQ(failures(run_ranks(8, many_streams)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(many_streams))), "");
+  EXPECT_EQ(failures(run_ranks(8, in_session(many_streams))), "");
 }
 
 // Communicators come and go on the same device.
@@ -89,16 +87,12 @@ void again_and_again(World& world) {
   synStreamHandle stream = session.make_stream();
   for (int round = 0; round < 10; ++round) {
     const Group group = session.join_all(round);
-    OperationRun run(session, group, all_reduce_of(1000, static_cast<std::uint64_t>(round)));
-    succeed(run.queue(stream));
-    succeed(synStreamSynchronize(stream));
-    run.verify();
+    run_and_verify(session, group, stream, all_reduce_of(1000, static_cast<std::uint64_t>(round)));
     succeed(hcclCommFinalize(group.handle));
     succeed(hcclCommFinalize(group.handle));
     session.forget_communicators();
     succeed(hcclCommDestroy(group.handle));
-    require_equal(static_cast<int>(hcclCommDestroy(group.handle)),
-                  static_cast<int>(hcclInvalidArgument), "destroying twice");
+    expect_code(hcclCommDestroy(group.handle), hcclInvalidArgument);
   }
   session.finish();
 }
@@ -121,14 +115,12 @@ void by_address(World& world) {
 }
 
 TEST(Communicators, MeetAtAnAddress) {
-  RankOptions options;
-  options.comm_id = true;
+  const RankOptions options{.comm_id = true};
   EXPECT_EQ(failures(run_ranks(8, by_address, options)), "");
 }
 
 TEST(Communicators, MeetAtAnAddressWhateverTheOrder) {
-  RankOptions options;
-  options.comm_id = true;
+  const RankOptions options{.comm_id = true};
   const auto late_root = [](World& world) {
     if (world.rank == 0) usleep(400'000);
     if (world.rank == 2) usleep(700'000);

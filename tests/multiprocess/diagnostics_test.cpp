@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what HCCL_EXPLAIN and HCCL_DEBUG write about a program's calls, and HCCL_BLOCKING, with
 // which a call returns the failure of its own work.
+#include "rank_test.h"
 #include "session.h"
 
 #include <chrono>
@@ -20,10 +21,7 @@ constexpr std::size_t kSmall = 2;     // floats: 8 B
 constexpr std::size_t kLarge = 4096;  // 16 KiB
 
 RankOptions with(const char* name, const char* value) {
-  RankOptions options;
-  options.environment = {{name, value}};
-  options.capture_stderr = true;
-  return options;
+  return {.environment = {{name, value}}, .capture_stderr = true};
 }
 
 int code(hcclResult_t result) { return static_cast<int>(result); }
@@ -43,10 +41,7 @@ void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t addres
 }
 
 // Small and large all-reduces, one on host memory, and a message.
-void calls_of_all_kinds(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(calls_of_all_kinds) {
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
   std::vector<float> host(kLarge);
   for (int round = 0; round < 3; ++round) {
@@ -58,11 +53,11 @@ void calls_of_all_kinds(World& world) {
   if (group.rank == 0) succeed(hcclSend(data, kSmall, hcclFloat32, 1, group.handle, stream));
   if (group.rank == 1) succeed(hcclRecv(data, kSmall, hcclFloat32, 0, group.handle, stream));
   succeed(synStreamSynchronize(stream));
-  session.finish();
 }
 
 TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
-  const auto outcomes = run_ranks(kTwoRanks, calls_of_all_kinds, with("HCCL_EXPLAIN", "1"));
+  const auto outcomes =
+      run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_EXPLAIN", "1"));
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[0].stderr_text;
   for (const char* line :
@@ -77,21 +72,22 @@ TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
 TEST(Explain, NamesTheAlgorithmAndWhoChoseIt) {
   RankOptions options = with("HCCL_EXPLAIN", "1");
   options.environment.emplace_back("HCCL_TRANSPORT", "shm");
-  const auto planned = run_ranks(kTwoRanks, calls_of_all_kinds, options);
+  const auto planned = run_ranks(kTwoRanks, in_session(calls_of_all_kinds), options);
   EXPECT_EQ(failures(planned), "");
   EXPECT_TRUE(
       contains(planned[0].stderr_text,
                "schedule one_shot over shm, 1 channel, because the table has it up to 16384 B"))
       << planned[0].stderr_text;
   options.environment.emplace_back("HCCL_ALGO", "ring");
-  const auto forced = run_ranks(kTwoRanks, calls_of_all_kinds, options);
+  const auto forced = run_ranks(kTwoRanks, in_session(calls_of_all_kinds), options);
   EXPECT_TRUE(contains(forced[0].stderr_text,
                        "schedule ring over shm, 1 channel, because HCCL_ALGO=ring forces it"))
       << forced[0].stderr_text;
 }
 
 TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
-  const auto outcomes = run_ranks(kTwoRanks, calls_of_all_kinds, with("HCCL_DEBUG", "DEBUG"));
+  const auto outcomes =
+      run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_DEBUG", "DEBUG"));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     EXPECT_TRUE(contains(outcome.stderr_text, "plan: ")) << outcome.stderr_text;
@@ -100,7 +96,8 @@ TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
 }
 
 TEST(Trace, HasALineWhenEachOperationIsQueuedStartedAndEnded) {
-  const auto outcomes = run_ranks(kTwoRanks, calls_of_all_kinds, with("HCCL_DEBUG", "TRACE"));
+  const auto outcomes =
+      run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_DEBUG", "TRACE"));
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[1].stderr_text;
   EXPECT_EQ(count_of(said, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 3U) << said;
@@ -164,8 +161,7 @@ void many_copies_to_nowhere(World& world) {
 }
 
 TEST(FailedCalls, OfALoopOfFailingCopiesAreFewLines) {
-  RankOptions options;
-  options.capture_stderr = true;
+  const RankOptions options{.capture_stderr = true};
   const auto outcomes = run_ranks(1, many_copies_to_nowhere, options);
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[0].stderr_text;
@@ -197,10 +193,7 @@ TEST(Blocking, AMismatchReturnsFromTheCallThatMadeIt) {
 }
 
 // Both ranks send before they receive: sends of a group that waited one by one would never end.
-void exchanges_in_a_group(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   const DeviceMemory memory(session.device(), 2 * kLarge * sizeof(float));
   void* const from = device_pointer(memory.address());
   void* const to = device_pointer(memory.address() + kLarge * sizeof(float));
@@ -211,14 +204,10 @@ void exchanges_in_a_group(World& world) {
   require(synStreamQuery(stream) == synSuccess, "nothing is queued before the group's end");
   succeed(hcclGroupEnd());
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
-  session.finish();
 }
 
 // A send to itself that nothing receives cannot be queued; the rest of its group can.
-void part_of_a_group(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
   void* const data = device_pointer(memory.address());
@@ -230,11 +219,6 @@ void part_of_a_group(World& world) {
   require_equal(code(hcclGroupEnd()), code(hcclInternalError), "the send");
   require(contains(last_hccl_message(), "sends to itself"), last_hccl_message());
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited for the rest");
-  session.finish();
-}
-
-TEST(Blocking, AGroupWaitsForWhatCouldBeQueued) {
-  EXPECT_EQ(failures(run_ranks(kTwoRanks, part_of_a_group, with("HCCL_BLOCKING", "1"))), "");
 }
 
 // The last one is refused.
@@ -258,10 +242,7 @@ TEST(Blocking, CopiesBeforeARefusedOneHaveRun) {
 }
 
 // Kernels behind work that was queued before calls wait.
-void kernels_behind_failures(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(kernels_behind_failures) {
   const DeviceMemory memory(session.device(), 64);
   const auto report_launch = [&] {
     succeed(synConfigurationSet("HCCL_BLOCKING", "1"));
@@ -274,11 +255,10 @@ void kernels_behind_failures(World& world) {
   report_launch();
   all_reduce(group, stream, memory.address(), kSmall + static_cast<std::size_t>(group.rank));
   report_launch();
-  session.finish();
 }
 
 TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
-  const auto outcomes = run_ranks(kTwoRanks, kernels_behind_failures);
+  const auto outcomes = run_ranks(kTwoRanks, in_session(kernels_behind_failures));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     ASSERT_EQ(outcome.reports.size(), 2U);
@@ -288,10 +268,6 @@ TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
     EXPECT_EQ(outcome.reports[1].find(join(code(hcclInvalidUsage), " op 0 of stream 0: ")), 0U)
         << outcome.reports[1];
   }
-}
-
-TEST(Blocking, AGroupWaitsAtItsEnd) {
-  EXPECT_EQ(failures(run_ranks(kTwoRanks, exchanges_in_a_group, with("HCCL_BLOCKING", "1"))), "");
 }
 
 void fails(World& world) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups that begin while those before them are under way: nobody sees it in a buffer.
 #include "operation.h"
+#include "rank_test.h"
 
 #include <array>
 #include <chrono>
@@ -173,11 +174,9 @@ TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
 
 // Rank 0 writes over what it has sent once the event behind says that it may. More is queued, so
 // that the send is not the last thing it does.
-void write_behind_event(World& world) {
+RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
   constexpr std::size_t kBytes = 1'024;
   constexpr int kMessages = 5;
-  Session session(world);
-  const Group group = session.join_all();
   const std::array streams{session.make_stream(), session.make_stream()};
   const DeviceMemory first(session.device(), kBytes);
   const DeviceMemory others(session.device(), kBytes);
@@ -212,11 +211,6 @@ void write_behind_event(World& world) {
     require(group.rank == 0 || got == fresh, "the event came too early");
   }
   succeed(synEventDestroy(taken));
-  session.finish();
-}
-
-TEST(EarlyMessages, AreCompleteOnlyInTheirTurn) {
-  EXPECT_EQ(failures(run_ranks(2, write_behind_event)), "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // collectives of several ranks.
 #include "check.h"
 #include "elements.h"
+#include "rank_test.h"
 #include "ranks.h"
 #include "session.h"
 
@@ -82,10 +83,7 @@ pid_t fork_for(const std::function<bool()>& work) {
 
 // Children as a loader of data has them: they read and write what they kept while the parent goes
 // on with collectives in the same memory.
-void load_data(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(load_data) {
   const ForkBuffers buffers(session);
   succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));
   succeed(hcclEmulationKeepAtFork(buffers.send.address(), kWordsSize, 1));
@@ -111,11 +109,11 @@ void load_data(World& world) {
   for (const pid_t child : children) require(succeeds(child), "a child finds what it kept");
   require(holds_sum(buffers, group.size(), 7), "children write their own memory");
   reduce(buffers, group, stream, 8);
-  session.finish();
 }
 
 TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn) {
-  for (const int ranks : {1, 3}) EXPECT_EQ(failures(run_ranks(ranks, load_data)), "") << ranks;
+  for (const int ranks : {1, 3})
+    EXPECT_EQ(failures(run_ranks(ranks, in_session(load_data))), "") << ranks;
 }
 
 // Forks a child that forks in turn. Returns true if both find kWords times 77 at `kept`.
@@ -130,10 +128,7 @@ bool two_generations_keep(const std::uint32_t* kept) {
 }
 
 // Forks while collectives run on another thread.
-void fork_beside_collectives(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(fork_beside_collectives) {
   const ForkBuffers buffers(session);
   const DeviceMemory other(session.device(), kWordsSize);
   auto* const kept = static_cast<std::uint32_t*>(other.view());
@@ -146,19 +141,15 @@ void fork_beside_collectives(World& world) {
   for (int round = 0; round < 12; ++round) reduce(buffers, group, stream, round);
   forking.join();
   require_equal(good, 8, "children that found what they kept");
-  session.finish();
 }
 
 TEST(KeepAtFork, WorksInAThreadBesideCollectives) {
   for (const int ranks : {1, 3})
-    EXPECT_EQ(failures(run_ranks(ranks, fork_beside_collectives)), "") << ranks;
+    EXPECT_EQ(failures(run_ranks(ranks, in_session(fork_beside_collectives))), "") << ranks;
 }
 
 // ForkBuffers whose pages go between calls, on one rank, on all, in part and as a whole.
-void trim_between_calls(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(trim_between_calls) {
   const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
     succeed(synStreamSynchronize(stream));
@@ -187,20 +178,18 @@ void trim_between_calls(World& world) {
     require(std::all_of(buffers.output + kPage, buffers.output + (kWords - kPage), is_right),
             join("round ", round, ": what was given back is not zeros"));
   }
-  session.finish();
 }
 
 TEST(Trim, LeavesZerosToAllRanks) {
   for (const int ranks : {1, 3})
-    EXPECT_EQ(failures(run_ranks(ranks, trim_between_calls)), "") << ranks;
+    EXPECT_EQ(failures(run_ranks(ranks, in_session(trim_between_calls))), "") << ranks;
 }
 
 void refuse_trims(World& world) {
   Session session(world);
   const DeviceMemory memory(session.device(), 1000);
   const auto expect_refused = [](hcclResult_t result, const char* part) {
-    require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), part);
-    require(contains(last_hccl_message(), part), last_hccl_message());
+    expect_code(result, hcclInvalidArgument, part);
   };
   expect_refused(hcclEmulationTrim(memory.address(), 1001), "by 1 bytes");
   expect_refused(hcclEmulationTrim(host_address(&memory), 1), "no device address");

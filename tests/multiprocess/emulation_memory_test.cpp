@@ -2,6 +2,7 @@
 // Host views as buffers of calls: device memory by another name.
 #include "check.h"
 #include "operation.h"
+#include "rank_test.h"
 #include "ranks.h"
 #include "session.h"
 
@@ -23,16 +24,12 @@ constexpr std::size_t kFloats = 50'000;
 constexpr std::size_t kFloatsSize = kFloats * sizeof(float);
 
 void require_refused(hcclResult_t result, const char* part) {
-  require_equal(static_cast<int>(result), static_cast<int>(hcclInvalidArgument), part);
-  require(contains(last_hccl_message(), part), last_hccl_message());
+  expect_code(result, hcclInvalidArgument, part);
 }
 
 std::byte* bytes_of(const DeviceMemory& memory) { return static_cast<std::byte*>(memory.view()); }
 
-void run_on_views(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(run_on_views) {
   std::uint64_t seed = 0;
   for (const std::size_t count : {std::size_t{3}, std::size_t{100'000}}) {
     for (const bool in_place : {false, true}) {
@@ -42,22 +39,17 @@ void run_on_views(World& world) {
         operation.in_place = in_place;
         operation.offset = 5;
         operation.seed = 1000 * seed++;
-        OperationRun run(session, group, operation);
-        succeed(run.queue(stream));
-        succeed(synStreamSynchronize(stream));
-        run.verify();
+        run_and_verify(session, group, stream, operation);
       }
     }
   }
-  session.finish();
 }
 
 TEST(ViewAsBuffer, IsDeviceMemoryAndNotStaged) {
-  RankOptions options;
-  options.environment = {{"HCCL_EXPLAIN", "1"}, {"HCCL_STRICT", "1"}};
-  options.capture_stderr = true;
+  const RankOptions options{.environment = {{"HCCL_EXPLAIN", "1"}, {"HCCL_STRICT", "1"}},
+                            .capture_stderr = true};
   for (const int ranks : {1, 3}) {
-    const auto outcomes = run_ranks(ranks, run_on_views, options);
+    const auto outcomes = run_ranks(ranks, in_session(run_on_views), options);
     EXPECT_EQ(failures(outcomes), "") << ranks;
     const std::string& said = outcomes[0].stderr_text;
     EXPECT_TRUE(contains(said, "in device memory")) << said;
@@ -66,10 +58,7 @@ TEST(ViewAsBuffer, IsDeviceMemoryAndNotStaged) {
 }
 
 // The bounds of what a view shows are those of the allocation, also where the next one follows.
-void refuse_bad_views(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory next(session.device(), kFloatsSize);
   std::byte* const view = bytes_of(memory);
@@ -87,11 +76,6 @@ void refuse_bad_views(World& world) {
                           HOST_TO_DRAM) == synInvalidArgument,
           "a copy that leaves the allocation");
   require(contains(last_syn_message(), "leaves allocation"), last_syn_message());
-  session.finish();
-}
-
-TEST(ViewAsBuffer, EndsWhereItsAllocationEnds) {
-  EXPECT_EQ(failures(run_ranks(1, refuse_bad_views)), "");
 }
 
 void translate(World& world) {
@@ -183,10 +167,7 @@ void run_without_room(World& world) {
   for (const Placement placement : {Placement::view, Placement::mixed}) {
     Operation operation = make_operation(Collective::all_reduce, 100'000);
     operation.placement = placement;
-    OperationRun run(session, group, operation);
-    succeed(run.queue(stream));
-    succeed(synStreamSynchronize(stream));
-    run.verify();
+    run_and_verify(session, group, stream, operation);
   }
   const DeviceMemory memory(session.device(), kFloatsSize);
   std::uint64_t address = 0;

@@ -4,6 +4,7 @@
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"
+#include "rank_test.h"
 
 #include <thread>
 
@@ -16,9 +17,7 @@ int next_in(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_in(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
 // Messages of two ranks match in the order of the calls, whatever streams a group puts them on.
-void group_over_two_streams(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(Groups, KeepTheOrderOfCallsOverStreams, 2) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   const int peer = 1 - group.rank;
@@ -36,17 +35,10 @@ void group_over_two_streams(World& world) {
   succeed(hcclGroupEnd());
   for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
   messages.verify(streams[0]);
-  session.finish();
-}
-
-TEST(Groups, KeepTheOrderOfCallsOverStreams) {
-  EXPECT_EQ(failures(run_ranks(2, group_over_two_streams)), "");
 }
 
 // Which stream a group calls first is each rank's own affair: the collectives' order is not.
-void collectives_behind_messages(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   Operation reduces, gathers;
@@ -68,11 +60,6 @@ void collectives_behind_messages(World& world) {
   messages.verify(streams[0]);
   first.verify();
   second.verify();
-  session.finish();
-}
-
-TEST(Groups, NumberCollectivesAlikeOnAllRanks) {
-  EXPECT_EQ(failures(run_ranks(3, collectives_behind_messages)), "");
 }
 
 // Each rank calls first what the other calls last, on one stream.
@@ -97,9 +84,7 @@ TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther) {
 }
 
 // A group of collectives and messages on two streams, nested, with another thread outside of it.
-void mixed_group(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   Operation operation;
@@ -116,7 +101,7 @@ void mixed_group(World& world) {
   succeed(second.queue_collective(streams[1]));
   std::thread([&] {
     // Groups are their thread's: this one has none, and what it calls is not kept.
-    require_equal(static_cast<int>(hcclGroupEnd()), static_cast<int>(hcclInvalidUsage), "end");
+    expect_code(hcclGroupEnd(), hcclInvalidUsage);
   }).join();
   succeed(hcclGroupEnd());
   first.queue_download(streams[0]);
@@ -125,21 +110,14 @@ void mixed_group(World& world) {
   messages.verify(streams[0]);
   first.verify();
   second.verify();
-  session.finish();
 }
 
-TEST(Groups, MixCollectivesAndMessages) { EXPECT_EQ(failures(run_ranks(3, mixed_group)), ""); }
-
 // Wrong uses return what HCCL returns, and leave everything usable.
-void wrong_uses(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Groups, RefuseWrongUses, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = device_pointer(memory.address());
   const auto expect = [](hcclResult_t got, hcclResult_t wanted, const std::string& part) {
-    require_equal(static_cast<int>(got), static_cast<int>(wanted), part);
-    require(contains(last_hccl_message(), part), last_hccl_message());
+    expect_code(got, wanted, part);
   };
   expect(hcclGroupEnd(), hcclInvalidUsage, "without hcclGroupStart");
   succeed(hcclGroupStart());
@@ -167,7 +145,6 @@ void wrong_uses(World& world) {
   OperationRun run(session, group, {});
   succeed(run.queue(stream));
   succeed(synStreamSynchronize(stream));
-  session.finish();
 }
 
 // By another thread. The group holds the last reference then, and what it queues may have run
@@ -232,11 +209,8 @@ TEST(Groups, RefuseToLoseTheCommunicatorOfTheirCalls) {
 }
 
 // Calls on it are refused at the group's end and count as never made, on both sides.
-void stream_destroyed_in_a_group(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
   const int peer = 1 - group.rank;
-  synStreamHandle stream = session.make_stream();
   const DeviceMemory from(session.device(), 4096);
   const DeviceMemory to(session.device(), 4096);
   const auto call = [&](synStreamHandle on) {
@@ -254,8 +228,7 @@ void stream_destroyed_in_a_group(World& world) {
                             hcclInt32, hcclSum, group.handle, gone));
     }
     succeed(synStreamDestroy(gone));
-    require_equal(static_cast<int>(hcclGroupEnd()), static_cast<int>(hcclInvalidArgument),
-                  "a group on a stream that is gone");
+    expect_code(hcclGroupEnd(), hcclInvalidArgument);
     const std::vector sent(4096, static_cast<std::byte>(round + 100 * group.rank));
     const std::vector expected(4096, static_cast<std::byte>(round + 100 * peer));
     std::vector<std::byte> got(4096);
@@ -266,24 +239,14 @@ void stream_destroyed_in_a_group(World& world) {
     succeed(synStreamSynchronize(stream));
     require(got == expected, "the next message is the first one");
   }
-  session.finish();
-}
-
-TEST(Groups, RefuseAStreamThatIsGone) {
-  EXPECT_EQ(failures(run_ranks(2, stream_destroyed_in_a_group)), "");
 }
 
 TEST(Groups, OutliveTheirCommunicator) {
   EXPECT_EQ(failures(run_ranks(1, destroyed_in_a_group)), "");
 }
 
-TEST(Groups, RefuseWrongUses) { EXPECT_EQ(failures(run_ranks(2, wrong_uses)), ""); }
-
 // A group that finds no memory for a copy to itself has queued nothing, and counts as never called.
-void fails_in_a_group(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(fails_in_a_group) {
   std::vector<std::byte> from(4096), to(4096);
   const DeviceMemory used(session.device(), 4096);
   void* const buffer = device_pointer(used.address());
@@ -295,8 +258,7 @@ void fails_in_a_group(World& world) {
     const DeviceMemory rest(session.device(), free_bytes);
     succeed(hcclGroupStart());
     succeed(hcclSend(buffer, 16, hcclInt8, last, group.handle, stream));
-    require_equal(static_cast<int>(hcclSend(from.data(), 4096, hcclInt8, 0, group.handle, stream)),
-                  static_cast<int>(hcclOutOfMemory), "a send to itself");
+    expect_code(hcclSend(from.data(), 4096, hcclInt8, 0, group.handle, stream), hcclOutOfMemory);
     succeed(hcclGroupEnd());
   }
   if (group.rank == last) succeed(hcclRecv(buffer, 16, hcclInt8, 0, group.handle, stream));
@@ -305,14 +267,13 @@ void fails_in_a_group(World& world) {
     if (group.rank == last) succeed(hcclRecv(buffer, 16, hcclInt8, 0, group.handle, stream));
   }
   succeed(synStreamSynchronize(stream));
-  session.finish();
 }
 
 TEST(Groups, ThatLackMemoryCostNoMessage) {
   RankOptions options;
   options.environment.emplace_back("HCCL_DEVICE_MEMORY", "1M");
   options.environment.emplace_back("HCCL_TIMEOUT", "20");
-  EXPECT_EQ(failures(run_ranks(3, fails_in_a_group, options)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(fails_in_a_group), options)), "");
 }
 
 }  // namespace

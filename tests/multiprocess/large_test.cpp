@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Past 4 GiB, where 32 bits end.
+#include "rank_test.h"
 #include "session.h"
 
 #include <algorithm>
@@ -43,10 +44,7 @@ void for_pieces(Word word) {
     word(piece, at, std::min(kPiece, kLargeSize - at));
 }
 
-void reduce_four_gib(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(reduce_four_gib) {
   const DeviceMemory buffer(session.device(), kLargeSize);
   for_pieces([&](std::vector<std::uint64_t>& piece, std::size_t at, std::size_t bytes) {
     for (std::size_t word = 0; word < bytes / 8; ++word)
@@ -68,15 +66,13 @@ void reduce_four_gib(World& world) {
       require(false, join("elements from ", index * 8, " on"));
     }
   });
-  session.finish();
 }
 
 TEST(Large, AllReduceInPlacePastFourGiB) {
   if (sanitized()) GTEST_SKIP() << "needs another build: this one would take minutes";
   if (memory_gib() < kNeeded) GTEST_SKIP() << "needs " << kNeeded << " GiB";
-  RankOptions options;
-  options.seconds = 240;
-  EXPECT_EQ(failures(run_ranks(2, reduce_four_gib, options)), "");
+  const RankOptions options{.seconds = 240};
+  EXPECT_EQ(failures(run_ranks(2, in_session(reduce_four_gib), options)), "");
 }
 
 }  // namespace

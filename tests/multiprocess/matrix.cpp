@@ -111,10 +111,7 @@ void run_operations(World& world, const std::vector<Operation>& operations,
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   for (const Operation& operation : operations) {
-    OperationRun run(session, group, operation);
-    succeed(run.queue(stream));
-    succeed(synStreamSynchronize(stream));
-    run.verify();
+    run_and_verify(session, group, stream, operation);
   }
   if (at_end) at_end(group);
   session.finish();

@@ -28,11 +28,7 @@ RankFunction matrix(Collective collective) {
   return [collective](World& world) { run_matrix(world, collective); };
 }
 
-RankOptions patient() {
-  RankOptions options;
-  options.seconds = 150;
-  return options;
-}
+RankOptions patient() { return {.seconds = 150}; }
 
 TEST_P(Processes, GetTheBitsOfTheReference) {
   const auto [collective, size] = GetParam();

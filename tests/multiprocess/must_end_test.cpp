@@ -2,6 +2,7 @@
 // Programs whose streams depend on each other in awkward ways: each must end, whoever waits for
 // what.
 #include "operation.h"
+#include "rank_test.h"
 
 #include <array>
 #include <atomic>
@@ -45,9 +46,7 @@ void opposite_orders(World& world) {
 }
 
 // The first stream waits for an event of the second, and only the first is synchronised.
-void only_the_waiting_stream(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_BODY(only_the_waiting_stream) {
   const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
   for (std::uint64_t round = 0; round < 40; ++round) {
     OperationRun run(session, group, sum_of(1 + round * 600, round));
@@ -63,14 +62,11 @@ void only_the_waiting_stream(World& world) {
     succeed(synEventDestroy(event));
     run.verify();
   }
-  session.finish();
 }
 
 // One communicator: its operation on one stream stands behind an event recorded after its operation
 // on the other, on even ranks; odd ranks issue the two the other way round.
-void one_behind_the_other(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_BODY(one_behind_the_other) {
   const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
   std::deque<OperationRun>
       warm_up;  // gives the streams their numbers, in the same order everywhere
@@ -98,7 +94,6 @@ void one_behind_the_other(World& world) {
     if (event != nullptr) succeed(synEventDestroy(event));
     verify_all(runs);
   }
-  session.finish();
 }
 
 struct OneDevice {
@@ -168,15 +163,15 @@ TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders) {
 }
 
 TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised) {
-  EXPECT_EQ(failures(run_ranks(2, only_the_waiting_stream)), "");
-  EXPECT_EQ(failures(run_ranks(4, only_the_waiting_stream)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, only_the_waiting_stream)), "");
+  EXPECT_EQ(failures(run_ranks(2, in_session(only_the_waiting_stream))), "");
+  EXPECT_EQ(failures(run_ranks(4, in_session(only_the_waiting_stream))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(only_the_waiting_stream))), "");
 }
 
 TEST(MustEnd, OneOperationStandsBehindAnEventAfterTheOther) {
-  EXPECT_EQ(failures(run_ranks(2, one_behind_the_other)), "");
-  EXPECT_EQ(failures(run_ranks(4, one_behind_the_other)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, one_behind_the_other)), "");
+  EXPECT_EQ(failures(run_ranks(2, in_session(one_behind_the_other))), "");
+  EXPECT_EQ(failures(run_ranks(4, in_session(one_behind_the_other))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(one_behind_the_other))), "");
 }
 
 TEST(MustEnd, OneThreadQueuesForEightDevicesAndWaitsForOne) {

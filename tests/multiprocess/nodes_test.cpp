@@ -132,8 +132,7 @@ TEST(LargeValues, HaveAMeanBetweenNodesAsOnOne) {
     }
     session.finish();
   };
-  RankOptions options;
-  options.comm_id = true;
+  const RankOptions options{.comm_id = true};
   EXPECT_EQ(failures(run_ranks(2, average, options)), "");
 }
 

@@ -4,6 +4,7 @@
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"
+#include "rank_test.h"
 
 #include <chrono>
 #include <random>
@@ -24,10 +25,7 @@ int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
 // Every rank sends to the next and receives from the one before, in one group.
-void ring(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(ring) {
   std::uint64_t tag = 0;
   for (const hcclDataType_t type : kAllTypes) {
     for (const std::size_t count : kMessageCounts) {
@@ -40,25 +38,23 @@ void ring(World& world) {
       messages.verify(stream);
     }
   }
-  session.finish();
 }
 
 class Sizes : public testing::TestWithParam<int> {};
 
-TEST_P(Sizes, PassMessagesAround) { EXPECT_EQ(failures(run_ranks(GetParam(), ring)), ""); }
+TEST_P(Sizes, PassMessagesAround) {
+  EXPECT_EQ(failures(run_ranks(GetParam(), in_session(ring))), "");
+}
 
 TEST_P(Sizes, PassMessagesAroundAsThreads) {
-  EXPECT_EQ(failures(run_ranks_as_threads(GetParam(), ring)), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(GetParam(), in_session(ring))), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ring, Sizes, testing::Values(2, 3, 5, 8),
                          testing::PrintToStringParamName());
 
 // Without groups: rank 0 sends and waits for the answer, again and again.
-void ping_pong(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(PointToPoint, AnswersEachOther, 2) {
   Messages messages(session, group, Placement::mixed);
   const int peer = 1 - group.rank;
   for (std::uint64_t tag = 0; tag < 200; ++tag) {
@@ -70,10 +66,7 @@ void ping_pong(World& world) {
   }
   succeed(synStreamSynchronize(stream));
   messages.verify(stream);
-  session.finish();
 }
-
-TEST(PointToPoint, AnswersEachOther) { EXPECT_EQ(failures(run_ranks(2, ping_pong)), ""); }
 
 // Elements of message `index` between two ranks.
 std::size_t uneven(std::uint64_t index, int from, int to) {
@@ -82,10 +75,7 @@ std::size_t uneven(std::uint64_t index, int from, int to) {
 
 // More messages in one group than a mailbox holds, both ways, each of its own size, and every rank
 // with every other: uneven all-to-all, with itself too.
-void everybody_with_everybody(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(everybody_with_everybody) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);
     succeed(hcclGroupStart());
@@ -100,13 +90,12 @@ void everybody_with_everybody(World& world) {
     succeed(synStreamSynchronize(stream));
     messages.verify(stream);
   }
-  session.finish();
 }
 
 TEST(PointToPoint, ManyMessagesBetweenAll) {
-  EXPECT_EQ(failures(run_ranks(4, everybody_with_everybody)), "");
-  EXPECT_EQ(failures(run_ranks(1, everybody_with_everybody)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, everybody_with_everybody)), "");
+  EXPECT_EQ(failures(run_ranks(4, in_session(everybody_with_everybody))), "");
+  EXPECT_EQ(failures(run_ranks(1, in_session(everybody_with_everybody))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(everybody_with_everybody))), "");
 }
 
 // The same random messages on all ranks, on two streams, some in groups, between collectives.

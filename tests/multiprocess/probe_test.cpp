@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receiving from whichever rank sends first: a probe names it, and a receive gets what it offered.
 #include "messages.h"
+#include "rank_test.h"
 
 #include <chrono>
 #include <map>
@@ -30,7 +31,7 @@ Offered probe(const Group& group, std::uint64_t timeout_ms) {
 }
 
 void require_busy(const Offered& offered) {
-  require_equal(static_cast<int>(offered.result), static_cast<int>(hcclBusy), "the result");
+  expect_code(offered.result, hcclBusy);
   require_equal(offered.source, -1, "the source");
 }
 
@@ -79,10 +80,7 @@ TEST(Probe, NamesEveryMessage) {
 }
 
 // All have offered messages: each is named within as many probes as there are senders.
-void take_turns(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
   constexpr int kEach = 5;
   Messages messages(session, group);
   if (group.rank != 0) {
@@ -110,16 +108,11 @@ void take_turns(World& world) {
   }
   succeed(synStreamSynchronize(stream));
   messages.verify(stream);
-  session.finish();
 }
-
-TEST(Probe, LetsSendersTakeTurns) { EXPECT_EQ(failures(run_ranks(4, take_turns)), ""); }
 
 // Nobody sends; then somebody does while the probe sleeps; a receive from another rank is under way
 // on another stream meanwhile.
-void wait_and_see(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_BODY(wait_and_see) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   if (group.rank == 0) {
@@ -147,20 +140,16 @@ void wait_and_see(World& world) {
   }
   for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
   messages.verify(streams[0]);
-  session.finish();
 }
 
 TEST(Probe, WaitsForAMessage) {
-  EXPECT_EQ(failures(run_ranks(3, wait_and_see)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, wait_and_see)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(wait_and_see))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(wait_and_see))), "");
 }
 
 // Rank 1 sends two messages; rank 0 probes for the second while a receive for the first is under
 // way, and may have ended at any moment of the probe.
-void behind_a_receive(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(behind_a_receive) {
   Messages messages(session, group);
   for (std::uint64_t round = 0; round < 20; ++round) {
     const std::uint64_t tag = 2 * round;
@@ -182,20 +171,16 @@ void behind_a_receive(World& world) {
     succeed(synStreamSynchronize(stream));
   }
   messages.verify(stream);
-  session.finish();
 }
 
 TEST(Probe, SeesAMessageBehindAReceive) {
-  EXPECT_EQ(failures(run_ranks(2, behind_a_receive)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(2, behind_a_receive)), "");
+  EXPECT_EQ(failures(run_ranks(2, in_session(behind_a_receive))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(behind_a_receive))), "");
 }
 
 // A thread probes all the time while another receives from known ranks: neither is in the other's
 // way.
-void beside_receives(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Probe, IsInNoReceivesWay, 3) {
   Messages messages(session, group);
   const int next = (group.rank + 1) % world.size;
   const int before = (group.rank + world.size - 1) % world.size;
@@ -219,10 +204,7 @@ void beside_receives(World& world) {
   prober.join();
   require_equal(failed.load(), 0, "probes that failed");
   messages.verify(stream);
-  session.finish();
 }
-
-TEST(Probe, IsInNoReceivesWay) { EXPECT_EQ(failures(run_ranks(3, beside_receives)), ""); }
 
 // A probe that waits ends with the communicator: rank 1 aborts it, or dies.
 void end_of_the_communicator(World& world, bool dies) {
@@ -236,7 +218,7 @@ void end_of_the_communicator(World& world, bool dies) {
     return session.finish();
   }
   const Offered offered = probe(group, kLong);
-  require_equal(static_cast<int>(offered.result), static_cast<int>(hcclSystemError), "the result");
+  expect_code(offered.result, hcclSystemError);
   require(names_rank(last_hccl_message(), 1), last_hccl_message());
 }
 
@@ -244,15 +226,12 @@ TEST(Probe, EndsWithTheCommunicator) {
   const auto aborted = [](World& world) { end_of_the_communicator(world, false); };
   EXPECT_EQ(failures(run_ranks(3, aborted)), "");
   const auto died = [](World& world) { end_of_the_communicator(world, true); };
-  RankOptions options;
-  options.victim = 1;
+  const RankOptions options{.victim = 1};
   EXPECT_EQ(failures(run_ranks(3, died, options), 1), "");
 }
 
 // This rank's own abort does not wait for the probe.
-void own_abort(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_TEST(Probe, EndsWithAnAbort, 2) {
   hcclResult_t result = hcclSuccess;
   std::thread prober([&] { result = probe(group, kLong).result; });
   std::this_thread::sleep_for(milliseconds(50));
@@ -260,28 +239,19 @@ void own_abort(World& world) {
   prober.join();
   require(result != hcclSuccess && result != hcclBusy, "the probe did not fail");
   session.forget_communicators();
-  session.finish();
 }
 
-TEST(Probe, EndsWithAnAbort) { EXPECT_EQ(failures(run_ranks(2, own_abort)), ""); }
-
-void refused_probes(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
+RANK_BODY(refused_probes) {
   int source = -1;
-  require_equal(static_cast<int>(hcclEmulationProbe(group.handle, 0, nullptr, nullptr)),
-                static_cast<int>(hcclInvalidArgument), "no source");
-  require_equal(static_cast<int>(hcclEmulationProbe(&session, 0, &source, nullptr)),
-                static_cast<int>(hcclInvalidArgument), "no communicator");
-  require_equal(static_cast<int>(hcclEmulationProbe(group.handle, world.size == 1 ? kLong : 0,
-                                                    &source, nullptr)),
-                static_cast<int>(hcclBusy), "nobody sends");
-  session.finish();
+  expect_code(hcclEmulationProbe(group.handle, 0, nullptr, nullptr), hcclInvalidArgument);
+  expect_code(hcclEmulationProbe(&session, 0, &source, nullptr), hcclInvalidArgument);
+  expect_code(hcclEmulationProbe(group.handle, world.size == 1 ? kLong : 0, &source, nullptr),
+              hcclBusy);
 }
 
 TEST(Probe, RefusesWhatIsNotThere) {
-  EXPECT_EQ(failures(run_ranks(1, refused_probes)), "");
-  EXPECT_EQ(failures(run_ranks(2, refused_probes)), "");
+  EXPECT_EQ(failures(run_ranks(1, in_session(refused_probes))), "");
+  EXPECT_EQ(failures(run_ranks(2, in_session(refused_probes))), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Order and progress on streams: long queues, work that nobody waits for, several waiters, memory
 // freed in flight.
 #include "operation.h"
+#include "rank_test.h"
 
 #include <atomic>
 #include <chrono>
@@ -53,11 +54,8 @@ TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait) {
 }
 
 // 64 MiB queued, then no library call for two seconds: the work is done by then.
-void without_waiting(World& world) {
+RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
   const DeviceMemory send(session.device(), kCount * 4);
   const DeviceMemory receive(session.device(), kCount * 4);
   synEventHandle event = nullptr;
@@ -81,16 +79,10 @@ void without_waiting(World& world) {
   succeed(synStreamSynchronize(stream));
   const auto expected = static_cast<std::uint32_t>(world.size * (world.size + 1) / 2);
   for (const std::uint32_t element : result) require(element == expected, "a wrong sum");
-  session.finish();
 }
 
-TEST(Streams, MoveOnWhileNobodyWaits) { EXPECT_EQ(failures(run_ranks(4, without_waiting)), ""); }
-
 // Several threads wait for the same stream and for events of it at once.
-void several_waiters(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(several_waiters) {
   for (std::uint64_t round = 0; round < 20; ++round) {
     std::deque<OperationRun> runs;
     std::vector<synEventHandle> events(3);
@@ -117,20 +109,16 @@ void several_waiters(World& world) {
     for (synEventHandle event : events) succeed(synEventDestroy(event));
     for (const OperationRun& run : runs) run.verify();
   }
-  session.finish();
 }
 
 TEST(Streams, HaveAnyNumberOfWaiters) {
-  EXPECT_EQ(failures(run_ranks(3, several_waiters)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(2, several_waiters)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(several_waiters))), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(several_waiters))), "");
 }
 
 // Memory freed while its operation is queued stays usable for it, whoever allocates next.
-void freed_in_flight(World& world) {
+RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone, 3) {
   constexpr std::size_t kCount = 50'000;
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
   synStreamHandle other = session.make_stream();
   const DeviceMemory receive(session.device(), kCount * 4);
   std::vector<std::uint32_t> result(kCount);
@@ -152,28 +140,15 @@ void freed_in_flight(World& world) {
     const std::uint32_t expected = (round + 1) * static_cast<std::uint32_t>(world.size);
     for (const std::uint32_t element : result) require_equal(element, expected, "a sum");
   }
-  session.finish();
-}
-
-TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone) {
-  EXPECT_EQ(failures(run_ranks(3, freed_in_flight)), "");
 }
 
 // Streams first, then the communicator, with work still queued, as hccl_demo does.
-void destroyed_with_work(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Streams, AreDrainedWhenDestroyed, 4) {
   const DeviceMemory value(session.device(), 4000);
   for (int operation = 0; operation < 100; ++operation) {
     succeed(hcclAllReduce(pointer(value), pointer(value), 1000, hcclFloat32, hcclSum, group.handle,
                           stream));
   }
-  session.finish();
-}
-
-TEST(Streams, AreDrainedWhenDestroyed) {
-  EXPECT_EQ(failures(run_ranks(4, destroyed_with_work)), "");
 }
 
 }  // namespace

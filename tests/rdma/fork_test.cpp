@@ -89,10 +89,7 @@ void exchange(const Session& session, const Group& group, synStreamHandle stream
       operation.seed = seed;
       operation.placement = placement;
       operation.nodes = {"a", "b"};
-      OperationRun run(session, group, operation);
-      succeed(run.queue(stream));
-      succeed(synStreamSynchronize(stream));
-      run.verify();
+      run_and_verify(session, group, stream, operation);
     }
   }
 }

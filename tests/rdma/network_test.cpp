@@ -114,10 +114,7 @@ TEST_F(RdmaNetwork, ADeviceGoesWhenItsCommunicatorDoes) {
           Operation operation;
           operation.count = 10'000;
           operation.nodes = {"a", "b"};
-          OperationRun run(session, group, operation);
-          succeed(run.queue(stream));
-          succeed(synStreamSynchronize(stream));
-          run.verify();
+          run_and_verify(session, group, stream, operation);
         }
         require(world.rank == 0 || RdmaHosts::has_device(1), "it waits for this process");
         session.finish();

@@ -54,6 +54,22 @@ void succeed(synStatus status, const char* file, int line) {
   fail(join("syn status ", static_cast<int>(status), ": ", last_syn_message()), file, line);
 }
 
+void expect_code(hcclResult_t result, hcclResult_t expected, const std::string& part,
+                 const char* file, int line) {
+  const std::string text = last_hccl_message();
+  require_equal(static_cast<int>(result), static_cast<int>(expected),
+                join("after '", text, "' the hccl result"), file, line);
+  require(contains(text, part), join("'", text, "' lacks '", part, "'"), file, line);
+}
+
+void expect_code(synStatus status, synStatus expected, const std::string& part, const char* file,
+                 int line) {
+  const std::string text = last_syn_message();
+  require_equal(static_cast<int>(status), static_cast<int>(expected),
+                join("after '", text, "' the syn status"), file, line);
+  require(contains(text, part), join("'", text, "' lacks '", part, "'"), file, line);
+}
+
 void require(bool condition, const std::string& what, const char* file, int line) {
   if (!condition) fail(what, file, line);
 }

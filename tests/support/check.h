@@ -28,6 +28,12 @@ template <class... Parts>
 void succeed(hcclResult_t result, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 void succeed(synStatus status, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
+// Throws unless a call returned `expected` and the library's last text contains `part`.
+void expect_code(hcclResult_t result, hcclResult_t expected, const std::string& part = "",
+                 const char* file = __builtin_FILE(), int line = __builtin_LINE());
+void expect_code(synStatus status, synStatus expected, const std::string& part = "",
+                 const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
 // Throws unless the condition holds.
 void require(bool condition, const std::string& what, const char* file = __builtin_FILE(),
              int line = __builtin_LINE());

@@ -294,4 +294,12 @@ void OperationRun::compare(const Region& region, const std::vector<std::byte>& e
                "): ", std::to_integer<int>(*got), " instead of ", std::to_integer<int>(*want)));
 }
 
+void run_and_verify(const Session& session, const Group& group, synStreamHandle stream,
+                    const Operation& operation) {
+  OperationRun run(session, group, operation);
+  succeed(run.queue(stream));
+  succeed(synStreamSynchronize(stream));
+  run.verify();
+}
+
 }  // namespace hccl::test

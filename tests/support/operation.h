@@ -97,4 +97,8 @@ class OperationRun {
   DeviceMemory receive_memory_;  // unused in place: then everything lies in `send_`
 };
 
+// Queues an operation, synchronises the stream and verifies what has come.
+void run_and_verify(const Session& session, const Group& group, synStreamHandle stream,
+                    const Operation& operation);
+
 }  // namespace hccl::test

@@ -31,7 +31,7 @@ struct World {
 using RankFunction = std::function<void(World&)>;
 
 struct RankOptions {
-  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::pair<std::string, std::string>> environment{};
   bool comm_id = false;  // HCCL_COMM_ID with a port of its own, instead of an id on the board
   int seconds = 60;      // then a rank is killed
   bool capture_stderr = false;
@@ -39,7 +39,7 @@ struct RankOptions {
   long kill_after_us = -1;  // sent SIGKILL that long after the start; -1: it dies by itself
   // Runs in the test program while the ranks run, with their process ids (the first again and again
   // for threads).
-  std::function<void(const std::vector<pid_t>&)> meanwhile;
+  std::function<void(const std::vector<pid_t>&)> meanwhile{};
 };
 
 struct RankOutcome {

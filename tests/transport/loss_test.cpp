@@ -21,8 +21,7 @@ INSTANTIATE_TEST_SUITE_P(All, Loss, testing::ValuesIn(all_ways()), name_of);
 
 // Rank 1 is killed; rank 0 reports how it heard of it.
 std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpoint&)>& survivor) {
-  RankOptions options;
-  options.victim = 1;
+  const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
       2,
       [&](World& world) {
@@ -64,8 +63,7 @@ TEST_P(Loss, AKilledPeerIsLostToWhoOnlyPolls) {
 
 // TCP cannot know: there the connection lives on, and bootstrap tells of the process.
 TEST(LossInSharedMemory, AKilledProcessWhoseChildHoldsItsSocketsIsLost) {
-  RankOptions options;
-  options.victim = 1;
+  const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
       2,
       [](World& world) {
@@ -95,8 +93,7 @@ TEST_P(Loss, AKilledPeerIsLostToASenderWithoutRoom) {
 }
 
 TEST_P(Loss, APeerThatDiesBeforeItAcceptsIsLost) {
-  RankOptions options;
-  options.victim = 1;
+  const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
       2,
       [&](World& world) {

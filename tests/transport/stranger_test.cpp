@@ -20,8 +20,7 @@ class Strangers : public EveryWay {
   // its stream, or does so with the stream open.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
                                      bool stream_first = false) {
-    RankOptions options;
-    options.capture_stderr = true;
+    const RankOptions options{.capture_stderr = true};
     const auto outcomes = run_ranks(
         2,
         [&](World& world) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests whose ranks start ready: in a communicator of all ranks, with a stream. They end their
+// session behind the body, each call with success.
+#pragma once
+
+#include "session.h"
+
+#include <gtest/gtest.h>
+
+namespace hccl::test {
+
+using RankBody = void (*)(World&, Session&, const Group&, synStreamHandle);
+
+// Returns what runs `body` on a rank.
+[[nodiscard]] inline RankFunction in_session(RankBody body) {
+  return [body](World& world) {
+    Session session(world);
+    const Group group = session.join_all();
+    body(world, session, group, session.make_stream());
+    session.finish();
+  };
+}
+
+inline void expect_success(RankBody body, int ranks, const RankOptions& options = {}) {
+  EXPECT_EQ(failures(run_ranks(ranks, in_session(body), options)), "");
+}
+
+}  // namespace hccl::test
+
+// Defines the body `name` of a rank for in_session(): it may use `world`, `session`, `group` and
+// `stream`.
+#define RANK_BODY(name)                                                       \
+  void name([[maybe_unused]] World& world, [[maybe_unused]] Session& session, \
+            [[maybe_unused]] const Group& group, [[maybe_unused]] synStreamHandle stream)
+
+// A test in which every one of `ranks` processes runs the body that follows, and finishes;
+// RankOptions may follow the number.
+#define RANK_TEST(suite, name, ...)                                         \
+  static RANK_BODY(suite##_##name##_rank);                                  \
+  TEST(suite, name) { expect_success(suite##_##name##_rank, __VA_ARGS__); } \
+  static RANK_BODY(suite##_##name##_rank)
