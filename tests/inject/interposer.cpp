@@ -39,95 +39,22 @@ namespace {
 constexpr int kPhases = 3;
 constexpr std::array<const char*, kPhases> kPhaseNames{"start", "call", "end"};
 
-enum Function : int {
-  f_accept4,
-  f_bind,
-  f_close,
-  f_connect,
-  f_dup3,
-  f_epoll_create1,
-  f_epoll_ctl,
-  f_epoll_wait,
-  f_eventfd,
-  f_fallocate,
-  f_fcntl,
-  f_fstat,
-  f_ftruncate,
-  f_getifaddrs,
-  f_getpeername,
-  f_getrandom,
-  f_getsockname,
-  f_getsockopt,
-  f_ioctl,
-  f_listen,
-  f_lseek,
-  f_madvise,
-  f_memfd_create,
-  f_mmap,
-  f_munmap,
-  f_open,
-  f_pidfd_open,
-  f_poll,
-  f_ppoll,
-  f_pread,
-  f_pthread_create,
-  f_pwrite,
-  f_read,
-  f_recv,
-  f_recvmsg,
-  f_send,
-  f_sendmsg,
-  f_setsockopt,
-  f_socket,
-  f_timerfd_create,
-  f_timerfd_settime,
-  f_write,
-  f_writev
-};
-constexpr int kFunctions = f_writev + 1;
-constexpr std::array<const char*, kFunctions> kFunctionNames{"accept4",
-                                                             "bind",
-                                                             "close",
-                                                             "connect",
-                                                             "dup3",
-                                                             "epoll_create1",
-                                                             "epoll_ctl",
-                                                             "epoll_wait",
-                                                             "eventfd",
-                                                             "fallocate",
-                                                             "fcntl",
-                                                             "fstat",
-                                                             "ftruncate",
-                                                             "getifaddrs",
-                                                             "getpeername",
-                                                             "getrandom",
-                                                             "getsockname",
-                                                             "getsockopt",
-                                                             "ioctl",
-                                                             "listen",
-                                                             "lseek",
-                                                             "madvise",
-                                                             "memfd_create",
-                                                             "mmap",
-                                                             "munmap",
-                                                             "open",
-                                                             "pidfd_open",
-                                                             "poll",
-                                                             "ppoll",
-                                                             "pread",
-                                                             "pthread_create",
-                                                             "pwrite",
-                                                             "read",
-                                                             "recv",
-                                                             "recvmsg",
-                                                             "send",
-                                                             "sendmsg",
-                                                             "setsockopt",
-                                                             "socket",
-                                                             "timerfd_create",
-                                                             "timerfd_settime",
-                                                             "write",
-                                                             "writev"};
+// Every function that may fail.
+#define HCCL_FUNCTIONS(X)                                                                         \
+  X(accept4)                                                                                      \
+  X(bind)                                                                                         \
+  X(close) X(connect) X(dup3) X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(eventfd) X(fallocate) \
+      X(fcntl) X(fstat) X(ftruncate) X(getifaddrs) X(getpeername) X(getrandom) X(getsockname)     \
+          X(getsockopt) X(ioctl) X(listen) X(lseek) X(madvise) X(memfd_create) X(mmap) X(munmap)  \
+              X(open) X(pidfd_open) X(poll) X(ppoll) X(pread) X(pthread_create) X(pwrite) X(read) \
+                  X(recv) X(recvmsg) X(send) X(sendmsg) X(setsockopt) X(socket) X(timerfd_create) \
+                      X(timerfd_settime) X(write) X(writev)
+#define HCCL_ENUMERATOR(name) f_##name,
+#define HCCL_NAME(name) #name,
+
+enum Function : int { HCCL_FUNCTIONS(HCCL_ENUMERATOR) f_end };
+constexpr int kFunctions = f_end;
+constexpr std::array<const char*, kFunctions> kFunctionNames{HCCL_FUNCTIONS(HCCL_NAME)};
 
 struct Wanted {
   int phase = -1;
@@ -233,7 +160,6 @@ Result interpose(Function function, const void* caller, Result failed, Call call
 
 #define HCCL_CALLER __builtin_return_address(0)
 #define HCCL_EXPORT extern "C" __attribute__((visibility("default")))
-// A function whose result is -1 where it fails.
 // Defines a function under the name that libc gives it, but not as a redeclaration of libc's.
 // NOLINTBEGIN(bugprone-macro-parentheses): types and lists of parameters
 #define HCCL_DEFINE(result, name, parameters)                     \
@@ -358,7 +284,10 @@ HCCL_DEFINE(int, open, (const char* path, int flags, ...)) {
 
 // The library calls futex and pidfd_open by number. A futex that fails is a wake-up for nothing.
 HCCL_DEFINE(long, syscall, (long number, ...)) {
-  static auto* const real = next<long(long, ...)>("syscall");
+  // The guard of a static that is computed would call syscall() itself.
+  static constinit std::atomic<long (*)(long, ...)> known{nullptr};
+  if (known.load() == nullptr) known = next<long(long, ...)>("syscall");
+  auto* const real = known.load();
   std::array<long, 6> arguments{};
   va_list rest;
   va_start(rest, number);

@@ -168,10 +168,16 @@ def forks_beside_allocations() -> None:
     hccl_torch.install_allocator()
     stopping = threading.Event()
 
+    def allocate_once() -> None:
+        torch.ones(20_000).add_(1)
+
     def allocate() -> None:
         while not stopping.is_set():
-            torch.ones(20_000).add_(1)
+            allocate_once()
 
+    # A child of a fork in the middle of the first call would wait for ever for libtorch's function-local statics.
+    allocate_once()
+    assert bool((torch.full((20_000,), 3.0) == 3).all())
     threads = [threading.Thread(target=allocate) for _ in range(3)]
     for thread in threads:
         thread.start()
