@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>

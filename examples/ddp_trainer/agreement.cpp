@@ -5,7 +5,6 @@
 #include "errors.h"
 
 #include <array>
-#include <cstring>
 
 #include <unistd.h>
 

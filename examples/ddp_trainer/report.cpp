@@ -6,7 +6,6 @@
 #include "errors.h"
 #include "text.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 

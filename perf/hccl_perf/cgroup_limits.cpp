@@ -2,7 +2,6 @@
 // Limits from the files below /sys/fs/cgroup.
 #include "cgroup_limits.h"
 
-#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <sstream>

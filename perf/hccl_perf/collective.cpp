@@ -10,18 +10,25 @@
 namespace hccl_perf {
 namespace {
 
+constexpr const char* kGroupOfBoth = "a group of hcclSend and hcclRecv";
+
 constexpr std::array<Collective, 11> kCollectives{{
-    {CollectiveKind::all_reduce, "all_reduce", true, false},
-    {CollectiveKind::broadcast, "broadcast", false, true},
-    {CollectiveKind::all_gather, "all_gather", false, false},
-    {CollectiveKind::reduce_scatter, "reduce_scatter", true, false},
-    {CollectiveKind::reduce, "reduce", true, true},
-    {CollectiveKind::all_to_all, "alltoall", false, false},
-    {CollectiveKind::send_receive, "sendrecv", false, false},
-    {CollectiveKind::barrier, "barrier", false, false},
-    {CollectiveKind::ping_pong, "pingpong", false, false},
-    {CollectiveKind::bidirectional, "bidirectional", false, false},
-    {CollectiveKind::message_rate, "message_rate", false, false},
+    {CollectiveKind::all_reduce, "all_reduce", true, false, {0, 2}, "hcclAllReduce"},
+    {CollectiveKind::broadcast, "broadcast", false, true, {1, 0}, "hcclBroadcast"},
+    {CollectiveKind::all_gather, "all_gather", false, false, {0, 1}, "hcclAllGather"},
+    {CollectiveKind::reduce_scatter, "reduce_scatter", true, false, {0, 1}, "hcclReduceScatter"},
+    {CollectiveKind::reduce, "reduce", true, true, {1, 0}, "hcclReduce"},
+    {CollectiveKind::all_to_all, "alltoall", false, false, {0, 1}, "hcclAlltoAll"},
+    {CollectiveKind::send_receive, "sendrecv", false, false, {1, 0}, kGroupOfBoth},
+    {CollectiveKind::barrier, "barrier", false, false, {0, 0}, "hcclBarrier"},
+    {CollectiveKind::ping_pong, "pingpong", false, false, {1, 0}, "hcclSend or hcclRecv"},
+    {CollectiveKind::bidirectional, "bidirectional", false, false, {2, 0}, kGroupOfBoth},
+    {CollectiveKind::message_rate,
+     "message_rate",
+     false,
+     false,
+     {1, 0},
+     "a group of hcclSend or hcclRecv"},
 }};
 
 struct OtherName {
@@ -54,38 +61,13 @@ Counts Collective::counts(std::uint64_t bytes, const DataType& type, int ranks) 
       return {elements, elements * kWindow, elements * kWindow, elements * type.size};
     case CollectiveKind::barrier:
       return {};
-    case CollectiveKind::ping_pong:
-    case CollectiveKind::bidirectional:
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-    case CollectiveKind::send_receive:
-      break;
+    default:
+      return {elements, elements, elements, elements * type.size};
   }
-  return {elements, elements, elements, elements * type.size};
 }
 
 double Collective::bus_factor(int ranks) const {
-  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return 2.0 * others;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all:
-      return others;
-    case CollectiveKind::bidirectional:
-      return 2.0;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-    case CollectiveKind::send_receive:
-    case CollectiveKind::ping_pong:
-    case CollectiveKind::message_rate:
-      return 1.0;
-    case CollectiveKind::barrier:
-      break;
-  }
-  return 0.0;
+  return bus.whole + bus.others * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
 }
 
 int Collective::messages_in_turn() const {
@@ -170,33 +152,6 @@ hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
       break;
   }
   return hcclBarrier(communicator, stream);
-}
-
-const char* Call::function() const {
-  switch (collective->kind) {
-    case CollectiveKind::all_reduce:
-      return "hcclAllReduce";
-    case CollectiveKind::broadcast:
-      return "hcclBroadcast";
-    case CollectiveKind::all_gather:
-      return "hcclAllGather";
-    case CollectiveKind::reduce_scatter:
-      return "hcclReduceScatter";
-    case CollectiveKind::reduce:
-      return "hcclReduce";
-    case CollectiveKind::all_to_all:
-      return "hcclAlltoAll";
-    case CollectiveKind::send_receive:
-    case CollectiveKind::bidirectional:
-      return "a group of hcclSend and hcclRecv";
-    case CollectiveKind::ping_pong:
-      return "hcclSend or hcclRecv";
-    case CollectiveKind::message_rate:
-      return "a group of hcclSend or hcclRecv";
-    case CollectiveKind::barrier:
-      break;
-  }
-  return "hcclBarrier";
 }
 
 }  // namespace hccl_perf

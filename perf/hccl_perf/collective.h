@@ -32,6 +32,15 @@ struct Counts {
   std::uint64_t send = 0;         // elements read from the send buffer
   std::uint64_t receive = 0;      // elements written to the receive buffer
   std::uint64_t shown_bytes = 0;  // the table's size column
+
+  [[nodiscard]] bool operator==(const Counts&) const = default;
+};
+
+// Bus bandwidth relative to algorithm bandwidth: `whole`, and `others` times the share of the other
+// ranks.
+struct BusFactor {
+  double whole;
+  double others;
 };
 
 struct Collective {
@@ -39,6 +48,8 @@ struct Collective {
   const char* name;
   bool reduces;
   bool has_root;
+  BusFactor bus;
+  const char* function;  // the C functions it is made of, for messages
 
   [[nodiscard]] bool moves_data() const { return kind != CollectiveKind::barrier; }
   [[nodiscard]] bool between_pairs() const {
@@ -78,8 +89,6 @@ struct Call {
   std::uint64_t count = 0;
 
   [[nodiscard]] hcclResult_t enqueue(hcclComm_t communicator, void* stream) const;
-  // The C function's name, for messages.
-  [[nodiscard]] const char* function() const;
 };
 
 }  // namespace hccl_perf

@@ -71,9 +71,7 @@ Judgement judge(const std::vector<double>& before, const std::vector<double>& no
   // Standard errors that chance may account for. Four rather than the usual two or three, since the
   // deviation of a handful of samples is itself uncertain.
   constexpr double kErrors = 4;
-  Judgement judged;
-  judged.before = median(before);
-  judged.now = median(now);
+  Judgement judged{.before = median(before), .now = median(now)};
   if (judged.before <= 0) return judged;
   judged.change = judged.now / judged.before - 1;
   judged.noise = kErrors * std::hypot(median_error(before), median_error(now)) / judged.before;

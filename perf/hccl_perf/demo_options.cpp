@@ -10,8 +10,6 @@
 namespace hccl_perf {
 namespace {
 
-constexpr const char* kGroup = "As in hccl_demo";
-
 struct RefusedOption {
   const char* name;
   const char* instead;
@@ -98,37 +96,24 @@ void apply_ranks(const CLI::App& app, Options& options, const Written& written) 
 }  // namespace
 
 void add_demo_options(CLI::App& app, Written& written) {
-  app.add_option("--test", written.test, "the collective")->type_name("NAME")->group(kGroup);
-  add_size(app, "--size", written.size, "the only size")->group(kGroup);
+  app.option_defaults()->group("As in hccl_demo");
+  app.add_option("--test", written.test, "the collective")->type_name("NAME");
+  add_size(app, "--size", written.size, "the only size");
   app.add_option("--size_range", written.size_range, "first and last size")
       ->type_name("SIZE")
-      ->expected(2)
-      ->group(kGroup);
-  app.add_option("--size_range_inc", written.size_range_increment,
-                 "sizes grow by this power of two (1: they double)")
-      ->type_name("N")
-      ->check(range(1, 40))
-      ->group(kGroup);
-  app.add_flag("--no_correctness", written.no_correctness, "the same as -c 0")->group(kGroup);
+      ->expected(2);
+  add_number(app, "--size_range_inc", written.size_range_increment, {1, 40},
+             "sizes grow by this power of two (1: they double)");
+  app.add_flag("--no_correctness", written.no_correctness, "the same as -c 0");
   app.add_option("--measure", written.measure, "bw, or latency as with --latency")
-      ->type_name("WHAT")
-      ->group(kGroup);
-  app.add_option("--nranks", written.ranks, "the same as -g")
-      ->type_name("N")
-      ->check(range(1, 1024))
-      ->group(kGroup);
-  app.add_option("--ranks_per_node", written.ranks_per_node, "no less than --nranks")
-      ->type_name("N")
-      ->check(range(1, 1024))
-      ->group(kGroup);
-  app.add_option("--node_id", written.node, "0: all ranks are started here")
-      ->type_name("N")
-      ->check(range(0, 1 << 20))
-      ->group(kGroup);
+      ->type_name("WHAT");
+  add_number(app, "--nranks", written.ranks, {1, 1024}, "the same as -g");
+  add_number(app, "--ranks_per_node", written.ranks_per_node, {1, 1024}, "no less than --nranks");
+  add_number(app, "--node_id", written.node, {0, 1 << 20}, "0: all ranks are started here");
   const auto nothing = [](std::int64_t /*times*/) {};
-  app.add_flag("--same_buffers", nothing, "accepted; a cell always uses the same buffers")
-      ->group("");
-  app.add_flag("--no_color", nothing, "accepted; the table has no colours")->group("");
+  app.option_defaults()->group("");
+  app.add_flag("--same_buffers", nothing, "accepted; a cell always uses the same buffers");
+  app.add_flag("--no_color", nothing, "accepted; the table has no colours");
 }
 
 void refuse_demo_options(const std::vector<std::string>& words) {

@@ -45,7 +45,7 @@ struct CellResult {
       wrong;                  // elements on all ranks and checked runs; none if nothing was checked
   std::uint64_t rounded = 0;  // likewise, those that are right but not bit by bit
 
-  // How its calls ran; nothing was measured yet: two empty names.
+  // Returns how its calls ran: two empty names before anything was measured.
   [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }
   // Nanoseconds per iteration of each timed pass.
   [[nodiscard]] std::vector<double> samples(Averaging averaging) const;
@@ -62,7 +62,8 @@ class Measurement {
   // The last timed pass and all else.
   void complete(const Cell& cell, CellResult& result);
 
-  // Wrong elements this rank has seen itself so far, whatever became of the sum over ranks.
+  // Returns the wrong elements that this rank has seen so far, whether or not the ranks have summed
+  // them up.
   [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
 
  private:

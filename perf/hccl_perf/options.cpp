@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 namespace hccl_perf {
 namespace {
@@ -33,7 +32,7 @@ three or more ranks by more than another order of folding may round them, all el
 Exit status: 0 all data right, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";
 
-// The first thing on the line that nothing claimed.
+// Reports the first word that no option has claimed.
 void refuse_leftovers(const std::vector<std::string>& leftovers) {
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   const auto option = std::find_if(leftovers.begin(), leftovers.end(), is_option);

@@ -56,9 +56,7 @@ std::uint64_t OverlapMeasurement::units_for(double nanoseconds, std::uint64_t it
 }
 
 Overlap OverlapMeasurement::measure(const Call& call, std::uint64_t iterations) {
-  Overlap overlap;
-  overlap.iterations = iterations;
-  overlap.communication = time_iterations(&call, 0, iterations);
+  Overlap overlap{.iterations = iterations, .communication = time_iterations(&call, 0, iterations)};
   const std::uint64_t units = units_for(overlap.communication, iterations);
   overlap.computation = time_iterations(nullptr, units, iterations);
   overlap.overall = time_iterations(&call, units, iterations);

@@ -21,7 +21,7 @@ class RankExchange {
   // Returns when every rank has called it.
   void barrier() { static_cast<void>(all_gather(nullptr, 0)); }
 
-  // Everybody's value, by rank.
+  // Returns the values of all ranks, by rank.
   template <class Value>
   [[nodiscard]] std::vector<Value> gather(const Value& mine) {
     static_assert(std::is_trivially_copyable_v<Value>);
@@ -31,7 +31,7 @@ class RankExchange {
     return values;
   }
 
-  // Everybody's samples, by rank; all ranks give the same number.
+  // Returns the samples of all ranks, by rank; each rank gives the same number.
   [[nodiscard]] std::vector<std::vector<double>> gather_samples(const std::vector<double>& mine);
 
  private:

@@ -35,8 +35,8 @@ void require_ranks(const Options& options, int ranks);
 // Refuses sizes for which `local_ranks` ranks have no memory on this machine. Throws UsageError.
 void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);
 
-// Room the expected results of the largest row take on a board shared by all; 0 if there is nothing
-// to share.
+// Returns the room that the expected results of the largest row take on a board shared by all
+// ranks; 0 if there is nothing to share.
 [[nodiscard]] std::uint64_t shared_expected_bytes(const Options& options);
 
 }  // namespace hccl_perf

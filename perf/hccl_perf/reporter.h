@@ -23,7 +23,7 @@ class Reporter {
   // Prints the footer and writes the files. Throws RunError.
   void finish();
 
-  // Once finished: whether anything is slower than the baseline.
+  // After finish(): returns whether anything is slower than the baseline.
   [[nodiscard]] bool slower() const { return slower_; }
 
  private:

@@ -97,8 +97,8 @@ std::uint64_t Session::free_device_memory() const {
 
 void Session::enqueue(const Call& call) {
   const hcclResult_t result = call.enqueue(communicator_, stream_);
-  if (result != hcclSuccess) check(result, call.function());
-  // Only this rank writes it.
+  if (result != hcclSuccess) check(result, call.collective->function);
+  // Only this rank writes the counter.
   calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 

@@ -25,7 +25,7 @@ class Runtime {
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Says what the destructor cannot.
+  // Throws what the destructor cannot.
   void finish();
 
  private:
@@ -69,7 +69,7 @@ class Session {
   void record(synEventHandle event);
   [[nodiscard]] static double nanoseconds_between(synEventHandle start, synEventHandle end);
 
-  // Gives everything back in the usual order and checks each call; the destructor does it silently.
+  // Releases everything in the usual order and checks each call; the destructor ignores errors.
   void finish();
 
  private:

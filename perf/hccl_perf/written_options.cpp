@@ -17,6 +17,8 @@ struct NeutralOption {
   int neutral;
 };
 
+constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 32;
+
 constexpr NeutralOption kNeutralOptions[] = {
     {"-m,--agg_iters", "aggregated operations", 1},
     {"-G,--cudagraph", "graph replays", 0},
@@ -28,141 +30,83 @@ constexpr NeutralOption kNeutralOptions[] = {
 };
 
 void add_size_options(CLI::App& app, Options& options) {
-  const char* group = "Sizes";
-  add_size(app, "-b,--minbytes", options.min_bytes, "first size (32M)")->group(group);
-  add_size(app, "-e,--maxbytes", options.max_bytes, "last size (32M)")->group(group);
-  add_size(app, "-i,--stepbytes", options.step_bytes, "added from size to size (1M)")->group(group);
-  app.add_option("-f,--stepfactor", options.step_factor, "multiplied from size to size instead")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, std::uint64_t{1} << 40))
-      ->group(group);
+  app.option_defaults()->group("Sizes");
+  add_size(app, "-b,--minbytes", options.min_bytes, "first size (32M)");
+  add_size(app, "-e,--maxbytes", options.max_bytes, "last size (32M)");
+  add_size(app, "-i,--stepbytes", options.step_bytes, "added from size to size (1M)");
+  add_number(app, "-f,--stepfactor", options.step_factor, {1, std::uint64_t{1} << 40},
+             "multiplied from size to size instead");
 }
 
 void add_rank_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Ranks";
-  app.add_option("-g,--ngpus", options.processes,
-                 "processes to start on this machine; the i-th is rank i (1)")
-      ->type_name("N")
-      ->check(range(1, 1024))
-      ->group(group);
-  app.add_option("-t,--nthreads", options.threads,
-                 "ranks per process, a thread and a device each (1)")
-      ->type_name("N")
-      ->check(range(1, 64))
-      ->group(group);
-  app.add_option("--nodes", options.nodes,
-                 "emulate this many nodes: the processes of -g in as many blocks (1)")
-      ->type_name("N")
-      ->check(range(1, 1024))
-      ->group(group);
-  app.add_flag("--standalone", options.standalone, "do not look for a launcher's variables")
-      ->group(group);
-  app.add_option("-p,--parallel_init", written.parallel_init,
-                 "accepted: ranks always join in parallel, as with -p 1 of nccl-tests (1)")
-      ->type_name("0|1")
-      ->check(range(0, 1))
-      ->group(group);
+  app.option_defaults()->group("Ranks");
+  add_number(app, "-g,--ngpus", options.processes, {1, 1024},
+             "processes to start on this machine; the i-th is rank i (1)");
+  add_number(app, "-t,--nthreads", options.threads, {1, 64},
+             "ranks per process, a thread and a device each (1)");
+  add_number(app, "--nodes", options.nodes, {1, 1024},
+             "emulate this many nodes: the processes of -g in as many blocks (1)");
+  app.add_flag("--standalone", options.standalone, "do not look for a launcher's variables");
+  add_number(app, "-p,--parallel_init", written.parallel_init, {0, 1},
+             "accepted: ranks always join in parallel, as with -p 1 of nccl-tests (1)", "0|1");
 }
 
 void add_operation_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Operation";
+  app.option_defaults()->group("Operation");
   app.add_option("-d,--datatype,--data_type", options.type_name,
                  accepted_data_types() + " or all (float)")
-      ->type_name("TYPE")
-      ->group(group);
+      ->type_name("TYPE");
   app.add_option("-o,--op,--reduction_op", options.reduction_name,
                  "sum, prod, min, max, avg or all (sum)")
-      ->type_name("OP")
-      ->group(group);
-  app.add_option("-r,--root,--test_root", written.root, "root rank, or all (0)")
-      ->type_name("RANK")
-      ->group(group);
+      ->type_name("OP");
+  app.add_option("-r,--root,--test_root", written.root, "root rank, or all (0)")->type_name("RANK");
 }
 
 void add_timing_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Measurement";
-  const std::uint64_t most = std::uint64_t{1} << 32;
-  app.add_option("-n,--iters,--loop", options.iterations,
-                 "timed iterations, queued back to back (20)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, most))
-      ->group(group);
-  app.add_option("-w,--warmup_iters", options.warmup, "iterations before the clock starts (1)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{0}, most))
-      ->group(group);
-  app.add_option("--min-time", options.min_time,
-                 "time each cell for at least this long (0: -n alone decides)")
-      ->type_name("SECONDS")
-      ->check(range(0.0, 3600.0))
-      ->group(group);
-  app.add_option("--repeats", written.repeats,
-                 "timed passes per cell, of which the median counts (1; 7 with --json, --compare)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, std::uint64_t{10000}))
-      ->group(group);
-  app.add_option("-z,--blocking", written.blocking,
-                 "after each call: 0 nothing, 1 wait and barrier, 2 wait, 3 as 1 (0)")
-      ->type_name("0-3")
-      ->check(range(0, 3))
-      ->group(group);
-  app.add_option("-N,--run_cycles", options.cycles, "repeat the whole sweep; 0: for ever (1)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{0}, most))
-      ->group(group);
-  app.add_option("-a,--average", written.averaging,
-                 "time shown: 0 rank 0, 1 mean, 2 min, 3 max of the ranks (1)")
-      ->type_name("0-3")
-      ->check(range(0, 3))
-      ->group(group);
-}
-
-void add_check_options(CLI::App& app, Options& options, Written& written) {
-  const char* group = "Measurement";
-  app.add_option("-c,--check", options.checks, "checked runs per cell; 0: none (1)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{0}, std::uint64_t{1} << 32))
-      ->group(group);
+  app.option_defaults()->group("Measurement");
+  add_number(app, "-n,--iters,--loop", options.iterations, {1, kMostCalls},
+             "timed iterations, queued back to back (20)");
+  add_number(app, "-w,--warmup_iters", options.warmup, {0, kMostCalls},
+             "iterations before the clock starts (1)");
+  add_number(app, "--min-time", options.min_time, {0, 3600},
+             "time each cell for at least this long (0: -n alone decides)", "SECONDS");
+  add_number(app, "--repeats", written.repeats, {1, 10000},
+             "timed passes per cell, of which the median counts (1; 7 with --json, --compare)");
+  add_number(app, "-z,--blocking", written.blocking, {0, 3},
+             "after each call: 0 nothing, 1 wait and barrier, 2 wait, 3 as 1 (0)", "0-3");
+  add_number(app, "-N,--run_cycles", options.cycles, {0, kMostCalls},
+             "repeat the whole sweep; 0: for ever (1)");
+  add_number(app, "-a,--average", written.averaging, {0, 3},
+             "time shown: 0 rank 0, 1 mean, 2 min, 3 max of the ranks (1)", "0-3");
+  add_number(app, "-c,--check", options.checks, {0, kMostCalls},
+             "checked runs per cell; 0: none (1)");
   app.add_flag("--latency", options.latency,
-               "after each row: latency of call + synchronise, with percentiles")
-      ->group(group);
+               "after each row: latency of call + synchronise, with percentiles");
   app.add_flag("--overlap", options.overlap,
-               "after each row: how much of a call is hidden behind computing on the host")
-      ->group(group);
-  app.add_option("-I", written.latency, "1: the same as --latency")->check(range(0, 1))->group("");
-  app.add_option("--latency-iters", options.latency_iterations,
-                 "calls of the latency pass at most (100)")
-      ->type_name("N")
-      ->check(range(std::uint64_t{1}, std::uint64_t{1} << 20))
-      ->group(group);
+               "after each row: how much of a call is hidden behind computing on the host");
+  add_number(app, "-I", written.latency, {0, 1}, "1: the same as --latency")->group("");
+  add_number(app, "--latency-iters", options.latency_iterations, {1, std::uint64_t{1} << 20},
+             "calls of the latency pass at most (100)");
 }
 
 void add_result_options(CLI::App& app, Options& options) {
-  const char* group = "Results";
-  app.add_option("-J,--json", options.json_path, "write everything, in nanoseconds, to this file")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--csv,--result_csv", options.csv_path, "write the table's values to this file")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--raw", options.raw_path,
-                 "write the time of every call on every rank to this CSV file")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--compare", options.baseline_path,
-                 "judge each cell against this --json file of an earlier run")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--compare-threshold", options.compare_threshold,
-                 "change of a time that counts (10)")
-      ->type_name("PERCENT")
-      ->check(range(0.0, 1000.0))
-      ->group(group);
+  app.option_defaults()->group("Results");
+  const auto add_file = [&](const char* names, std::string& path, const char* description) {
+    app.add_option(names, path, description)->type_name("FILE");
+  };
+  add_file("-J,--json", options.json_path, "write everything, in nanoseconds, to this file");
+  add_file("--csv,--result_csv", options.csv_path, "write the table's values to this file");
+  add_file("--raw", options.raw_path,
+           "write the time of every call on every rank to this CSV file");
+  add_file("--compare", options.baseline_path,
+           "judge each cell against this --json file of an earlier run");
+  add_number(app, "--compare-threshold", options.compare_threshold, {0, 1000},
+             "change of a time that counts (10)", "PERCENT");
 }
 
-void add_plan_options(CLI::App& app, Options& options) {
-  const char* group = "Run";
-  const auto add = [&](const char* name, bool json, const char* description) {
+void add_run_options(CLI::App& app, Options& options, Written& written) {
+  app.option_defaults()->group("Run");
+  const auto add_plan = [&](const char* name, bool json, const char* description) {
     app.add_option_function<int>(
            name,
            [&options, json](const int& rank) {
@@ -171,40 +115,31 @@ void add_plan_options(CLI::App& app, Options& options) {
            },
            description)
         ->type_name("RANK")
-        ->check(range(0, kMostRanks - 1))
-        ->group(group);
+        ->check(range(0, kMostRanks - 1));
   };
-  add("--plan", false, "measure nothing: print the steps of this rank for each row's call");
-  add("--plan-json", true, "the same as a JSON object on a line");
-}
-
-void add_run_options(CLI::App& app, Written& written) {
-  const char* group = "Run";
+  add_plan("--plan", false, "measure nothing: print the steps of this rank for each row's call");
+  add_plan("--plan-json", true, "the same as a JSON object on a line");
   app.add_option("-T,--timeout", written.timeout,
                  "end the run after this time (30, 30s, 5m) and name the ranks that are not done "
                  "(0: never)")
-      ->type_name("SECONDS")
-      ->group(group);
-  app.get_help_ptr()->group(group)->description("show this and exit");
+      ->type_name("SECONDS");
+  app.get_help_ptr()->group("Run")->description("show this and exit");
   app.set_version_flag("--version", text("hccl-perf ", HCCL_PERF_VERSION))
-      ->group(group)
       ->description("show the version and exit");
 }
 
 // Accepts the neutral values of options that are otherwise not supported, and names the option in
 // the error.
 void add_neutral_options(CLI::App& app) {
+  app.option_defaults()->group("");
   for (const NeutralOption& option : kNeutralOptions) {
-    app.add_option_function<int>(option.names,
-                                 [&option](const int& value) {
-                                   if (value == option.neutral) return;
-                                   const std::string letter(option.names, 2);
-                                   throw CLI::ValidationError(
-                                       letter,
-                                       text(option.meaning, " of nccl-tests: not supported; leave ",
-                                            letter, " out or give ", option.neutral));
-                                 })
-        ->group("");
+    app.add_option_function<int>(option.names, [&option](const int& value) {
+      if (value == option.neutral) return;
+      const std::string letter(option.names, 2);
+      throw CLI::ValidationError(
+          letter, text(option.meaning, " of nccl-tests: not supported; leave ", letter,
+                       " out or give ", option.neutral));
+    });
   }
 }
 
@@ -233,10 +168,8 @@ void add_options(CLI::App& app, Options& options, Written& written) {
   add_rank_options(app, options, written);
   add_operation_options(app, options, written);
   add_timing_options(app, options, written);
-  add_check_options(app, options, written);
   add_result_options(app, options);
-  add_plan_options(app, options);
-  add_run_options(app, written);
+  add_run_options(app, options, written);
   add_neutral_options(app);
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +28,7 @@ struct Written {
   int latency = 0;
   std::uint64_t repeats = 0;  // 0: not given
   std::string timeout = "0";
-  // In the manner of hccl_demo.
+  // Options of hccl_demo.
   std::string test;
   std::uint64_t size = 0;
   std::vector<std::string> size_range;
@@ -65,6 +66,16 @@ CLI::Validator range(Number least, Number most) {
     return within(written);
   };
   return {check, ""};
+}
+
+// An option that takes a number of a closed range.
+template <class Number>
+CLI::Option* add_number(CLI::App& app, const char* names, Number& value,
+                        std::type_identity_t<std::pair<Number, Number>> within,
+                        const char* description, const char* type = "N") {
+  return app.add_option(names, value, description)
+      ->type_name(type)
+      ->check(range(within.first, within.second));
 }
 
 // An option that takes a size such as 64M.

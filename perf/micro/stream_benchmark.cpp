@@ -45,7 +45,7 @@ void check(benchmark::State& state, Outcome outcome) {
   if (outcome != Outcome::success) state.SkipWithError("a command failed");
 }
 
-// A thread that waits also works: this one runs what it has queued.
+// The thread that waits runs what it has queued.
 void run_by_synchronising(benchmark::State& state) {
   Fixture fixture;
   const auto stream = fixture.stream();

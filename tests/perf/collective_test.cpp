@@ -17,29 +17,18 @@ Counts counts(const char* collective, std::uint64_t bytes, const DataType& type,
 }
 
 TEST(CollectiveCounts, OfAllReduceAndBroadcastAreTheBuffer) {
-  for (const char* name : {"all_reduce", "broadcast"}) {
-    const Counts found = counts(name, 1023, kFloat, 8);
-    EXPECT_EQ(found.call, 255U);
-    EXPECT_EQ(found.send, 255U);
-    EXPECT_EQ(found.receive, 255U);
-    EXPECT_EQ(found.shown_bytes, 1020U);
-  }
+  for (const char* name : {"all_reduce", "broadcast"})
+    EXPECT_EQ(counts(name, 1023, kFloat, 8), (Counts{255, 255, 255, 1020}));
 }
 
 TEST(CollectiveCounts, OfAllGatherAreTotalOutputInPartsOf16Bytes) {
-  const Counts found = counts("all_gather", 1000, kFloat, 3);
-  EXPECT_EQ(found.call, 80U);  // 250 elements / 3 = 83, down to a multiple of 4
-  EXPECT_EQ(found.send, 80U);
-  EXPECT_EQ(found.receive, 240U);
-  EXPECT_EQ(found.shown_bytes, 960U);
+  // 250 elements / 3 = 83, down to a multiple of 4
+  EXPECT_EQ(counts("all_gather", 1000, kFloat, 3), (Counts{80, 80, 240, 960}));
 }
 
 TEST(CollectiveCounts, OfReduceScatterAreTotalInputInPartsOf16Bytes) {
-  const Counts found = counts("reduce_scatter", 1000, kBfloat16, 3);
-  EXPECT_EQ(found.call, 160U);  // 500 elements / 3 = 166, down to a multiple of 8
-  EXPECT_EQ(found.send, 480U);
-  EXPECT_EQ(found.receive, 160U);
-  EXPECT_EQ(found.shown_bytes, 960U);
+  // 500 elements / 3 = 166, down to a multiple of 8
+  EXPECT_EQ(counts("reduce_scatter", 1000, kBfloat16, 3), (Counts{160, 480, 160, 960}));
 }
 
 TEST(CollectiveCounts, OfTooFewBytesAreZero) {
@@ -48,11 +37,7 @@ TEST(CollectiveCounts, OfTooFewBytesAreZero) {
 }
 
 TEST(CollectiveCounts, OfMessageRateAreAWindowOfMessages) {
-  const Counts found = counts("message_rate", 8, kBfloat16, 4);
-  EXPECT_EQ(found.call, 4U);
-  EXPECT_EQ(found.send, 4U * 64);
-  EXPECT_EQ(found.receive, 4U * 64);
-  EXPECT_EQ(found.shown_bytes, 8U);
+  EXPECT_EQ(counts("message_rate", 8, kBfloat16, 4), (Counts{4, 4 * 64, 4 * 64, 8}));
   EXPECT_EQ(find_collective("message_rate")->messages_in_turn(), 64);
 }
 
