@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes each collective must read and write, and the claiming of them tile by tile.
+// Lays out the bytes that each collective must read and write, and claims them tile by tile.
 #include "floor.h"
 
 #include "floor_kernel.h"

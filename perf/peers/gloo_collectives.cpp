@@ -7,6 +7,7 @@
 // Gloo's thread, each rank polling its connections itself, up to 64 KiB. Those from 2 on work in
 // place: they are given the input anew often enough that sums do not overflow, and no copy
 // otherwise.
+#include "child.h"
 #include "command.h"
 #include "processes.h"
 #include "session.h"
@@ -50,7 +51,7 @@ constexpr std::uint64_t kSumsInPlace = 100;  // 2 ranks double a float 127 times
 
 // Where the ranks of one driver meet; gone once they have met.
 struct Meeting {
-  Board board;
+  CommandBoard board;
   std::array<char, 256> folder{};
 };
 
@@ -170,16 +171,16 @@ std::string title() {
 }
 
 int run_ranks(int ranks) {
-  auto& meeting = shared<Meeting>();
-  initialise(meeting.board, ranks);
-  make_folder(meeting);
+  const hccl_perf::Shared<Meeting> meeting;
+  initialise(meeting->board, ranks);
+  make_folder(*meeting);
   const int status = run_processes("gloo_collectives", ranks, [&](int rank) {
-    GlooEngine engine(meeting, rank);
-    pthread_barrier_wait(&meeting.board.barrier);
-    if (rank == 0) std::filesystem::remove_all(meeting.folder.data());
-    return serve(meeting.board, rank, engine, title());
+    GlooEngine engine(*meeting, rank);
+    pthread_barrier_wait(&meeting->board.barrier);
+    if (rank == 0) std::filesystem::remove_all(meeting->folder.data());
+    return serve(meeting->board, rank, engine, title());
   });
-  std::filesystem::remove_all(meeting.folder.data());  // where they have not met
+  std::filesystem::remove_all(meeting->folder.data());  // where they have not met
   return status;
 }
 

@@ -3,6 +3,7 @@
 // for each batch, under the command protocol of command.h.
 //   hccl_collectives -g RANKS [--nodes NODES]
 // With several nodes, each has its share of the ranks; they meet and talk on loopback.
+#include "child.h"
 #include "command.h"
 #include "processes.h"
 #include "session.h"
@@ -27,8 +28,8 @@
 namespace peers {
 namespace {
 
-struct Shared {
-  Board board;
+struct Meeting {
+  CommandBoard board;
   hcclUniqueId id{};
 };
 
@@ -49,16 +50,16 @@ void check(synStatus status, const char* call) {
 
 class HcclEngine final : public Engine {
  public:
-  HcclEngine(Shared& shared, int rank) : rank_(rank), ranks_(shared.board.ranks) {
+  HcclEngine(Meeting& meeting, int rank) : rank_(rank), ranks_(meeting.board.ranks) {
     check(synInitialize(), "synInitialize");
     if (synDeviceAcquireByModuleId(&device_, static_cast<synModuleId>(rank)) != synSuccess) {
       check(synDeviceAcquire(&device_, nullptr), "synDeviceAcquire");
     }
     if (rank == 0) {
-      check(hcclGetUniqueId(&shared.id), "hcclGetUniqueId");
+      check(hcclGetUniqueId(&meeting.id), "hcclGetUniqueId");
     }
-    pthread_barrier_wait(&shared.board.barrier);
-    check(hcclCommInitRank(&comm_, ranks_, shared.id, rank_), "hcclCommInitRank");
+    pthread_barrier_wait(&meeting.board.barrier);
+    check(hcclCommInitRank(&comm_, ranks_, meeting.id, rank_), "hcclCommInitRank");
     check(synStreamCreateGeneric(&stream_, device_, 0), "synStreamCreateGeneric");
   }
 
@@ -196,18 +197,17 @@ void join_node(int node) {
   const std::string name = "hccl_collectives-" + std::to_string(getppid()) + "-" +
                            std::to_string(node);  // two drivers may run at the same time
   setenv("HCCL_NODE_ID", name.c_str(), 1);
-  setenv("HCCL_SOCKET_IFNAME", "lo", 1);
 }
 
 int run_ranks(int ranks, int nodes) {
-  auto& board = shared<Shared>();
-  initialise(board.board, ranks);
+  const hccl_perf::Shared<Meeting> meeting;
+  initialise(meeting->board, ranks);
   const std::string title =
       "hccl, public API" + (nodes > 1 ? ", " + std::to_string(nodes) + " nodes" : std::string());
   return run_processes("hccl_collectives", ranks, [&](int rank) {
     if (nodes > 1) join_node(rank / (ranks / nodes));
-    HcclEngine engine(board, rank);
-    return serve(board.board, rank, engine, title);
+    HcclEngine engine(*meeting, rank);
+    return serve(meeting->board, rank, engine, title);
   });
 }
 

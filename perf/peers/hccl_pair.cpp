@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of two on nodes of their own, for the race over RoCE (roce.py); the other is started
-// alike. RANK and HCCL_COMM_ID tell who and where.
+// alike. RANK and HCCL_COMM_ID say which rank it is and where the ranks meet.
 //   hccl_pair ping_pong|exchange|all_reduce BYTES CALLS
 // A call of ping_pong is a message there and one back, of exchange one each way at once. Rank 0
 // prints the microseconds of a call: the median and the mean.
+#include "pair.h"
+
 #include <hccl.h>
 #include <synapse_api.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <string>
-#include <vector>
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 void check(int code, const char* call, const char* text) {
   if (code == 0) return;
@@ -103,16 +100,6 @@ int main(int argc, char** argv) {
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 10);
   const std::size_t calls = std::strtoull(argv[3], nullptr, 10);
   const Rank rank(std::atoi(number), std::max<std::size_t>(bytes, 8));
-  for (std::size_t i = 0; i < calls / 10 + 2; ++i) rank.call(what, bytes);
-  std::vector<double> microseconds(calls);
-  for (double& sample : microseconds) {
-    const auto begin = Clock::now();
-    rank.call(what, bytes);
-    sample = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-  }
-  std::ranges::sort(microseconds);
-  const double sum = std::accumulate(microseconds.begin(), microseconds.end(), 0.0);
-  if (rank.number == 0)
-    std::printf("%.3f %.3f\n", microseconds[calls / 2], sum / static_cast<double>(calls));
+  peers::time_calls(rank.number, calls, [&] { rank.call(what, bytes); });
   return 0;
 }

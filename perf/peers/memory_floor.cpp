@@ -27,7 +27,7 @@ namespace {
 
 class FloorEngine final : public Engine {
  public:
-  FloorEngine(Floor& floor, Board& board, int thread)
+  FloorEngine(Floor& floor, CommandBoard& board, int thread)
       : floor_(floor), board_(board), thread_(thread) {}
 
   void prepare(const Command& command) override {
@@ -57,7 +57,7 @@ class FloorEngine final : public Engine {
 
  private:
   Floor& floor_;
-  Board& board_;
+  CommandBoard& board_;
   int thread_;
 };
 
@@ -67,7 +67,7 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
 }
 
-void serve_thread(Floor& floor, Board& board, int thread) {
+void serve_thread(Floor& floor, CommandBoard& board, int thread) {
   try {
     FloorEngine engine(floor, board, thread);
     serve(board, thread, engine, "memory floor, " + std::to_string(board.ranks) + " threads");
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
         stderr, "usage: memory_floor RANKS [THREADS]; then one command a line on standard input\n");
     return 2;
   }
-  auto board = std::make_unique<peers::Board>();
+  auto board = std::make_unique<peers::CommandBoard>();
   peers::initialise(*board, threads);
   peers::Floor floor(ranks);
   {

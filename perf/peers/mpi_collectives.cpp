@@ -22,7 +22,6 @@
 
 #include <mpi.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 namespace peers {
 namespace {
@@ -193,14 +192,14 @@ class SharedBoard {
  public:
   SharedBoard(int rank, int ranks) {
     void* memory = nullptr;
-    const MPI_Aint bytes = rank == 0 ? static_cast<MPI_Aint>(sizeof(Board)) : 0;
+    const MPI_Aint bytes = rank == 0 ? static_cast<MPI_Aint>(sizeof(CommandBoard)) : 0;
     MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_);
     MPI_Aint size = 0;
     int unit = 0;
     MPI_Win_shared_query(window_, 0, &size, &unit, &memory);
-    board_ = static_cast<Board*>(memory);
+    board_ = static_cast<CommandBoard*>(memory);
     if (rank == 0) {
-      initialise(*new (memory) Board(), ranks);
+      initialise(*new (memory) CommandBoard(), ranks);
     }
     MPI_Barrier(MPI_COMM_WORLD);
   }
@@ -208,11 +207,11 @@ class SharedBoard {
   SharedBoard(const SharedBoard&) = delete;
   SharedBoard& operator=(const SharedBoard&) = delete;
 
-  [[nodiscard]] Board& get() const { return *board_; }
+  [[nodiscard]] CommandBoard& get() const { return *board_; }
 
  private:
   MPI_Win window_ = MPI_WIN_NULL;
-  Board* board_ = nullptr;
+  CommandBoard* board_ = nullptr;
 };
 
 std::string library_version() {

@@ -6,6 +6,7 @@
 // collective=sendrecv alone. `variant` selects what is tuned: the socket buffers (0-2: as the
 // kernel has it; 3-5: 1 MiB; 6-8: 4 MiB) and, within each three, the bytes of a call (64 KiB,
 // 512 KiB, all that is left).
+#include "child.h"
 #include "command.h"
 #include "processes.h"
 #include "session.h"
@@ -176,8 +177,8 @@ class SocketEngine final : public Engine {
 };
 
 int run_driver() {
-  auto& board = shared<Board>();
-  initialise(board, kRanks);
+  const hccl_perf::Shared<CommandBoard> board;
+  initialise(*board, kRanks);
   std::array<std::array<int, 3>, kRanks> ends{};
   for (std::size_t i = 0; i < kSocketBuffers.size(); ++i) {
     const int listener = listen_with(kSocketBuffers.at(i));
@@ -187,7 +188,7 @@ int run_driver() {
   }
   return run_processes("raw_socket", kRanks, [&](int rank) {
     SocketEngine engine(ends.at(static_cast<std::size_t>(rank)), rank);
-    return serve(board, rank, engine, "raw socket, 2 processes on loopback");
+    return serve(*board, rank, engine, "raw socket, 2 processes on loopback");
   });
 }
 

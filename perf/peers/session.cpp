@@ -25,7 +25,7 @@ void require(int status, const char* what) {
   }
 }
 
-void wait_for_command(Board& board, int rank) {
+void wait_for_command(CommandBoard& board, int rank) {
   while (sem_wait(&board.wake[static_cast<std::size_t>(rank)]) != 0 && errno == EINTR) {
   }
 }
@@ -46,14 +46,14 @@ bool read_command(Command& command) {
   return false;
 }
 
-void publish_command(Board& board) {
+void publish_command(CommandBoard& board) {
   board.finished = !read_command(board.command);
   for (int rank = 1; rank < board.ranks; ++rank) {
     sem_post(&board.wake[static_cast<std::size_t>(rank)]);
   }
 }
 
-void measure(Board& board, std::size_t rank, Engine& engine, const Command& command) {
+void measure(CommandBoard& board, std::size_t rank, Engine& engine, const Command& command) {
   engine.prepare(command);
   pthread_barrier_wait(&board.barrier);
   if (command.warmup > 0) {
@@ -65,7 +65,7 @@ void measure(Board& board, std::size_t rank, Engine& engine, const Command& comm
   board.end_ns[rank] = now_ns();
 }
 
-void answer(const Board& board, const Command& command, std::uint64_t wrong) {
+void answer(const CommandBoard& board, const Command& command, std::uint64_t wrong) {
   const auto ranks = static_cast<std::ptrdiff_t>(board.ranks);
   std::cout << R"({"collective":")" << collective_name(command.collective) << R"(","bytes":)"
             << command.bytes << R"(,"variant":)" << command.variant;
@@ -81,7 +81,7 @@ void answer(const Board& board, const Command& command, std::uint64_t wrong) {
 
 }  // namespace
 
-void initialise(Board& board, int ranks) {
+void initialise(CommandBoard& board, int ranks) {
   if (ranks < 1 || ranks > kMaxRanks) {
     throw std::runtime_error("between 1 and " + std::to_string(kMaxRanks) + " ranks are supported");
   }
@@ -96,7 +96,7 @@ void initialise(Board& board, int ranks) {
   }
 }
 
-std::uint64_t serve(Board& board, int rank, Engine& engine, const std::string& title) {
+std::uint64_t serve(CommandBoard& board, int rank, Engine& engine, const std::string& title) {
   const auto own = static_cast<std::size_t>(rank);
   std::uint64_t wrong = 0;
   pthread_barrier_wait(&board.barrier);

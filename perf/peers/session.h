@@ -18,7 +18,7 @@ namespace peers {
 inline constexpr int kMaxRanks = 64;
 
 // Memory that all ranks of a driver share. Plain data and process-shared primitives only.
-struct Board {
+struct CommandBoard {
   int ranks = 0;
   pthread_barrier_t barrier{};
   std::array<sem_t, kMaxRanks> wake{};  // one for each rank: a new command, or the end
@@ -29,8 +29,8 @@ struct Board {
   std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
-// Called by one rank, before any other touches the board. Throws std::runtime_error.
-void initialise(Board& board, int ranks);
+// One rank calls it before any other touches the board. Throws std::runtime_error.
+void initialise(CommandBoard& board, int ranks);
 
 // One rank of the thing measured. Implementations throw std::exception on failure, which ends the
 // driver.
@@ -52,6 +52,6 @@ class Engine {
 
 // Serves commands from standard input until its end. Returns the number of wrong elements seen by
 // all verify commands. `title` names the driver in the greeting line.
-std::uint64_t serve(Board& board, int rank, Engine& engine, const std::string& title);
+std::uint64_t serve(CommandBoard& board, int rank, Engine& engine, const std::string& title);
 
 }  // namespace peers

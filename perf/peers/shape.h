@@ -39,7 +39,7 @@ void fill_for_timing(const Command& command, int rank, std::span<float> buffer);
 [[nodiscard]] std::uint64_t count_wrong(const Command& command, int rank, int ranks,
                                         std::span<const float> output);
 
-// Never a right result.
+// It is never a right result.
 inline constexpr float kPoison = -12345.0F;
 
 }  // namespace peers

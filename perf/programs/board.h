@@ -24,7 +24,7 @@ enum class Phase : std::uint32_t {
 
 [[nodiscard]] const char* phase_name(Phase phase);
 
-// One rank's line on the board. Written by the rank, read by whoever supervises.
+// One rank's line on the board. The rank writes it and the supervisor reads it.
 struct alignas(64) RankRecord {
   std::atomic<int> pid{0};
   std::atomic<Phase> phase{Phase::starting};

@@ -33,8 +33,8 @@ using Environment = std::function<const char*(const char*)>;
 inline constexpr int kMostRanks = 4096;      // of a communicator
 inline constexpr int kMostRanksOfNode = 64;  // of one, on one node
 
-// Nothing if no launcher is recognised. Throws UsageError for a variable that is not a number, and
-// for numbers that contradict each other.
+// Returns nothing if it recognises no launcher. Throws UsageError for a variable that is not a
+// number, and for numbers that contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 
 // Refuses more ranks, `threads` of each launched process, than a communicator has, in all or on a

@@ -2,6 +2,7 @@
 // Starting and supervising child processes.
 #include "launcher.h"
 
+#include "child.h"
 #include "launch_environment.h"
 #include "quantities.h"
 #include "report_error.h"
@@ -19,7 +20,6 @@
 #include <vector>
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 namespace hccl_perf {
@@ -30,7 +30,8 @@ using Clock = std::chrono::steady_clock;
 // After a failure the survivors have this long to say what they know and end by themselves.
 constexpr auto kGrace = std::chrono::milliseconds(800);
 
-// Kills by the kernel for want of memory since boot; -1 where it does not count them.
+// Returns how many processes the kernel has killed for want of memory since boot, or -1 if it does
+// not count them.
 long out_of_memory_kills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
@@ -43,8 +44,8 @@ long out_of_memory_kills() {
 
 Board* board_of_process_0 = nullptr;
 
-// The reader of the table has gone (| head). The other ranks notice the end of this one and are not
-// to call it a failure.
+// The reader of the table has gone away (| head). The other ranks notice that this one ends, and
+// must not call that a failure.
 void end_unread(int signal) {
   for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
     board_of_process_0->record(rank).reported = true;
@@ -71,8 +72,7 @@ class Supervisor {
   [[nodiscard]] int supervise();
 
  private:
-  [[noreturn]] void run_child(int process, pid_t parent,
-                              const std::function<int(const ChildLinks&)>& child);
+  [[noreturn]] void run_child(int process, const std::function<int(const ChildLinks&)>& child);
   void wait_for_change();
   void reap();
   void handle_end(int process, pid_t pid, int status);
@@ -99,10 +99,7 @@ class Supervisor {
   int exit_status_ = 0;
 };
 
-void Supervisor::run_child(int process, pid_t parent,
-                           const std::function<int(const ChildLinks&)>& child) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) std::_Exit(1);  // the parent died before the line above
+void Supervisor::run_child(int process, const std::function<int(const ChildLinks&)>& child) {
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
   // Only process 0 may hold the write end, so that its death is an end of file for those who wait
@@ -128,11 +125,10 @@ void Supervisor::run_child(int process, pid_t parent,
 }
 
 void Supervisor::start(const std::function<int(const ChildLinks&)>& child) {
-  const pid_t parent = getpid();
   std::fflush(stdout);
   for (int process = 0; process < plan_.processes; ++process) {
-    const pid_t pid = fork();
-    if (pid == 0) run_child(process, parent, child);
+    const pid_t pid = fork_child();
+    if (pid == 0) run_child(process, child);
     if (pid < 0) {
       throw RunError(text("cannot start process ", process, " of ", plan_.processes, ": ",
                           std::strerror(errno)));
@@ -155,7 +151,7 @@ int Supervisor::supervise() {
   return exit_status_;
 }
 
-// Until a child ends, or something is due.
+// Sleeps until a child ends or a deadline is due.
 void Supervisor::wait_for_change() {
   auto due = Clock::now() + std::chrono::seconds(60);
   if (failed_) due = std::min(due, failed_at_ + kGrace);
@@ -204,7 +200,7 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// As a filter ends whose output is not read to its end.
+// Ends like a filter whose reader has closed the pipe.
 void Supervisor::end_quietly() {
   kill_running();
   exit_status_ = 128 + SIGPIPE;

@@ -22,7 +22,7 @@ namespace {
 // The library notices the death of a peer within this time if it can; its message tells more than
 // ours.
 constexpr int kLibraryGraceMs = 400;
-// And the parent tells which sibling it was within this one.
+// The parent names the sibling within this time.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
 // Polls up to two descriptors (-1: not watched); 0 when the time is over, else the index of the

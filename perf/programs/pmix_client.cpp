@@ -5,7 +5,6 @@
 #include "text.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
 #include <dlfcn.h>

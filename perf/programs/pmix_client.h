@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of PMIx that passing one text from rank 0 to the others takes, from libpmix loaded at
-// run time: nothing links it, and machines without it lose nothing.
+// Just enough of PMIx to pass one text from rank 0 to the others. libpmix is loaded at run time:
+// nothing links against it, and machines without it lose nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that tells a person at a terminal what a long row is doing. Silent when stderr is not a
-// terminal.
+// The line that tells a person at a terminal what a long row is doing. It is silent when stderr is
+// not a terminal.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ bool is_special(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-// The file a link leads to, whether that exists or not, so that the link stays one.
+// Returns the target of a link, whether or not it exists, so that writing keeps the link.
 std::string target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   std::filesystem::path target = path;

@@ -11,8 +11,8 @@ namespace hccl_perf {
 // Throws UsageError if the file cannot be written where `path` says, leaving nothing behind.
 void require_writable(const std::string& option, const std::string& path);
 
-// A file beside it takes its name once it is complete. A file that is not a regular one (a device,
-// a pipe) is written directly. Throws RunError.
+// Writes a temporary file beside `path` and renames it once it is complete. A special file (a
+// device, a pipe) is written directly. Throws RunError.
 void write_report(const std::string& option, const std::string& path, const std::string& contents);
 
 struct NamedReport {
@@ -20,8 +20,8 @@ struct NamedReport {
   std::string path;  // empty: none is wanted
 };
 
-// Throws UsageError if two paths lead to one file, be they spelled alike or not, be it there yet or
-// not. A file that is not a regular one may be named twice.
+// Throws UsageError if two paths lead to the same file, however they are spelled and whether or not
+// it exists. Only a special file may be named twice.
 void require_distinct(const std::vector<NamedReport>& reports);
 
 }  // namespace hccl_perf
