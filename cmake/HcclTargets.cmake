@@ -107,7 +107,7 @@ function(hccl_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hccl_internal hccl_public_headers hccl_warnings GTest::gtest GTest::gtest_main
                         Threads::Threads ${ARG_LIBRARIES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support ${PROJECT_SOURCE_DIR}/perf)
   foreach(layer ${ARG_DEPENDS})
     target_include_directories(${name} PRIVATE ${PROJECT_BINARY_DIR}/layers/${layer})
   endforeach()

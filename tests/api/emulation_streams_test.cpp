@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions in a stream's work, waiting for a range of it, and being told of it.
+#include "children.h"
+
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -7,7 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +17,6 @@
 #include <hccl_emulation.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace {
 
@@ -219,15 +219,12 @@ TEST_F(StreamWork, LetsProcessesExit) {
   Told told;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told), hcclSuccess);
   told.await();
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = hccl::test::status_in_child([&]() -> int {
     const bool refused =
         wait(0, 0) == hcclInvalidUsage &&
         hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told) == hcclInvalidUsage;
     std::exit(refused && told.calls == 1 ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+  });
   EXPECT_EQ(status, 0);
 }
 

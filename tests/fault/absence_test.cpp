@@ -140,7 +140,7 @@ TEST(Abort, UnblocksEverybody) {
 // All-reduces until the communicator fails or is gone.
 void reduce_until_failure(Session& session, const Group& group, synStreamHandle stream) {
   const DeviceMemory buffer(session.device(), 4'000'000);
-  void* memory = device_pointer(buffer.address());
+  void* memory = buffer.pointer();
   while (hcclAllReduce(memory, memory, 1'000'000, hcclFloat32, hcclMax, group.handle, stream) ==
              hcclSuccess &&
          synStreamSynchronize(stream) == synSuccess) {
@@ -199,17 +199,14 @@ void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t c
 // The last rank is stopped (SIGSTOP) at a random moment of operations in place, and goes on after
 // the others have given up: nothing it still stores may reach memory they have reused since.
 RankFunction stopped(unsigned delay_us, Ending ending) {
-  return [=](World& world) {
+  return in_session([=](RANK_PARAMETERS) {
     constexpr std::size_t kCount = 16 << 20;
     constexpr std::uint32_t kPattern = 0xABCDEF01;
     const int last = world.size - 1;
-    Session session(world);
-    const Group group = session.join_all();
     session.forget_communicators();
-    synStreamHandle stream = session.make_stream();
     const DeviceMemory buffer(session.device(), kCount * 4);
     world.board->counter(world.rank).store(getpid());
-    void* memory = device_pointer(buffer.address());
+    void* memory = buffer.pointer();
     const auto reduce = [&] {
       return hcclAllReduce(memory, memory, kCount, hcclInt32, hcclSum, group.handle, stream);
     };
@@ -233,14 +230,12 @@ RankFunction stopped(unsigned delay_us, Ending ending) {
     world.board->barrier(2, world.size);
     if (world.rank != last) {
       std::vector<std::uint32_t> after(kCount);
-      succeed(synMemCopyAsync(stream, buffer.address(), kCount * 4, host_address(after.data()),
-                              DRAM_TO_HOST));
+      download(stream, buffer.address(), after);
       succeed(synStreamSynchronize(stream));
       require(after == std::vector<std::uint32_t>(kCount, kPattern), "a late store");
     }
     if (!aborted || world.rank != 0) succeed(hcclCommDestroy(group.handle));
-    session.finish();
-  };
+  });
 }
 
 void survive_a_stopped_rank(Ending ending) {
@@ -265,8 +260,6 @@ TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(End
 
 TEST(Abort, BesideAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(Ending::abort); }
 
-// Rank 0 destroys its communicator, which waits for work that cannot end, and aborts it on another
-// thread.
 // Work of another communicator stands before this one's and waits for a rank that never comes.
 void aborts_behind_another(World& world) {
   Session session(world);
@@ -298,6 +291,8 @@ void aborts_behind_another(World& world) {
   session.finish();
 }
 
+// Rank 0 destroys its communicator, which waits for work that cannot end, and aborts it on another
+// thread.
 RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == 0) {

@@ -7,7 +7,6 @@
 #include "failing_memory.h"
 #include "faults.h"
 
-#include <array>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -132,10 +131,8 @@ class AllocationFailure : public testing::TestWithParam<Arrangement> {
  protected:
   // The outcomes of both ranks; the allocation with that number fails in one.
   static std::vector<RankOutcome> run(int failing_rank, long failing) {
-    RankOptions options;
-    options.seconds = 30;
-    options.capture_stderr = true;
-    options.environment = GetParam().environment;
+    RankOptions options{
+        .environment = GetParam().environment, .seconds = 30, .capture_stderr = true};
     options.environment.insert(options.environment.end(),
                                {{"HCCL_INIT_TIMEOUT", "4"}, {"HCCL_TIMEOUT", "4"}});
     return run_ranks(

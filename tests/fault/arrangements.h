@@ -43,8 +43,7 @@ class EveryArrangement : public testing::TestWithParam<Arrangement> {
  protected:
   // Runs two ranks so, which must both finish.
   static void run(const RankFunction& function) {
-    RankOptions options;
-    options.environment = GetParam().environment;
+    const RankOptions options{.environment = GetParam().environment};
     const RankFunction on_nodes = [&](World& world) {
       if (GetParam().two_nodes)
         setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);

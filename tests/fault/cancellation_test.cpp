@@ -98,7 +98,7 @@ TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
       synStreamHandle stream = nullptr;
       succeed(synStreamCreateGeneric(&stream, session.device(), 0));
       succeed(hcclCommInitRank(&communicator, 2, id, world.rank));
-      void* const buffer = device_pointer(memory.address());
+      void* const buffer = memory.pointer();
       succeed(hcclAllReduce(buffer, buffer, 1'000, hcclFloat32, hcclSum, communicator, stream));
       succeed(synDeviceSynchronize(session.device()));
       succeed(hcclCommFinalize(communicator));
@@ -116,7 +116,7 @@ RANK_TEST(CancelledUnderBlocking, CallsEndFirst, 2,
   constexpr std::size_t kCount = 300'000;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
   std::vector<float> host(kCount, 1.0F);
-  void* const buffer = device_pointer(memory.address());
+  void* const buffer = memory.pointer();
   const std::vector<std::function<void()>> calls{
       [&] {
         succeed(synMemCopyAsync(stream, host_address(host.data()), memory.size(), memory.address(),

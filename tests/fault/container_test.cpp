@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as containers have them: each in a pid namespace of its own, with a /dev/shm of 64 MB,
 // 8 MB of locked memory and without CAP_SYS_PTRACE.
+#include "children.h"
 #include "faults.h"
 #include "messages.h"
-
-#include <functional>
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -40,7 +37,6 @@ void drop_ptrace() {
 
 // By process 1 of the new namespaces.
 void furnish_container() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
   require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a /proc of its own");
   require(mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0, "a small /dev/shm");
@@ -54,21 +50,17 @@ void furnish_container() {
 RankFunction contained(const RankFunction& body) {
   return [body](World& world) {
     require(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "new namespaces");
-    const pid_t child = fork();
-    if (child == 0) {
-      int status = 0;
+    const int status = status_in_child([&] {
       try {
         furnish_container();
         body(world);
+        return true;
       } catch (const Failure& failure) {
         world.report(failure.what());
-        status = 1;
+        return false;
       }
-      _exit(status);
-    }
-    int status = 0;
-    require(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-            join("the container ended with ", status));
+    });
+    require_equal(status, 0, "the container's status");
   };
 }
 
@@ -111,11 +103,8 @@ void lose_one(World& world) {
 class Containers : public testing::Test {
  protected:
   void SetUp() override {
-    const pid_t child = fork();
-    if (child == 0) _exit(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0 ? 0 : 1);
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (status != 0) GTEST_SKIP() << "needs namespaces: a right that containers lack";
+    if (status_in_child([] { return unshare(CLONE_NEWPID | CLONE_NEWNS) == 0; }) != 0)
+      GTEST_SKIP() << "needs namespaces: a right that containers lack";
   }
 };
 

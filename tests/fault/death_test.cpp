@@ -53,9 +53,8 @@ void reduce_until_failure(Session& session, const Group& group, synStreamHandle 
     const std::size_t count = random() % (random() % 8 == 0 ? 1'000'000 : 3000);
     const std::size_t queued = 1 + random() % 4;
     for (std::size_t at = 0; at < queued; ++at) {
-      const hcclResult_t result =
-          hcclAllReduce(device_pointer(send.address()), device_pointer(receive.address()), count,
-                        hcclFloat32, hcclSum, group.handle, stream);
+      const hcclResult_t result = hcclAllReduce(send.pointer(), receive.pointer(), count,
+                                                hcclFloat32, hcclSum, group.handle, stream);
       if (result == hcclSystemError) return;
       succeed(result);
     }
@@ -105,10 +104,7 @@ TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
 
 // Operations that completed before a peer left stay successes.
 RankFunction leaves_early(int victim) {
-  return [victim](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([victim](RANK_PARAMETERS) {
     synEventHandle event = nullptr;
     succeed(synEventCreate(&event, session.device(), 0));
     OperationRun run(session, group, all_reduce_of(1000));
@@ -123,8 +119,7 @@ RankFunction leaves_early(int victim) {
     run.verify();
     expect_failed(group, hcclSystemError, victim);
     expect_usable_remains(session, group, stream, hcclSystemError);
-    session.finish();
-  };
+  });
 }
 
 TEST(Death, LeavesCompletedOperationsASuccess) {

@@ -48,7 +48,7 @@ RankFunction call_without_descriptors(QueueCall queue_call) {
     synStreamHandle used = session.make_stream();
     synStreamHandle fresh = session.make_stream();
     const DeviceMemory memory(session.device(), 4096);
-    void* const buffer = device_pointer(memory.address());
+    void* const buffer = memory.pointer();
     succeed(queue_all_reduce(buffer, group, used));
     succeed(queue_message(buffer, group, used));
     succeed(synStreamSynchronize(used));

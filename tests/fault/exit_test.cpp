@@ -74,7 +74,7 @@ void returns_early(World& world) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), 4 << 20);
-  void* const buffer = device_pointer(memory.address());
+  void* const buffer = memory.pointer();
   for (int call = 0; call < 20; ++call)
     succeed(hcclAllReduce(buffer, buffer, 1 << 20, hcclFloat32, hcclMax, group.handle, stream));
   std::exit(0);
@@ -90,7 +90,7 @@ void leaves_too_early(World& world) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), 4 << 20);
-  void* const buffer = device_pointer(memory.address());
+  void* const buffer = memory.pointer();
   const auto reduce = [&] {
     return hcclAllReduce(buffer, buffer, 1 << 20, hcclFloat32, hcclMax, group.handle, stream);
   };

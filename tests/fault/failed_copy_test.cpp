@@ -34,7 +34,7 @@ class Fixture {
   // Rank 0 calls last: its failure must not refuse the calls of the others.
   void all_reduce_on(synStreamHandle stream) const {
     const World& world = session.world();
-    void* const buffer = device_pointer(memory_.address());
+    void* const buffer = memory_.pointer();
     if (world.rank == 0) world.board->barrier(0, world.size);
     succeed(
         hcclAllReduce(buffer, buffer, kCopiedCount, hcclFloat32, hcclSum, group.handle, stream));

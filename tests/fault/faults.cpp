@@ -28,7 +28,7 @@ void expect_failed(const Group& group, hcclResult_t code, std::optional<int> ran
 void expect_usable_remains(Session& session, const Group& group, synStreamHandle stream,
                            hcclResult_t code) {
   const DeviceMemory memory(session.device(), 4096);
-  void* buffer = device_pointer(memory.address());
+  void* buffer = memory.pointer();
   require_equal(
       number(hcclAllReduce(buffer, buffer, 10, hcclFloat32, hcclSum, group.handle, stream)),
       number(code), "a later all-reduce");
@@ -62,10 +62,7 @@ void expect_missing_rank(hcclResult_t result) {
 }
 
 Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
-  Operation operation;
-  operation.count = count;
-  operation.seed = seed;
-  return operation;
+  return {.count = count, .seed = seed};
 }
 
 }  // namespace hccl::test

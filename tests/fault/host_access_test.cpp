@@ -3,6 +3,7 @@
 // over every transport: the communicator fails on all ranks and names the rank and the address.
 #include "arrangements.h"
 #include "faults.h"
+#include "rank_test.h"
 
 #include <algorithm>
 #include <atomic>
@@ -88,16 +89,12 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
 // kProbedBytes.
 template <class Queue>
 RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([=](RANK_PARAMETERS) {
     const FlawedMemory flawed(flaw);
     std::vector<std::byte> good(kProbedBytes);
     in_order(world, [&] { succeed(queue(group, stream, flawed.get(), good.data())); });
     expect_bad_memory(session, group, stream, flawed);
-    session.finish();
-  };
+  });
 }
 
 RankFunction all_reduce(Flaw flaw, bool receives) {

@@ -40,13 +40,10 @@ class HolePages {
 
 // Rank 1's buffer has a page in its middle that is not mapped.
 RankFunction bad_page(bool receives) {
-  return [receives](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([receives](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), 4 * kMiB);
     const HolePages bad(4 * kMiB);
-    void* const good = device_pointer(memory.address());
+    void* const good = memory.pointer();
     const bool odd = world.rank == 1;
     succeed(hcclAllReduce(odd && !receives ? bad.get() : good, odd && receives ? bad.get() : good,
                           kMiB, hcclFloat32, hcclSum, group.handle, stream));
@@ -55,8 +52,7 @@ RankFunction bad_page(bool receives) {
     const std::string text = hcclCommGetAsyncErrorMessage(group.handle);
     require(contains(text, "host address"), text);
     expect_usable_remains(session, group, stream, hcclInvalidArgument);
-    session.finish();
-  };
+  });
 }
 
 TEST(HostMemory, ThatIsNotMappedFailsWithItsAddress) {
@@ -67,9 +63,9 @@ TEST(HostMemory, ThatIsNotMappedFailsWithItsAddress) {
 RANK_TEST(HostMemory, ThatIsNotMappedFailsAMessage, 2) {
   const DeviceMemory memory(session.device(), 4 * kMiB);
   const HolePages bad(4 * kMiB);
-  succeed(world.rank == 1 ? hcclSend(bad.get(), 4 * kMiB, hcclInt8, 0, group.handle, stream)
-                          : hcclRecv(device_pointer(memory.address()), 4 * kMiB, hcclInt8, 1,
-                                     group.handle, stream));
+  succeed(world.rank == 1
+              ? hcclSend(bad.get(), 4 * kMiB, hcclInt8, 0, group.handle, stream)
+              : hcclRecv(memory.pointer(), 4 * kMiB, hcclInt8, 1, group.handle, stream));
   expect_code(synStreamSynchronize(stream), synFailHccl);
   expect_failed(group, hcclInvalidArgument, 1);
 }

@@ -3,7 +3,6 @@
 // stays.
 #include "faults.h"
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -31,9 +30,7 @@ std::size_t entries(const char* directory) {
 }
 
 Holdings holdings() {
-  Holdings now;
-  now.descriptors = entries("/proc/self/fd");
-  now.threads = entries("/proc/self/task");
+  Holdings now{.descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++now.mappings;
   if (!sanitized()) now.heap_bytes = mallinfo2().uordblks;
@@ -65,7 +62,7 @@ void live_and_die(const Session& session, const Group& control, synStreamHandle 
   succeed(synStreamCreateGeneric(&own, session.device(), 0));
   const DeviceMemory memory(session.device(), kCount * 4);
   std::vector<float> host(kCount, 1);
-  void* const device = device_pointer(memory.address());
+  void* const device = memory.pointer();
   const int peer = (control.rank + 1) % control.size();
   for (const std::size_t count : {std::size_t{3}, kCount}) {
     succeed(hcclAllReduce(device, device, count, hcclFloat32, hcclMax, communicator, own));

@@ -7,20 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <thread>
-
-#include <sys/mman.h>
 
 namespace hccl::test {
 
 using Clock = std::chrono::steady_clock;
-
-Progress::Progress()
-    : counts_(new (mmap(nullptr, sizeof *counts_, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Counts) {}
-
-Progress::~Progress() { munmap(counts_, sizeof *counts_); }
 
 void Progress::await(const std::atomic<int>& count, int ranks) {
   const auto end = Clock::now() + std::chrono::seconds(60);
@@ -36,7 +27,7 @@ RankFunction reduces_until_failure(const std::function<void(int)>& move, const P
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
     const DeviceMemory memory(session.device(), count * 4);
-    void* const data = device_pointer(memory.address());
+    void* const data = memory.pointer();
     const auto reduces = [&] {
       return hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream) ==
                  hcclSuccess &&

@@ -3,6 +3,7 @@
 // others must say then.
 #pragma once
 
+#include "programs/child.h"
 #include "ranks.h"
 
 #include <hccl.h>
@@ -23,11 +24,6 @@ class Progress {
     std::atomic<int> failed{0};
   };
 
-  Progress();
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
   [[nodiscard]] Counts& counts() const { return *counts_; }
   void await_reducing(int ranks) const { await(counts_->reducing, ranks); }
   void await_failed(int ranks) const { await(counts_->failed, ranks); }
@@ -35,7 +31,7 @@ class Progress {
  private:
   static void await(const std::atomic<int>& count, int ranks);
 
-  Counts* counts_;
+  hccl_perf::Shared<Counts> counts_;
 };
 
 // All-reduces of `count` floats until one fails with one of `codes`; reports the text of the

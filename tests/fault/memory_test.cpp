@@ -68,8 +68,8 @@ RankFunction holes(const Sizes& sizes) {
     world.board->barrier(0, world.size);
     const std::size_t before = shared_memory_in_use();
     world.board->barrier(0, world.size);
-    void* from = device_pointer(send.address());
-    void* to = device_pointer(receive.address());
+    void* from = send.pointer();
+    void* to = receive.pointer();
     if (sizes.collective == Collective::all_reduce) {
       succeed(hcclAllReduce(from, to, sizes.receive_bytes / 4, hcclFloat32, hcclSum, group.handle,
                             stream));
@@ -122,8 +122,8 @@ void sparse(World& world) {
       succeed(synMemsetD32Async(send.address() + start * 4, island + 1, length, stream));
     }
   }
-  succeed(hcclAllReduce(device_pointer(send.address()), device_pointer(receive.address()),
-                        kBytes / 4, hcclInt32, hcclSum, group.handle, stream));
+  succeed(hcclAllReduce(send.pointer(), receive.pointer(), kBytes / 4, hcclInt32, hcclSum,
+                        group.handle, stream));
   std::vector<std::uint32_t> result(kBytes / 4);
   succeed(synMemCopyAsync(stream, receive.address(), kBytes, host_address(result.data()),
                           DRAM_TO_HOST));
@@ -138,14 +138,14 @@ RANK_TEST(StagingBuffers, AreAllocatedWhenUsed, 2) {
   constexpr int kStreams = 32;
   const std::size_t before = shared_memory_in_use();
   for (int number = 0; number < kStreams; ++number) {
-    synStreamHandle stream = session.make_stream();
+    synStreamHandle own = session.make_stream();
     std::array<float, 8> values{};
     values.fill(1.0F);
     succeed(hcclAllReduce(values.data(), values.data(), values.size(), hcclFloat32, hcclSum,
-                          group.handle, stream));
-    succeed(world.rank == 0 ? hcclSend(values.data(), 8, hcclFloat32, 1, group.handle, stream)
-                            : hcclRecv(values.data(), 8, hcclFloat32, 0, group.handle, stream));
-    succeed(synStreamSynchronize(stream));
+                          group.handle, own));
+    succeed(world.rank == 0 ? hcclSend(values.data(), 8, hcclFloat32, 1, group.handle, own)
+                            : hcclRecv(values.data(), 8, hcclFloat32, 0, group.handle, own));
+    succeed(synStreamSynchronize(own));
     require(values.front() == 2.0F, "the sum");
   }
   world.board->barrier(0, world.size);
@@ -217,7 +217,7 @@ void first_call_without_threads(World& world) {
   const std::vector ones(64, std::byte{1});  // read when the stream runs
   upload(loading, ones, memory.address());
   succeed(synStreamSynchronize(loading));
-  void* const buffer = device_pointer(memory.address());
+  void* const buffer = memory.pointer();
   for (const bool destroys : {true, false}) {
     hcclUniqueId id;
     hcclComm_t alone{};

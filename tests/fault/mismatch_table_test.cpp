@@ -128,10 +128,8 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
         all.push_back(std::move(mistake));
     }
   }
-  RankOptions options;
-  options.seconds = 280;
-  options.comm_id = false;
-  options.environment = {{"HCCL_SOCKET_IFNAME", "lo"}};
+  RankOptions options{
+      .environment = {{"HCCL_SOCKET_IFNAME", "lo"}}, .comm_id = false, .seconds = 280};
   if (!layout.algorithm.empty()) options.environment.emplace_back("HCCL_ALGO", layout.algorithm);
   if (!layout.transport.empty())
     options.environment.emplace_back("HCCL_TRANSPORT", layout.transport);

@@ -2,6 +2,7 @@
 // Ranks that call different things: an error on all of them that names the odd one, and not a byte
 // written.
 #include "faults.h"
+#include "rank_test.h"
 
 #include <ostream>
 
@@ -45,10 +46,7 @@ const std::vector<Case>& cases() {
 }
 
 RankFunction mismatch(const Case& one, int odd) {
-  return [&one, odd](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([&one, odd](RANK_PARAMETERS) {
     run_and_verify(session, group, stream, all_reduce_of(100));
     world.board->barrier(0, world.size);  // a fault ends what is in progress
 
@@ -71,8 +69,7 @@ RankFunction mismatch(const Case& one, int odd) {
       require(contains(message, name_of(one.usual.collective)), message);
     }
     expect_usable_remains(session, group, stream, hcclInvalidUsage);
-    session.finish();
-  };
+  });
 }
 
 class Mismatch : public testing::TestWithParam<Case> {};

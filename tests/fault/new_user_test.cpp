@@ -2,18 +2,15 @@
 // Each typical mistake of a program that prints only codes: stderr names the call that failed, the
 // culprit and the remedy.
 #include "check.h"
+#include "children.h"
 
 #include <array>
 #include <cstdio>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::test {
@@ -125,9 +122,7 @@ Output run_program(const char* argument, const char* variable) {
   std::FILE* const out = std::tmpfile();
   std::FILE* const err = std::tmpfile();
   std::vector<std::string> environment = environment_of(variable);
-  const pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int status = status_in_child([&] {
     dup2(fileno(out), STDOUT_FILENO);
     dup2(fileno(err), STDERR_FILENO);
     std::vector<char*> pointers;
@@ -135,10 +130,8 @@ Output run_program(const char* argument, const char* variable) {
     for (std::string& assignment : environment) pointers.push_back(assignment.data());
     pointers.push_back(nullptr);
     execle(HCCL_NEW_USER_PROGRAM, "new_user", argument, nullptr, pointers.data());
-    _exit(127);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
+    return 127;
+  });
   EXPECT_EQ(status, 0);
   return {contents_of(out), contents_of(err)};
 }

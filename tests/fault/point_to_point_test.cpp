@@ -26,10 +26,7 @@ struct Side {
 
 // Rank `sender` sends to rank 0, which expects something else; the others wait in a receive.
 RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group);
     const bool concerned = world.rank == sender || world.rank == 0;
     if (!concerned) succeed(messages.receive(0, 100, hcclFloat32, 2, stream));
@@ -46,8 +43,7 @@ RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
     for (const std::string& part : {join("send(", sent.count), join("recv(", expected.count)})
       require(contains(message, part), message);
     expect_usable_remains(session, group, stream, hcclInvalidUsage);
-    session.finish();
-  };
+  });
 }
 
 TEST(Unequal, CountsFailBothSides) {
@@ -67,10 +63,7 @@ enum class Instead { sends, receives, sends_before_the_same };
 
 // All ranks call an all-reduce, but the odd one something else.
 RankFunction against_a_collective(int odd, Instead instead) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group);
     OperationRun run(session, group, all_reduce_of(1000));
     if (world.rank == odd) {
@@ -89,8 +82,7 @@ RankFunction against_a_collective(int odd, Instead instead) {
     messages.verify_untouched(stream);
     if (world.rank != odd) run.verify_untouched();
     expect_usable_remains(session, group, stream, hcclInvalidUsage);
-    session.finish();
-  };
+  });
 }
 
 class AgainstACollective : public testing::TestWithParam<Instead> {};
@@ -107,22 +99,24 @@ INSTANTIATE_TEST_SUITE_P(Calls, AgainstACollective,
                          testing::Values(Instead::sends, Instead::receives,
                                          Instead::sends_before_the_same));
 
-// A communicator of all ranks that has messages and an all-reduce to run.
+// Messages and an all-reduce to run, on two streams.
 struct TwoStreams {
-  explicit TwoStreams(World& world) : session(world) {}
+  TwoStreams(Session& session, const Group& group, synStreamHandle stream)
+      : first(stream),
+        second(session.make_stream()),
+        messages(session, group),
+        run(session, group, all_reduce_of(1000)) {}
 
-  Session session;
-  const Group group = session.join_all();
-  const synStreamHandle first = session.make_stream();
-  const synStreamHandle second = session.make_stream();
-  Messages messages{session, group};
-  OperationRun run{session, group, all_reduce_of(1000)};
+  const synStreamHandle first;
+  const synStreamHandle second;
+  Messages messages;
+  OperationRun run;
 };
 
 // A rank that is in a collective may receive on another stream, late: nothing is wrong with that.
-void receives_late_on_another_stream(World& world) {
-  TwoStreams all(world);
-  auto& [session, group, first, second, messages, run] = all;
+RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
+  TwoStreams all(session, group, stream);
+  auto& [first, second, messages, run] = all;
   if (world.rank == 0) {
     succeed(run.queue(first));
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -135,18 +129,13 @@ void receives_late_on_another_stream(World& world) {
   succeed(synStreamSynchronize(first));
   messages.verify(first);
   run.verify();
-  session.finish();
-}
-
-TEST(PointToPoint, MayCrossACollectiveOnAnotherStream) {
-  EXPECT_EQ(failures(run_ranks(2, receives_late_on_another_stream)), "");
 }
 
 // As before, but the receive stands behind another message that comes only when a second of
 // certainty has passed.
-void receives_later_behind_another_message(World& world) {
-  TwoStreams all(world);
-  auto& [session, group, first, second, messages, run] = all;
+RANK_TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream, 3) {
+  TwoStreams all(session, group, stream);
+  auto& [first, second, messages, run] = all;
   const std::chrono::milliseconds late(4500);
   if (world.rank == 0) {
     succeed(messages.receive(2, 8, hcclInt8, 2, second));
@@ -164,18 +153,13 @@ void receives_later_behind_another_message(World& world) {
   succeed(synStreamSynchronize(second));
   messages.verify(second);
   run.verify();
-  session.finish();
-}
-
-TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream) {
-  EXPECT_EQ(failures(run_ranks(3, receives_later_behind_another_message)), "");
 }
 
 // A send on a stream without collectives waits for a rank in a collective on another stream, which
 // its own program is about to call.
-void sends_before_a_collective_elsewhere(World& world) {
-  TwoStreams all(world);
-  auto& [session, group, first, second, messages, run] = all;
+RANK_TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall, 2) {
+  TwoStreams all(session, group, stream);
+  auto& [first, second, messages, run] = all;
   if (world.rank == 0) {
     succeed(messages.send(1, 16, hcclInt32, 1, second));
     std::this_thread::sleep_for(std::chrono::milliseconds(2500));
@@ -189,11 +173,6 @@ void sends_before_a_collective_elsewhere(World& world) {
   succeed(synStreamSynchronize(second));
   messages.verify(second);
   run.verify();
-  session.finish();
-}
-
-TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall) {
-  EXPECT_EQ(failures(run_ranks(2, sends_before_a_collective_elsewhere)), "");
 }
 
 // Rank 1 never sends what rank 0 waits for.
@@ -212,9 +191,9 @@ RANK_TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer, 2,
 }
 
 // All ranks wait in an all-reduce for rank 1, which waits for rank 2's message, which comes late.
-void waits_in_a_receive(World& world) {
-  TwoStreams all(world);
-  auto& [session, group, first, second, messages, run] = all;
+RANK_BODY(waits_in_a_receive) {
+  TwoStreams all(session, group, stream);
+  auto& [first, second, messages, run] = all;
   if (world.rank == 1) succeed(messages.receive(2, 77, hcclInt8, 1, first));
   succeed(run.queue(first));
   if (world.rank == 2) {
@@ -224,12 +203,11 @@ void waits_in_a_receive(World& world) {
   }
   succeed(synStreamSynchronize(first));
   messages.verify(first);
-  session.finish();
 }
 
 TEST(HangReport, SaysWhatARankDoesInstead) {
   const auto outcomes =
-      run_ranks(3, waits_in_a_receive, with_environment({{"HCCL_HANG_REPORT", "1.2"}}));
+      run_ranks(3, in_session(waits_in_a_receive), with_environment({{"HCCL_HANG_REPORT", "1.2"}}));
   EXPECT_EQ(failures(outcomes), "");
   const std::string text = outcomes[0].stderr_text;
   EXPECT_TRUE(contains(text, "in recv(77, int8) from rank 2")) << text;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that must be refused with a text that says why: malformed environments, forked children,
 // buffers that leave their allocation, bad arguments.
+#include "children.h"
 #include "faults.h"
 #include "rank_test.h"
 
@@ -10,8 +11,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace hccl::test {
 namespace {
@@ -95,11 +94,9 @@ void forks(World& world) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), 64);
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = status_in_child([&] {
     int wrong = 0;
-    for (const auto& [name, call] :
-         hccl_calls(group.handle, stream, device_pointer(memory.address()))) {
+    for (const auto& [name, call] : hccl_calls(group.handle, stream, memory.pointer())) {
       const int result = call();
       if (result == hcclInvalidUsage) continue;
       world.report(join("hccl", name, " returned ", result, " in a forked child"));
@@ -110,13 +107,11 @@ void forks(World& world) {
       world.report(join("syn", name, " succeeded in a forked child"));
       ++wrong;
     }
-    _exit(wrong);
-  }
-  int status = 0;
-  require(waitpid(child, &status, 0) == child, "the child ends");
+    return wrong;
+  });
   run_and_verify(session, group, stream, all_reduce_of(100'000));
   session.finish();
-  require(WIFEXITED(status) && WEXITSTATUS(status) == 0, join("the child's status is ", status));
+  require_equal(status, 0, "the child's status");
 }
 
 TEST(Fork, ChildrenAreRefusedAndParentsGoOn) {
@@ -141,8 +136,8 @@ RANK_TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize, 2) {
     expect_code(result, hcclInvalidArgument);
     expect_named(last_hccl_message(), memory);
   };
-  void* at = device_pointer(small.address());
-  void* enough = device_pointer(large.address());
+  void* at = small.pointer();
+  void* enough = large.pointer();
   refused(hcclAllReduce(enough, at, 251, hcclFloat32, hcclSum, group.handle, stream), small);
   refused(hcclAllReduce(at, enough, 251, hcclFloat32, hcclSum, group.handle, stream), small);
   refused(hcclAllGather(enough, device_pointer(small.address() + 996), 1, hcclFloat32, group.handle,
@@ -170,7 +165,7 @@ RANK_TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize, 2) {
 
 RANK_TEST(Arguments, AreCheckedBeforeAnythingIsQueued, 2) {
   const DeviceMemory memory(session.device(), 4096);
-  void* buffer = device_pointer(memory.address());
+  void* buffer = memory.pointer();
   const auto invalid = [](hcclResult_t result, const char* what) {
     expect_code(result, hcclInvalidArgument);
     require(hcclGetLastErrorMessage() != nullptr, what);
@@ -212,14 +207,11 @@ RANK_TEST(Arguments, AreCheckedBeforeAnythingIsQueued, 2) {
 }
 
 TEST(Handles, OfOneKindAreNoneOfAnother) {
-  const auto refused = [](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  const auto refused = in_session([](RANK_PARAMETERS) {
     synEventHandle event = nullptr;
     succeed(synEventCreate(&event, session.device(), 0));
     const DeviceMemory memory(session.device(), 64);
-    void* buffer = device_pointer(memory.address());
+    void* buffer = memory.pointer();
     const auto all_reduce = [&](hcclComm_t communicator, void* on) {
       return hcclAllReduce(buffer, buffer, 4, hcclFloat32, hcclSum, communicator, on);
     };
@@ -230,8 +222,7 @@ TEST(Handles, OfOneKindAreNoneOfAnother) {
     succeed(all_reduce(group.handle, stream));
     succeed(synStreamSynchronize(stream));
     succeed(synEventDestroy(event));
-    session.finish();
-  };
+  });
   EXPECT_EQ(failures(run_ranks(1, refused)), "");
 }
 
@@ -252,7 +243,7 @@ TEST(Memset, OfMoreThanAnyMemoryIsRefused) {
 RANK_TEST(Strict, RefusesWhatGaudisLibraryRefuses, 2,
           RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   const DeviceMemory memory(session.device(), 4096);
-  void* buffer = device_pointer(memory.address());
+  void* buffer = memory.pointer();
   const auto reduce = [&](hcclDataType_t type, hcclRedOp_t operation) {
     return hcclAllReduce(buffer, buffer, 8, type, operation, group.handle, stream);
   };

@@ -4,6 +4,7 @@
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "check.h"
+#include "children.h"
 #include "session.h"
 #include "storm.h"
 
@@ -16,7 +17,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,18 +55,16 @@ hcclUniqueId with_address_of(const FileDescriptor& listener, const hcclUniqueId&
 
 pid_t serve_in_child(const FileDescriptor& listener) {
   const int own = dup(listener.get());  // not one of those that a forked child closes
-  const pid_t child = fork();
-  if (child != 0) {
-    close(own);
-    return child;
-  }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  while (true) {
-    pollfd wanted{own, POLLIN, 0};
-    poll(&wanted, 1, -1);
-    const int socket = accept4(own, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket >= 0) close(socket);
-  }
+  const pid_t child = start_child([&]() -> int {
+    while (true) {
+      pollfd wanted{own, POLLIN, 0};
+      poll(&wanted, 1, -1);
+      const int socket = accept4(own, nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket >= 0) close(socket);
+    }
+  });
+  close(own);
+  return child;
 }
 
 void rage(World& world, Weather weather) {

@@ -5,7 +5,6 @@
 
 #include "faults.h"
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>

@@ -124,8 +124,7 @@ RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   const DeviceMemory memory(session.device(), 4000);
   if (world.rank != kLate) {
     succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
-    succeed(
-        hcclRecv(device_pointer(memory.address()), 1000, hcclFloat32, kLate, group.handle, stream));
+    succeed(hcclRecv(memory.pointer(), 1000, hcclFloat32, kLate, group.handle, stream));
     const std::uint64_t position = queued(stream);
     expect_code(hcclEmulationStreamWait(stream, position - 1, position, HCCL_EMULATION_NO_TIMEOUT),
                 hcclSystemError);

@@ -9,7 +9,6 @@
 #include <array>
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 
 namespace {
 

@@ -6,7 +6,6 @@
 #include "mutator.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -35,6 +35,20 @@ void check(bool condition, const char* what);
   return std::as_bytes(std::span(data, size));
 }
 
+// A target of two parsers: the first byte of an input says which gets the rest.
+template <class First, class Second>
+int either(const std::uint8_t* data, std::size_t size, First first, Second second) {
+  accepted = false;
+  if (size == 0) return 0;
+  const auto bytes = bytes_of(data + 1, size - 1);
+  if (*data % 2 == 0) {
+    first(bytes);
+  } else {
+    second(bytes);
+  }
+  return 0;
+}
+
 // An input as a play: steps of a number that says what to do, one that says with what, and bytes.
 struct Step {
   std::uint8_t action = 0;

@@ -8,7 +8,6 @@
 #include "bootstrap/pending_connections.h"
 #include "fuzz.h"
 
-#include <algorithm>
 #include <array>
 
 namespace {

@@ -8,7 +8,6 @@
 #include "transport/listener.h"
 
 #include <array>
-#include <map>
 
 #include <sys/socket.h>
 

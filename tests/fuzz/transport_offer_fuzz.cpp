@@ -38,13 +38,5 @@ void try_handshake(std::span<const std::byte> bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::accepted = false;
-  if (size == 0) return 0;
-  const auto bytes = fuzz::bytes_of(data + 1, size - 1);
-  if (*data % 2 == 0) {
-    try_offer(bytes);
-  } else {
-    try_handshake(bytes);
-  }
-  return 0;
+  return fuzz::either(data, size, try_offer, try_handshake);
 }

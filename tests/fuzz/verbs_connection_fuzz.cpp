@@ -39,13 +39,5 @@ void try_info(std::span<const std::byte> bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::accepted = false;
-  if (size == 0) return 0;
-  const auto bytes = fuzz::bytes_of(data + 1, size - 1);
-  if (*data % 2 == 0) {
-    try_address(bytes);
-  } else {
-    try_info(bytes);
-  }
-  return 0;
+  return fuzz::either(data, size, try_address, try_info);
 }

@@ -22,11 +22,9 @@ class Hosts : public testing::Test {
 
 // Ranks find each other at the host of rank 0, and choose their interfaces themselves.
 inline RankOptions on_hosts(int host_of_rank_0) {
-  RankOptions options;
-  options.seconds = 150;
-  options.environment = {{"HCCL_COMM_ID", HostNetwork::address(host_of_rank_0) + ":29400"},
-                         {"HCCL_SOCKET_IFNAME", ""}};
-  return options;
+  return {.environment = {{"HCCL_COMM_ID", HostNetwork::address(host_of_rank_0) + ":29400"},
+                          {"HCCL_SOCKET_IFNAME", ""}},
+          .seconds = 150};
 }
 
 // To be called first by a rank.

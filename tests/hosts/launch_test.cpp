@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that mpirun starts on several hosts, knowing of each other only what it tells them.
 #include "host_test.h"
+#include "text.h"
 #include "trainer_runs.h"
 
 #include <fstream>
@@ -32,22 +33,11 @@ class UnderMpirun : public hccl::test::Hosts {
     for (int host = 0; host < hosts; ++host)
       list << HostNetwork::address(host) << " slots=" << each << '\n';
     list.close();
-    Words words{"ip",
-                "netns",
-                "exec",
-                network.name(0),
-                "mpirun",
-                "--allow-run-as-root",
-                "--mca",
-                "plm_rsh_agent",
-                agent,
-                "--hostfile",
-                folder_.file("hosts"),
-                "--bind-to",
-                "none",
-                "-np",
-                std::to_string(hosts * each)};
-    words.insert(words.end(), program.begin(), program.end());
+    Words words(hccl_perf::text("ip netns exec ", network.name(0),
+                                " mpirun --allow-run-as-root --mca plm_rsh_agent ", agent,
+                                " --hostfile ", folder_.file("hosts"), " --bind-to none -np ",
+                                std::to_string(hosts * each)));
+    words.append(program);
     return Program(words).wait();
   }
 

@@ -93,7 +93,7 @@ TEST_P(Forced, IsWhatRuns) {
     const Group group = session.join_all();
     synStreamHandle stream = session.make_stream();
     const DeviceMemory memory(session.device(), kBytes);
-    void* const data = device_pointer(memory.address());
+    void* const data = memory.pointer();
     world.board->barrier(0, world.size);
     const std::uint64_t before = loopback_bytes();
     world.board->barrier(1, world.size);

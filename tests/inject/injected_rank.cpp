@@ -11,9 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include <dlfcn.h>

@@ -5,10 +5,8 @@
 #include "ranks.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <map>
-#include <string_view>
 
 namespace hccl::test {
 namespace {

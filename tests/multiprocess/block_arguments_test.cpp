@@ -80,7 +80,7 @@ TEST(BlockArguments, RefuseWhatCannotBe) { EXPECT_EQ(failures(run_ranks(2, refus
 // group as it was.
 RANK_TEST(BlockArguments, OfAGroupThatIsFullAreNotQueuedInPart, 2) {
   const DeviceMemory memory(session.device(), 4096);
-  void* const buffer = device_pointer(memory.address());
+  void* const buffer = memory.pointer();
   void* const other = device_pointer(memory.address() + 2048);
   const Counts ones{1, 1};
   succeed(hcclGroupStart());

@@ -177,14 +177,11 @@ RankFunction bursts(unsigned long long seed, int rounds) {
 
 // A queue that is full: its calls are run by who fills it, or by its worker.
 RankFunction one_burst(unsigned long long seed) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
+  return in_session([=](RANK_PARAMETERS) {
     Burst burst(session, group, seed, kCallsPastAFullQueue);
     burst.queue();
     burst.verify();
-    session.finish();
-  };
+  });
 }
 
 // Host memory of one rank makes all ranks take slices; a call is left before its first or not at
@@ -201,8 +198,7 @@ RANK_BODY(slices_past_a_full_queue) {
   upload(stream, bytes, device.address());
   succeed(synStreamSynchronize(stream));
   const bool on_device = group.rank == 0;
-  float* const send =
-      on_device ? static_cast<float*>(device_pointer(device.address())) : host.data();
+  float* const send = on_device ? static_cast<float*>(device.pointer()) : host.data();
   float* const recv = send + kLong;
   for (int round = 0; round < scaled(8); ++round) {
     for (int call = 0; call < kShortCalls; ++call) succeed(hcclBarrier(group.handle, stream));

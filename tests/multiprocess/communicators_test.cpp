@@ -15,11 +15,7 @@ namespace hccl::test {
 namespace {
 
 Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
-  Operation operation;
-  operation.count = count;
-  operation.seed = seed;
-  operation.offset = seed % 5;
-  return operation;
+  return {.count = count, .offset = seed % 5, .seed = seed};
 }
 
 // Three communicators over four ranks: all, all the other way round, and pairs that overlap them.
@@ -41,7 +37,7 @@ void overlapping(World& world) {
       succeed(runs.back().queue(streams[at]));
     }
   }
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  synchronize(streams);
   for (const OperationRun& run : runs) run.verify();
   int count = 0;
   int rank = -1;
@@ -72,7 +68,7 @@ RANK_BODY(many_streams) {
     runs.emplace_back(session, group, all_reduce_of(5 + round * 501, round));
     succeed(runs.back().queue(streams[round * 7 % streams.size()]));
   }
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  synchronize(streams);
   for (const OperationRun& run : runs) run.verify();
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same bits in every run and on every rank, whoever happens to compute: with cores taken away
 // by busy processes.
+#include "children.h"
 #include "operation.h"
+#include "rank_test.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,12 +22,11 @@ constexpr std::size_t kComparedCount = 20'011;
 // A process that does nothing but compute.
 class BusyLoop {
  public:
-  BusyLoop() : pid_(fork()) {
-    if (pid_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (std::atomic<unsigned> turns{0};; ++turns) {
-    }
-  }
+  BusyLoop()
+      : pid_(start_child([]() -> int {
+          for (std::atomic<unsigned> turns{0};; ++turns) {
+          }
+        })) {}
   ~BusyLoop() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
@@ -39,22 +39,15 @@ class BusyLoop {
 };
 
 RankFunction runs_of(hcclDataType_t type, int runs) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
-    Operation operation;
-    operation.type = type;
-    operation.count = kComparedCount;
-    operation.seed = 20'240'229;
+  return in_session([=](RANK_PARAMETERS) {
+    const Operation operation{.type = type, .count = kComparedCount, .seed = 20'240'229};
     OperationRun run(session, group, operation);
     for (int at = 0; at < runs; ++at) {
       succeed(run.queue(stream));
       succeed(synStreamSynchronize(stream));
       run.verify();
     }
-    session.finish();
-  };
+  });
 }
 
 class SameBits : public testing::TestWithParam<hcclDataType_t> {};

@@ -49,7 +49,7 @@ RANK_BODY(calls_of_all_kinds) {
     all_reduce(group, stream, memory.address(), kLarge);
     all_reduce(group, stream, host_address(host.data()), kLarge);
   }
-  void* const data = device_pointer(memory.address());
+  void* const data = memory.pointer();
   if (group.rank == 0) succeed(hcclSend(data, kSmall, hcclFloat32, 1, group.handle, stream));
   if (group.rank == 1) succeed(hcclRecv(data, kSmall, hcclFloat32, 0, group.handle, stream));
   succeed(synStreamSynchronize(stream));
@@ -175,7 +175,7 @@ void all_reduces_that_differ(World& world) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
-  void* const data = device_pointer(memory.address());
+  void* const data = memory.pointer();
   const std::size_t count = kSmall + static_cast<std::size_t>(group.rank);
   const hcclResult_t returned =
       hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream);
@@ -195,7 +195,7 @@ TEST(Blocking, AMismatchReturnsFromTheCallThatMadeIt) {
 // Both ranks send before they receive: sends of a group that waited one by one would never end.
 RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   const DeviceMemory memory(session.device(), 2 * kLarge * sizeof(float));
-  void* const from = device_pointer(memory.address());
+  void* const from = memory.pointer();
   void* const to = device_pointer(memory.address() + kLarge * sizeof(float));
   const int peer = 1 - group.rank;
   succeed(hcclGroupStart());
@@ -210,7 +210,7 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
 RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
-  void* const data = device_pointer(memory.address());
+  void* const data = memory.pointer();
   // Rank 0 must wait for the other one.
   if (group.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   succeed(hcclGroupStart());

@@ -31,8 +31,8 @@ void gated_send(World& world, Gate gate_is, std::size_t bytes, int calls_around)
   const std::array streams{session.make_stream(), session.make_stream()};
   const DeviceMemory gate(session.device(), bytes);
   const DeviceMemory data(session.device(), bytes);
-  void* const to_gate = device_pointer(gate.address());
-  void* const to_data = device_pointer(data.address());
+  void* const to_gate = gate.pointer();
+  void* const to_data = data.pointer();
   const auto pass_gate = [&](int rank, bool sends) {
     const int peer = 1 - rank;
     succeed(sends ? hcclSend(to_gate, bytes, hcclInt8, peer, group.handle, streams[0])
@@ -94,8 +94,8 @@ void gate_beside_another_stream(World& world) {
   const DeviceMemory data(session.device(), kBytes);
   const DeviceMemory other(session.device(), kBytes);
   const DeviceMemory beside(session.device(), kBytes);
-  void* const to_data = device_pointer(data.address());
-  void* const to_other = device_pointer(other.address());
+  void* const to_data = data.pointer();
+  void* const to_other = other.pointer();
   const std::vector old(kBytes, std::byte{0xDD});
   std::vector<std::byte> got(kBytes);
   const auto pass = [&](const Group& group, void* buffer, synStreamHandle stream) {
@@ -112,13 +112,13 @@ void gate_beside_another_stream(World& world) {
     pass(messages, to_other, streams[0]);
     pass(messages, to_data, streams[0]);
     for (int message = 2; message < kPlaces; ++message) pass(messages, to_other, streams[0]);
-    pass(messages, device_pointer(beside.address()), streams[1]);
+    pass(messages, beside.pointer(), streams[1]);
     if (world.rank == 0) {
       std::this_thread::sleep_for(kLate);
       upload(streams[2], fresh, data.address());
       pass(gate, to_other, streams[2]);
     }
-    for (const synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+    synchronize(streams);
     download(streams[0], data.address(), got);
     succeed(synStreamSynchronize(streams[0]));
     require(got == fresh, "sent too early");
@@ -146,7 +146,7 @@ void receive_over_send(World& world, std::size_t bytes) {
     upload(streams[0], group.rank == 0 ? fresh : back, sent.address());
     upload(streams[1], poison, received.address());
     succeed(synStreamSynchronize(streams[1]));
-    void* const to_sent = device_pointer(sent.address());
+    void* const to_sent = sent.pointer();
     if (group.rank == 0) {
       succeed(hcclSend(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
       succeed(hcclRecv(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
@@ -154,8 +154,7 @@ void receive_over_send(World& world, std::size_t bytes) {
     } else {
       succeed(hcclSend(to_sent, bytes, hcclInt8, 0, group.handle, streams[0]));
       std::this_thread::sleep_for(kLate);
-      succeed(hcclRecv(device_pointer(received.address()), bytes, hcclInt8, 0, group.handle,
-                       streams[1]));
+      succeed(hcclRecv(received.pointer(), bytes, hcclInt8, 0, group.handle, streams[1]));
       download(streams[1], received.address(), got);
       succeed(synStreamSynchronize(streams[1]));
     }
@@ -177,7 +176,7 @@ TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
 RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
   constexpr std::size_t kBytes = 1'024;
   constexpr int kMessages = 5;
-  const std::array streams{session.make_stream(), session.make_stream()};
+  const std::array streams{stream, session.make_stream()};
   const DeviceMemory first(session.device(), kBytes);
   const DeviceMemory others(session.device(), kBytes);
   const auto buffer = [&](int message) {

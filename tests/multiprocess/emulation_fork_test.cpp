@@ -2,6 +2,7 @@
 // Device memory that forked children keep, and device memory that is given back, between
 // collectives of several ranks.
 #include "check.h"
+#include "children.h"
 #include "elements.h"
 #include "rank_test.h"
 #include "ranks.h"
@@ -12,14 +13,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <hccl_emulation.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::test {
@@ -69,18 +67,6 @@ void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stre
   require(holds_sum(buffers, group.size(), round), join("round ", round, " is wrong"));
 }
 
-pid_t fork_for(const std::function<bool()>& work) {
-  const pid_t process = fork();
-  require(process >= 0, "fork");
-  if (process == 0) _exit(work() ? 0 : 1);
-  return process;
-}
-
-[[nodiscard]] bool succeeds(pid_t process) {
-  int status = -1;
-  return waitpid(process, &status, 0) == process && status == 0;
-}
-
 // Children as a loader of data has them: they read and write what they kept while the parent goes
 // on with collectives in the same memory.
 RANK_BODY(load_data) {
@@ -93,7 +79,7 @@ RANK_BODY(load_data) {
   std::vector<pid_t> children;
   for (int round = 1; round <= 4; ++round) {
     reduce(buffers, group, stream, round);
-    children.push_back(fork_for([&] {
+    children.push_back(start_child([&] {
       close(gate[1]);
       char byte = 0;
       if (read(gate[0], &byte, 1) != 0) return false;  // the parent is rounds ahead
@@ -118,11 +104,11 @@ TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn) {
 
 // Forks a child that forks in turn. Returns true if both find kWords times 77 at `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
-  return succeeds(fork_for([kept] {
+  return succeeds(start_child([kept] {
     const auto is_kept = [kept] {
       return std::all_of(kept, kept + kWords, [](std::uint32_t got) { return got == 77; });
     };
-    const pid_t grandchild = fork_for(is_kept);
+    const pid_t grandchild = start_child(is_kept);
     return is_kept() && succeeds(grandchild);
   }));
 }
@@ -170,8 +156,8 @@ RANK_BODY(trim_between_calls) {
     trim(buffers.send, 0, mine ? kWordsSize : 0);
     const bool all = round % 3 == 0;
     const std::uint32_t others = all ? 0U : 5U * static_cast<std::uint32_t>(group.size() - 1);
-    succeed(hcclAllReduce(device_pointer(buffers.send.address()), buffers.output, kWords,
-                          hcclUint32, hcclSum, group.handle, stream));
+    succeed(hcclAllReduce(buffers.send.pointer(), buffers.output, kWords, hcclUint32, hcclSum,
+                          group.handle, stream));
     succeed(synStreamSynchronize(stream));
     constexpr std::size_t kPage = 4096 / sizeof(std::uint32_t);
     const auto is_right = [&](std::uint32_t got) { return got == others; };

@@ -69,8 +69,8 @@ RANK_BODY(alternate) {
     steps.push_back({floats_of(input), floats_of(output), world.rank, round});
   for (KernelStep& step : steps) {
     succeed(hcclEmulationLaunch(stream, fill, &step));
-    succeed(hcclAllReduce(device_pointer(input.address()), device_pointer(output.address()),
-                          kViewedFloats, hcclFloat32, hcclSum, group.handle, stream));
+    succeed(hcclAllReduce(input.pointer(), output.pointer(), kViewedFloats, hcclFloat32, hcclSum,
+                          group.handle, stream));
   }
   succeed(synStreamSynchronize(stream));
   const std::vector<float> wanted = expected(world.size);

@@ -33,13 +33,13 @@ RANK_TEST(Groups, KeepTheOrderOfCallsOverStreams, 2) {
     succeed(messages.receive(peer, 10, hcclInt32, 2, streams[1]));
   }
   succeed(hcclGroupEnd());
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  synchronize(streams);
   messages.verify(streams[0]);
 }
 
 // Which stream a group calls first is each rank's own affair: the collectives' order is not.
 RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
-  const std::array streams{session.make_stream(), session.make_stream()};
+  const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
   Operation reduces, gathers;
   reduces.count = 16;
@@ -56,7 +56,7 @@ RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
   succeed(hcclGroupEnd());
   first.queue_download(streams[0]);
   second.queue_download(streams[1]);
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  synchronize(streams);
   messages.verify(streams[0]);
   first.verify();
   second.verify();
@@ -85,10 +85,9 @@ TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther) {
 
 // A group of collectives and messages on two streams, nested, with another thread outside of it.
 RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
-  const std::array streams{session.make_stream(), session.make_stream()};
+  const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
-  Operation operation;
-  operation.count = 5000;
+  const Operation operation{.count = 5000};
   OperationRun first(session, group, operation), second(session, group, operation);
   first.queue_upload(streams[0]);
   second.queue_upload(streams[1]);
@@ -106,7 +105,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   succeed(hcclGroupEnd());
   first.queue_download(streams[0]);
   second.queue_download(streams[1]);
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  synchronize(streams);
   messages.verify(streams[0]);
   first.verify();
   second.verify();
@@ -115,7 +114,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
 // Wrong uses return what HCCL returns, and leave everything usable.
 RANK_TEST(Groups, RefuseWrongUses, 2) {
   const DeviceMemory memory(session.device(), 4096);
-  void* buffer = device_pointer(memory.address());
+  void* buffer = memory.pointer();
   const auto expect = [](hcclResult_t got, hcclResult_t wanted, const std::string& part) {
     expect_code(got, wanted, part);
   };
@@ -163,8 +162,8 @@ void destroyed_in_a_group(World& world) {
     std::vector<std::byte> got(4096);
     upload(stream, sent, from.address());
     succeed(hcclGroupStart());
-    succeed(hcclSend(device_pointer(from.address()), 4096, hcclInt8, 0, alone, stream));
-    succeed(hcclRecv(device_pointer(to.address()), 4096, hcclInt8, 0, alone, stream));
+    succeed(hcclSend(from.pointer(), 4096, hcclInt8, 0, alone, stream));
+    succeed(hcclRecv(to.pointer(), 4096, hcclInt8, 0, alone, stream));
     std::thread([&] { succeed(hcclCommDestroy(alone)); }).join();
     succeed(hcclGroupEnd());
     download(stream, to.address(), got);
@@ -215,8 +214,8 @@ RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
   const DeviceMemory to(session.device(), 4096);
   const auto call = [&](synStreamHandle on) {
     succeed(hcclGroupStart());
-    succeed(hcclSend(device_pointer(from.address()), 4096, hcclInt8, peer, group.handle, on));
-    succeed(hcclRecv(device_pointer(to.address()), 4096, hcclInt8, peer, group.handle, on));
+    succeed(hcclSend(from.pointer(), 4096, hcclInt8, peer, group.handle, on));
+    succeed(hcclRecv(to.pointer(), 4096, hcclInt8, peer, group.handle, on));
   };
   for (int round = 0; round < 20; ++round) {
     synStreamHandle gone = nullptr;
@@ -224,8 +223,7 @@ RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
     call(gone);
     const bool with_collective = round % 2 != 0;
     if (with_collective) {
-      succeed(hcclAllReduce(device_pointer(to.address()), device_pointer(to.address()), 9,
-                            hcclInt32, hcclSum, group.handle, gone));
+      succeed(hcclAllReduce(to.pointer(), to.pointer(), 9, hcclInt32, hcclSum, group.handle, gone));
     }
     succeed(synStreamDestroy(gone));
     expect_code(hcclGroupEnd(), hcclInvalidArgument);
@@ -249,7 +247,7 @@ TEST(Groups, OutliveTheirCommunicator) {
 RANK_BODY(fails_in_a_group) {
   std::vector<std::byte> from(4096), to(4096);
   const DeviceMemory used(session.device(), 4096);
-  void* const buffer = device_pointer(used.address());
+  void* const buffer = used.pointer();
   const int last = group.size() - 1;
   if (group.rank == 0) {
     std::uint64_t free_bytes = 0;

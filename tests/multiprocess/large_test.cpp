@@ -53,7 +53,7 @@ RANK_BODY(reduce_four_gib) {
                             HOST_TO_DRAM));
     succeed(synStreamSynchronize(stream));
   });
-  void* const memory = device_pointer(buffer.address());
+  void* const memory = buffer.pointer();
   succeed(hcclAllReduce(memory, memory, kLargeSize, hcclInt8, hcclSum, group.handle, stream));
   succeed(synStreamSynchronize(stream));
   for_pieces([&](std::vector<std::uint64_t>& piece, std::size_t at, std::size_t bytes) {

@@ -76,13 +76,12 @@ class MatrixBuilder {
 
   void add(hcclDataType_t type, hcclRedOp_t reduction, bool in_place, std::size_t count,
            Placement placement = Placement::device) {
-    Operation operation;
-    operation.placement = placement;
-    operation.collective = collective_;
-    operation.type = type;
-    operation.reduction = reduction;
-    operation.in_place = in_place;
-    operation.count = bounded(count, collective_, size_);
+    Operation operation{.collective = collective_,
+                        .type = type,
+                        .reduction = reduction,
+                        .count = bounded(count, collective_, size_),
+                        .in_place = in_place,
+                        .placement = placement};
     if (collective_ == Collective::all_to_all) operation.count *= static_cast<std::size_t>(size_);
     operation.root = static_cast<int>(operations_.size()) % size_;
     operation.offset = kOffsets[operations_.size() % kOffsets.size()];

@@ -3,6 +3,8 @@
 // reference on all ranks.
 #include "matrix.h"
 
+#include "rank_test.h"
+
 #include <ostream>
 
 #include <gtest/gtest.h>
@@ -50,13 +52,8 @@ TEST(Barrier, HoldsThreads) {
 
 // The comparison must be able to fail: one rank feeds other data than the others expect.
 TEST(Control, OtherDataIsNoticedByEveryRank) {
-  const auto unlike = [](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
-    Operation operation;
-    operation.count = 1;
-    operation.seed = world.rank == 1 ? 5 : 6;
+  const auto unlike = in_session([](RANK_PARAMETERS) {
+    const Operation operation{.count = 1, .seed = world.rank == 1 ? 5U : 6U};
     OperationRun run(session, group, operation);
     succeed(run.queue(stream));
     succeed(synStreamSynchronize(stream));
@@ -67,8 +64,7 @@ TEST(Control, OtherDataIsNoticedByEveryRank) {
       noticed = true;
     }
     require(noticed, "a wrong element is not noticed");
-    session.finish();
-  };
+  });
   EXPECT_EQ(failures(run_ranks(3, unlike)), "");
 }
 

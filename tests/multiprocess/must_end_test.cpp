@@ -14,12 +14,7 @@
 namespace hccl::test {
 namespace {
 
-Operation sum_of(std::size_t count, std::uint64_t seed) {
-  Operation operation;
-  operation.count = count;
-  operation.seed = seed;
-  return operation;
-}
+Operation sum_of(std::size_t count, std::uint64_t seed) { return {.count = count, .seed = seed}; }
 
 void verify_all(const std::deque<OperationRun>& runs) {
   for (const OperationRun& run : runs) run.verify();
@@ -47,7 +42,7 @@ void opposite_orders(World& world) {
 
 // The first stream waits for an event of the second, and only the first is synchronised.
 RANK_BODY(only_the_waiting_stream) {
-  const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
+  const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   for (std::uint64_t round = 0; round < 40; ++round) {
     OperationRun run(session, group, sum_of(1 + round * 600, round));
     run.queue_upload(streams[1]);
@@ -67,12 +62,12 @@ RANK_BODY(only_the_waiting_stream) {
 // One communicator: its operation on one stream stands behind an event recorded after its operation
 // on the other, on even ranks; odd ranks issue the two the other way round.
 RANK_BODY(one_behind_the_other) {
-  const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
+  const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   std::deque<OperationRun>
       warm_up;  // gives the streams their numbers, in the same order everywhere
-  for (synStreamHandle stream : streams) {
+  for (synStreamHandle each : streams) {
     warm_up.emplace_back(session, group, sum_of(3, 3));
-    succeed(warm_up.back().queue(stream));
+    succeed(warm_up.back().queue(each));
   }
   for (std::uint64_t round = 0; round < 40; ++round) {
     std::deque<OperationRun> runs;

@@ -31,10 +31,8 @@ TEST_P(OnNodes, GetTheBitsOfThePlan) {
   Nodes nodes;
   for (const char letter : of.layout) nodes.of_rank.emplace_back(1, letter);
   nodes.algorithm = of.algorithm;
-  RankOptions options;
-  options.seconds = 150;
-  options.comm_id = true;
-  options.environment = {{"HCCL_SOCKET_IFNAME", "lo"}};
+  RankOptions options{
+      .environment = {{"HCCL_SOCKET_IFNAME", "lo"}}, .comm_id = true, .seconds = 150};
   if (!of.algorithm.empty()) options.environment.emplace_back("HCCL_ALGO", of.algorithm);
   if (!of.transport.empty()) options.environment.emplace_back("HCCL_TRANSPORT", of.transport);
   const auto matrix = [&](World& world) {
@@ -77,13 +75,9 @@ std::vector<LayoutCase> forced() {
 class LargeMessage : public testing::TestWithParam<const char*> {};
 
 TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
-  Operation operation;
-  operation.count = (3 << 20) / 4 + 1;
-  operation.nodes = {"a", "a", "b", "b", "c", "c"};
-  operation.algorithm = GetParam();
-  RankOptions options;
-  options.seconds = 150;
-  options.comm_id = true;
+  const Operation operation{
+      .count = (3 << 20) / 4 + 1, .nodes = {"a", "a", "b", "b", "c", "c"}, .algorithm = GetParam()};
+  RankOptions options{.comm_id = true, .seconds = 150};
   if (!operation.algorithm.empty()) options.environment = {{"HCCL_ALGO", operation.algorithm}};
   const auto reduce = [&](World& world) {
     setenv("HCCL_NODE_ID", operation.nodes[static_cast<std::size_t>(world.rank)].c_str(), 1);

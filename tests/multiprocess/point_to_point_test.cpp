@@ -100,37 +100,32 @@ TEST(PointToPoint, ManyMessagesBetweenAll) {
 
 // The same random messages on all ranks, on two streams, some in groups, between collectives.
 RankFunction random_messages(unsigned long long seed) {
-  return [seed](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    const std::array streams{session.make_stream(), session.make_stream()};
+  return in_session([seed](RANK_PARAMETERS) {
+    const std::array streams{stream, session.make_stream()};
     std::mt19937_64 random(seed);
     Messages messages(session, group, kPlacements[seed % 3]);
     std::deque<OperationRun> collectives;
     for (std::uint64_t tag = 0; tag < 300; ++tag) {
-      synStreamHandle stream = streams[random() % 2];
+      synStreamHandle chosen = streams[random() % 2];
       const auto from = static_cast<int>(random() % static_cast<unsigned>(world.size));
       const auto to = static_cast<int>(random() % static_cast<unsigned>(world.size));
       const std::size_t count = kMessageCounts[random() % 8];
       if (random() % 8 == 0) {
-        Operation operation;
-        operation.count = count;
-        operation.seed = tag;
-        operation.placement = kPlacements[random() % 3];
-        succeed(collectives.emplace_back(session, group, operation).queue(stream));
+        const Operation operation{
+            .count = count, .seed = tag, .placement = kPlacements[random() % 3]};
+        succeed(collectives.emplace_back(session, group, operation).queue(chosen));
       }
       const bool grouped = from == to || random() % 2 == 0;
       if (grouped) succeed(hcclGroupStart());
-      if (from == group.rank) succeed(messages.send(to, count, hcclFloat64, tag, stream));
-      if (to == group.rank) succeed(messages.receive(from, count, hcclFloat64, tag, stream));
+      if (from == group.rank) succeed(messages.send(to, count, hcclFloat64, tag, chosen));
+      if (to == group.rank) succeed(messages.receive(from, count, hcclFloat64, tag, chosen));
       if (grouped) succeed(hcclGroupEnd());
-      if (random() % 16 == 0) succeed(synStreamSynchronize(stream));
+      if (random() % 16 == 0) succeed(synStreamSynchronize(chosen));
     }
-    for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+    synchronize(streams);
     messages.verify(streams[0]);
     for (const OperationRun& run : collectives) run.verify();
-    session.finish();
-  };
+  });
 }
 
 TEST(PointToPoint, RandomProgramsGiveWhatWasSent) {
@@ -143,12 +138,9 @@ TEST(PointToPoint, RandomProgramsGiveWhatWasSent) {
 // Queued groups whose buffers depend on each other: what is received is sent on, stored over, or
 // sent while the next is received.
 RankFunction relays(unsigned long long seed) {
-  return [seed](World& world) {
+  return in_session([seed](RANK_PARAMETERS) {
     constexpr std::size_t kBuffers = 4;
     constexpr std::size_t kLength = 3000;
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
     using Bytes = std::vector<std::byte>;
     std::vector<std::vector<Bytes>> model(static_cast<std::size_t>(world.size));
     for (std::size_t rank = 0; rank < model.size(); ++rank) {
@@ -187,8 +179,7 @@ RankFunction relays(unsigned long long seed) {
       succeed(synStreamSynchronize(stream));
       require(got == model[self][buffer], join("buffer ", buffer, " of rank ", world.rank));
     }
-    session.finish();
-  };
+  });
 }
 
 TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {

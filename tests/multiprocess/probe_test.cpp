@@ -113,7 +113,7 @@ RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
 // Nobody sends; then somebody does while the probe sleeps; a receive from another rank is under way
 // on another stream meanwhile.
 RANK_BODY(wait_and_see) {
-  const std::array streams{session.make_stream(), session.make_stream()};
+  const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
   if (group.rank == 0) {
     require_busy(probe(group, 0));
@@ -138,7 +138,7 @@ RANK_BODY(wait_and_see) {
         milliseconds(scaled(300)));  // so that the probe sleeps, most likely
     succeed(messages.send(0, 50, hcclFloat32, 2, streams[0]));
   }
-  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
+  synchronize(streams);
   messages.verify(streams[0]);
 }
 

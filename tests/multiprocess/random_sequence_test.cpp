@@ -24,7 +24,7 @@ class Program {
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) one_step();
-    for (synStreamHandle stream : streams_) succeed(synStreamSynchronize(stream));
+    synchronize(streams_);
     for (const OperationRun& run : runs_) run.verify();
     for (const Fill& fill : fills_) {
       require(fill.got == fill.expected, "a memset ran in order with the copy behind it");
@@ -94,9 +94,8 @@ class Program {
                                       Collective::reduce,     Collective::all_to_all};
     constexpr std::array<std::size_t, 6> kLimits{2, 20, 300, 4'000, 20'000, 60'000};
     const Group& group = groups_[pick(2)];
-    Operation operation;
-    operation.collective = kCollectives[pick(kCollectives.size())];
-    operation.type = kAllTypes[pick(kAllTypes.size())];
+    Operation operation{.collective = kCollectives[pick(kCollectives.size())],
+                        .type = kAllTypes[pick(kAllTypes.size())]};
     const std::vector<hcclRedOp_t> reductions = reductions_of(operation.type);
     operation.reduction = reductions[pick(reductions.size())];
     operation.root = static_cast<int>(pick(groups_[0].members.size()));

@@ -14,7 +14,7 @@
 namespace hccl::test {
 namespace {
 
-void* pointer(const DeviceMemory& memory) { return device_pointer(memory.address()); }
+void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
 // Thousands of operations before the first wait; each multiplies what the one before has left.
 void long_queue(World& world) {
@@ -74,8 +74,7 @@ RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
   succeed(status);
   succeed(synEventDestroy(event));
   std::vector<std::uint32_t> result(kCount);
-  succeed(synMemCopyAsync(stream, receive.address(), kCount * 4, host_address(result.data()),
-                          DRAM_TO_HOST));
+  download(stream, receive.address(), result);
   succeed(synStreamSynchronize(stream));
   const auto expected = static_cast<std::uint32_t>(world.size * (world.size + 1) / 2);
   for (const std::uint32_t element : result) require(element == expected, "a wrong sum");
@@ -87,9 +86,7 @@ RANK_BODY(several_waiters) {
     std::deque<OperationRun> runs;
     std::vector<synEventHandle> events(3);
     for (std::size_t at = 0; at < events.size(); ++at) {
-      Operation operation;
-      operation.count = 1 + 10'000 * at;
-      operation.seed = round * 10 + at;
+      const Operation operation{.count = 1 + 10'000 * at, .seed = round * 10 + at};
       runs.emplace_back(session, group, operation);
       succeed(runs.back().queue(stream));
       succeed(synEventCreate(&events[at], session.device(), EVENT_COLLECT_TIME));
@@ -128,8 +125,7 @@ RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone, 3) {
     succeed(synMemsetD32Async(send, round + 1, kCount, stream));
     succeed(hcclAllReduce(device_pointer(send), pointer(receive), kCount, hcclInt32, hcclSum,
                           group.handle, stream));
-    succeed(synMemCopyAsync(stream, receive.address(), kCount * 4, host_address(result.data()),
-                            DRAM_TO_HOST));
+    download(stream, receive.address(), result);
     succeed(synDeviceFree(session.device(), send, 0));
     std::uint64_t next = 0;
     succeed(synDeviceMalloc(session.device(), kCount * 4, 0, 0, &next));

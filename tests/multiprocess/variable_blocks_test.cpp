@@ -2,12 +2,12 @@
 // Collectives over blocks of different sizes: random shapes with gaps, in any order and in place,
 // alone and in groups, and what happens where ranks differ in a count.
 #include "elements.h"
+#include "rank_test.h"
 #include "session.h"
 
 #include <algorithm>
 #include <chrono>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <thread>
 #include <tuple>
@@ -227,10 +227,7 @@ void exchange(Context& context, bool grouped) {
 }
 
 RankFunction random_calls(unsigned long long seed, int rounds) {
-  return [=](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([=](RANK_PARAMETERS) {
     for (int round = 0; round < rounds; ++round) {
       const std::uint64_t common = seed + static_cast<unsigned>(round);
       Context context{session, group, stream, common,
@@ -239,8 +236,7 @@ RankFunction random_calls(unsigned long long seed, int rounds) {
       scatter(context);
       exchange(context, round % 2 == 0);
     }
-    session.finish();
-  };
+  });
 }
 
 TEST(VariableBlocks, ArriveWhereTheyBelong) {
@@ -265,8 +261,8 @@ void differ(World& world, Call call, std::size_t block, bool to_zero) {
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
   const DeviceMemory send(session.device(), 8 * kMost), recv(session.device(), 8 * kMost);
-  void* const from = device_pointer(send.address());
-  void* const to = device_pointer(recv.address());
+  void* const from = send.pointer();
+  void* const to = recv.pointer();
   const Counts usual(static_cast<std::size_t>(world.size), 1000);
   Counts counts = usual;
   if (group.rank == 1) counts.at(block) = to_zero ? 0 : 1001;

@@ -6,31 +6,10 @@ namespace hccl_perf {
 namespace {
 
 TEST(DemoOptions, BecomeThoseOfNcclTests) {
-  const Options options = parse({"--test",
-                                 "reduce",
-                                 "--size",
-                                 "32m",
-                                 "--loop",
-                                 "50",
-                                 "--test_root",
-                                 "3",
-                                 "--data_type",
-                                 "bfloat16",
-                                 "--reduction_op",
-                                 "max",
-                                 "--no_correctness",
-                                 "--nranks",
-                                 "8",
-                                 "--node_id",
-                                 "0",
-                                 "--ranks_per_node",
-                                 "8",
-                                 "--result_csv",
-                                 "out.csv",
-                                 "--same_buffers",
-                                 "--no_color",
-                                 "--measure",
-                                 "bw"});
+  const Options options = parse(
+      "--test reduce --size 32m --loop 50 --test_root 3 --data_type bfloat16 --reduction_op max "
+      "--no_correctness --nranks 8 --node_id 0 --ranks_per_node 8 --result_csv out.csv "
+      "--same_buffers --no_color --measure bw");
   EXPECT_STREQ(options.collective->name, "reduce");
   EXPECT_EQ(options.sizes(), (std::vector<std::uint64_t>{32U << 20}));
   EXPECT_EQ(options.iterations, 50U);

@@ -2,20 +2,19 @@
 // Starting and supervising children, with children that make no library call.
 #include "launcher.h"
 
+#include "child.h"
 #include "peer_watch.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,12 +23,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Keeps what launch() and its children say on stderr.
-class CapturedStderr {
- public:
-  CapturedStderr() { testing::internal::CaptureStderr(); }
-  [[nodiscard]] std::string end() { return testing::internal::GetCapturedStderr(); }
+struct Launched {
+  int status = 0;
+  std::string said;  // by launch() and its children on stderr
 };
+
+Launched launch_captured(const LaunchPlan& plan, Board& board,
+                         const std::function<int(const ChildLinks&)>& child) {
+  testing::internal::CaptureStderr();
+  const int status = launch(plan, board, child);
+  return {status, testing::internal::GetCapturedStderr()};
+}
 
 [[noreturn]] void sleep_for_ever() {
   while (true) pause();
@@ -96,14 +100,13 @@ TEST(Launch, SpreadsProcessesOverNodesInEvenBlocks) {
 
 TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
   Board board(3, 0);
-  CapturedStderr captured;
-  const int status = launch({3, 1, 0}, board, [&](const ChildLinks& links) {
+  const auto [status, said] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
     if (links.process != 1)
       std::this_thread::sleep_for(1200ms);  // longer than the survivors of a failure would get
     return finish(board, links.process, links.process == 1 ? 1 : 0);
   });
   EXPECT_EQ(status, 1);
-  EXPECT_EQ(captured.end(), "");
+  EXPECT_EQ(said, "");
   EXPECT_EQ(board.failure(), "");
 }
 
@@ -126,26 +129,24 @@ TEST(Launch, ReportsAFailureBeforeAnotherStatus) {
 
 TEST(Launch, EndsWithoutAWordWhenItsOutputIsNotRead) {
   Board board(2, 0);
-  CapturedStderr captured;
-  const int status = launch({2, 1, 0}, board, [](const ChildLinks& links) {
+  const auto [status, said] = launch_captured({2, 1, 0}, board, [](const ChildLinks& links) {
     if (links.process == 0) raise(SIGPIPE);
     sleep_for_ever();
     return 0;
   });
   EXPECT_EQ(status, 128 + SIGPIPE);
-  EXPECT_EQ(captured.end(), "");
+  EXPECT_EQ(said, "");
   EXPECT_TRUE(board.record(1).reported) << "or it says that rank 0 has failed, if it is faster";
 }
 
 TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
   Board board(4, 0);
-  CapturedStderr captured;
-  const int status = launch({4, 1, 0}, board, [&](const ChildLinks& links) -> int {
-    if (links.process == 2) raise(SIGKILL);
-    PeerWatch watch(board, links.process, 1, links.notice, 0);
-    sleep_for_ever();
-  });
-  const std::string said = captured.end();
+  const auto [status, said] =
+      launch_captured({4, 1, 0}, board, [&](const ChildLinks& links) -> int {
+        if (links.process == 2) raise(SIGKILL);
+        PeerWatch watch(board, links.process, 1, links.notice, 0);
+        sleep_for_ever();
+      });
   EXPECT_EQ(status, 1);
   const std::string failure = board.failure();
   EXPECT_NE(failure.find("rank 2 (pid "), std::string::npos) << failure;
@@ -158,13 +159,12 @@ TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
 
 TEST(Launch, AddsTheCulpritToTheErrorsOfOthers) {
   Board board(2, 0);
-  CapturedStderr captured;
-  const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
-    if (links.process == 1) raise(SIGABRT);
-    while (board.failure().empty()) std::this_thread::sleep_for(1ms);
-    fail_rank(board, 0, true, "the connection is gone");
-  });
-  const std::string said = captured.end();
+  const auto [status, said] =
+      launch_captured({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
+        if (links.process == 1) raise(SIGABRT);
+        while (board.failure().empty()) std::this_thread::sleep_for(1ms);
+        fail_rank(board, 0, true, "the connection is gone");
+      });
   EXPECT_EQ(status, 1);
   EXPECT_NE(said.find("rank 0: the connection is gone (rank 1 (pid "), std::string::npos) << said;
   EXPECT_NE(said.find("was killed by signal 6"), std::string::npos) << said;
@@ -172,13 +172,12 @@ TEST(Launch, AddsTheCulpritToTheErrorsOfOthers) {
 
 TEST(Launch, KillsAChildThatDoesNotEndAfterAFailure) {
   Board board(2, 0);
-  CapturedStderr captured;
-  const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
-    if (links.process == 0) return 1;  // without having finished
-    raise(SIGSTOP);
-    sleep_for_ever();
-  });
-  const std::string said = captured.end();
+  const auto [status, said] =
+      launch_captured({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
+        if (links.process == 0) return 1;  // without having finished
+        raise(SIGSTOP);
+        sleep_for_ever();
+      });
   EXPECT_EQ(status, 1);
   EXPECT_NE(said.find("rank 0 (pid "), std::string::npos) << said;
   EXPECT_NE(said.find("exited with status 1 before the end"), std::string::npos) << said;
@@ -187,15 +186,14 @@ TEST(Launch, KillsAChildThatDoesNotEndAfterAFailure) {
 
 TEST(Launch, NamesTheRanksNotDoneAtTheTimeout) {
   Board board(3, 0);
-  CapturedStderr captured;
-  const int status = launch({3, 1, 0.3}, board, [&](const ChildLinks& links) -> int {
-    if (links.process == 1) return finish(board, 1, 0);
-    board.record(links.process).phase = Phase::timing;
-    board.record(links.process).row_bytes = 1 << 20;
-    if (links.process == 2) raise(SIGSTOP);
-    sleep_for_ever();
-  });
-  const std::string said = captured.end();
+  const auto [status, said] =
+      launch_captured({3, 1, 0.3}, board, [&](const ChildLinks& links) -> int {
+        if (links.process == 1) return finish(board, 1, 0);
+        board.record(links.process).phase = Phase::timing;
+        board.record(links.process).row_bytes = 1 << 20;
+        if (links.process == 2) raise(SIGSTOP);
+        sleep_for_ever();
+      });
   EXPECT_EQ(status, 1);
   EXPECT_NE(said.find("not finished after 0.3 s (-T): rank 0 (pid "), std::string::npos) << said;
   EXPECT_NE(said.find("timing 1 MiB"), std::string::npos) << said;
@@ -205,13 +203,12 @@ TEST(Launch, NamesTheRanksNotDoneAtTheTimeout) {
 
 TEST(Launch, NamesAllRanksOfAProcessWithThreads) {
   Board board(4, 0);
-  CapturedStderr captured;
-  const int status = launch({2, 2, 0}, board, [&](const ChildLinks& links) -> int {
-    if (links.process == 1) raise(SIGKILL);
-    PeerWatch watch(board, 0, 2, links.notice, 0);
-    sleep_for_ever();
-  });
-  const std::string said = captured.end();
+  const auto [status, said] =
+      launch_captured({2, 2, 0}, board, [&](const ChildLinks& links) -> int {
+        if (links.process == 1) raise(SIGKILL);
+        PeerWatch watch(board, 0, 2, links.notice, 0);
+        sleep_for_ever();
+      });
   EXPECT_EQ(status, 1);
   EXPECT_NE(said.find("ranks 2,3 (pid "), std::string::npos) << said;
   EXPECT_NE(said.find("rank 1: gives up"), std::string::npos) << said;
@@ -219,10 +216,9 @@ TEST(Launch, NamesAllRanksOfAProcessWithThreads) {
 
 TEST(Launch, ChildrenDieWithTheirParent) {
   Pipe alive;  // its end of file says that every process below has gone
-  const pid_t parent = fork();
+  const pid_t parent = fork_child();
   ASSERT_GE(parent, 0);
   if (parent == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     alive.close_read();
     Board board(3, 0);
     static_cast<void>(launch({3, 1, 0}, board, [&](const ChildLinks&) -> int {

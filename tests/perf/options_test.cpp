@@ -27,9 +27,8 @@ TEST(Options, DefaultsAreThoseOfNcclTests) {
 }
 
 TEST(Options, TakesTheLettersOfNcclTests) {
-  const Options options = parse({"-b", "8",   "-e", "64M", "-f", "8",  "-g", "4",  "-t",
-                                 "2",  "-n",  "7",  "-w",  "3",  "-N", "2",  "-c", "0",
-                                 "-o", "all", "-d", "all", "-a", "3",  "-T", "60", "all_reduce"});
+  const Options options =
+      parse("-b 8 -e 64M -f 8 -g 4 -t 2 -n 7 -w 3 -N 2 -c 0 -o all -d all -a 3 -T 60 all_reduce");
   EXPECT_EQ(options.sizes(),
             (std::vector<std::uint64_t>{8, 64, 512, 4096, 32768, 262144, 2097152, 16777216}));
   EXPECT_EQ(options.processes, 4);
@@ -45,9 +44,9 @@ TEST(Options, TakesTheLettersOfNcclTests) {
 }
 
 TEST(Options, TakesTheLongNamesOfNcclTests) {
-  const Options options =
-      parse({"broadcast", "--minbytes=1K", "--maxbytes", "2K", "--stepbytes", "512", "--ngpus", "2",
-             "--iters", "5", "--warmup_iters", "0", "--check", "2", "--root", "all"});
+  const Options options = parse(
+      "broadcast --minbytes=1K --maxbytes 2K --stepbytes 512 --ngpus 2 --iters 5 --warmup_iters 0 "
+      "--check 2 --root all");
   EXPECT_EQ(options.sizes(), (std::vector<std::uint64_t>{1024, 1536, 2048}));
   EXPECT_TRUE(options.all_roots);
   EXPECT_EQ(options.checks, 2U);

@@ -2,6 +2,7 @@
 // Parses a command line given as words, and looks at the error it makes.
 #pragma once
 
+#include "command_line.h"
 #include "options.h"
 #include "text.h"
 
@@ -12,18 +13,20 @@
 
 namespace hccl_perf {
 
-inline std::variant<Options, Text> parse_all(const std::vector<const char*>& words) {
-  return parse_options(static_cast<int>(words.size()), words.data());
+inline std::variant<Options, Text> parse_all(const CommandLine& words) {
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  return parse_options(static_cast<int>(pointers.size()), pointers.data());
 }
 
-inline Options parse(const std::vector<const char*>& words) {
-  std::vector<const char*> all = {"hccl-perf"};
-  all.insert(all.end(), words.begin(), words.end());
+inline Options parse(const CommandLine& words) {
+  CommandLine all{"hccl-perf"};
+  all.append(words);
   return std::get<Options>(parse_all(all));
 }
 
 // The message of the error these arguments make.
-inline std::string error_of(const std::vector<const char*>& words) {
+inline std::string error_of(const CommandLine& words) {
   try {
     static_cast<void>(parse(words));
   } catch (const UsageError& error) {
@@ -32,7 +35,7 @@ inline std::string error_of(const std::vector<const char*>& words) {
   return "accepted";
 }
 
-inline void expect_error(const std::vector<const char*>& words, const std::string& named) {
+inline void expect_error(const CommandLine& words, const std::string& named) {
   const std::string message = error_of(words);
   EXPECT_NE(message.find(named), std::string::npos)
       << "'" << message << "' does not name '" << named << "'";

@@ -3,13 +3,11 @@
 #include "run_program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +17,7 @@
 namespace hccl_perf {
 namespace {
 
-Outcome run_with_fault(const std::string& fault, const std::vector<std::string>& arguments) {
+Outcome run_with_fault(const std::string& fault, const CommandLine& arguments) {
   return run_hccl_perf(arguments,
                        {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=" + fault});
 }

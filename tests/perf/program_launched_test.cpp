@@ -15,15 +15,15 @@
 namespace hccl_perf {
 namespace {
 
-using Words = std::vector<std::string>;
+using Words = CommandLine;
 
 const Program::Variables kAsRoot = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 
 Outcome run_under_mpirun(const Words& before, const Words& arguments) {
   Words words = {"mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3"};
-  words.insert(words.end(), before.begin(), before.end());
+  words.append(before);
   words.push_back(program_path());
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.append(arguments);
   return Program(words, kAsRoot).wait();
 }
 
@@ -31,7 +31,7 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
 // a status but may lose what the processes wrote last; one that lets them end does the reverse.
 Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
   const int status = run_under_mpirun(before, arguments).status;
-  before.insert(before.end(), {"--mca", "orte_abort_on_non_zero_status", "0"});
+  before.append("--mca orte_abort_on_non_zero_status 0");
   Outcome outcome = run_under_mpirun(before, arguments);
   outcome.status = status;
   return outcome;
@@ -138,7 +138,7 @@ TEST(UnderTorchrunVariables, FindsItsPeersBySocketWhereHcclCommIdIsEmpty) {
   for (int rank = 2; rank >= 0; --rank) {
     const std::string number = std::to_string(rank);
     Words words = {program_path()};
-    words.insert(words.end(), kSmallRun.begin(), kSmallRun.end());
+    words.append(kSmallRun);
     programs.push_back(std::make_unique<Program>(
         words, Program::Variables{"RANK=" + number, "WORLD_SIZE=3", "LOCAL_RANK=" + number,
                                   "LOCAL_WORLD_SIZE=3", "HCCL_COMM_ID="}));

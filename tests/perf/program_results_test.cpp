@@ -2,6 +2,7 @@
 // hccl-perf's files of results, the comparison with an earlier run, and the options of hccl_demo,
 // from end to end.
 #include "run_program.h"
+#include "text.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -16,7 +17,7 @@ namespace hccl_perf {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
+using Words = CommandLine;
 
 class HcclPerfResults : public testing::Test {
  protected:
@@ -38,7 +39,7 @@ class HcclPerfResults : public testing::Test {
   // A run of two sizes, and its JSON file with every timed pass `factor` as long as the median.
   void record_baseline(double factor) {
     Words arguments = run_;
-    arguments.insert(arguments.end(), {"--json", path("base.json")});
+    arguments.append({"--json", path("base.json")});
     ASSERT_EQ(run_hccl_perf(arguments).status, 0);
     auto json = nlohmann::json::parse(std::ifstream(path("base.json")));
     for (auto& row : json["rows"]) {
@@ -51,8 +52,8 @@ class HcclPerfResults : public testing::Test {
   }
   [[nodiscard]] Outcome compare(const Words& more = {}) const {
     Words arguments = run_;
-    arguments.insert(arguments.end(), {"--compare", path("base.json")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.append({"--compare", path("base.json")});
+    arguments.append(more);
     return run_hccl_perf(arguments);
   }
 
@@ -61,9 +62,8 @@ class HcclPerfResults : public testing::Test {
 };
 
 TEST_F(HcclPerfResults, AreWrittenAsCsvForEveryTypeReductionAndRoot) {
-  const Outcome outcome =
-      run_hccl_perf({"reduce", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4", "-n", "2", "-r", "all",
-                     "-d", "all", "-o", "all", "--csv", path("out.csv")});
+  const Outcome outcome = run_hccl_perf(
+      text("reduce -g 2 -b 1K -e 4K -f 4 -n 2 -r all -d all -o all --csv ", path("out.csv")));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const auto written = lines(path("out.csv"));
   ASSERT_EQ(written.size(), 1U + 2 * table_rows(outcome.out).size());
@@ -76,9 +76,8 @@ TEST_F(HcclPerfResults, AreWrittenAsCsvForEveryTypeReductionAndRoot) {
 }
 
 TEST_F(HcclPerfResults, HoldEveryCallOnEveryRank) {
-  const Outcome outcome =
-      run_hccl_perf({"all_reduce", "-g", "3", "-b", "1K", "-e", "4K", "-f", "4", "-n", "6",
-                     "--latency-iters", "10", "-N", "2", "--raw", path("raw.csv")});
+  const Outcome outcome = run_hccl_perf(text(
+      "all_reduce -g 3 -b 1K -e 4K -f 4 -n 6 --latency-iters 10 -N 2 --raw ", path("raw.csv")));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const auto written = lines(path("raw.csv"));
   ASSERT_FALSE(written.empty());
@@ -102,8 +101,8 @@ TEST_F(HcclPerfResults, HoldEveryCallOnEveryRank) {
 }
 
 TEST_F(HcclPerfResults, HoldEveryTimedPass) {
-  const Outcome outcome = run_hccl_perf({"broadcast", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4",
-                                         "-n", "2", "--repeats", "6", "--json", path("out.json")});
+  const Outcome outcome = run_hccl_perf(
+      text("broadcast -g 2 -b 1K -e 4K -f 4 -n 2 --repeats 6 --json ", path("out.json")));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(table_rows(outcome.out).size(), 2U);
   const auto json = nlohmann::json::parse(std::ifstream(path("out.json")));
@@ -138,10 +137,9 @@ TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSayThatInTheExitSt
 TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
   record_baseline(1e-6);
   // In one process, so that rank 0 is not outvoted by the other.
-  const Outcome outcome =
-      run_hccl_perf({"all_reduce", "-t", "2", "-b", "1K", "-e", "4K", "-f", "4", "-n", "5",
-                     "--repeats", "25", "--compare", path("base.json")},
-                    {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});
+  const Outcome outcome = run_hccl_perf(
+      text("all_reduce -t 2 -b 1K -e 4K -f 4 -n 5 --repeats 25 --compare ", path("base.json")),
+      {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});
   EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
   EXPECT_NE(outcome.out.find("  slower\n"), std::string::npos) << outcome.out;
 }
@@ -166,9 +164,8 @@ TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
 
 TEST_F(HcclPerfResults, AreRightHoweverCallsBlock) {
   for (const char* blocking : {"0", "1", "2", "3"}) {
-    const Outcome outcome =
-        run_hccl_perf({"all_reduce", "-g", "3", "-b", "8", "-e", "64K", "-f", "16", "-n", "4", "-z",
-                       blocking, "--json", path("out.json")});
+    const Outcome outcome = run_hccl_perf(
+        text("all_reduce -g 3 -b 8 -e 64K -f 16 -n 4 -z ", blocking, " --json ", path("out.json")));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     const auto json = nlohmann::json::parse(std::ifstream(path("out.json")));
     EXPECT_EQ(json["options"]["blocking"], std::stoi(blocking));
@@ -177,27 +174,10 @@ TEST_F(HcclPerfResults, AreRightHoweverCallsBlock) {
 }
 
 TEST_F(HcclPerfResults, ComeFromTheOptionsOfHcclDemoToo) {
-  const Outcome outcome = run_hccl_perf({"--test",
-                                         "all2all",
-                                         "--nranks",
-                                         "4",
-                                         "--node_id",
-                                         "0",
-                                         "--ranks_per_node",
-                                         "4",
-                                         "--loop",
-                                         "3",
-                                         "--data_type",
-                                         "bfloat16",
-                                         "--size_range",
-                                         "1k",
-                                         "4K",
-                                         "--measure",
-                                         "latency",
-                                         "--timeout",
-                                         "1m",
-                                         "--result_csv",
-                                         path("out.csv")});
+  const Outcome outcome = run_hccl_perf(
+      text("--test all2all --nranks 4 --node_id 0 --ranks_per_node 4 --loop 3 --data_type bfloat16 "
+           "--size_range 1k 4K --measure latency --timeout 1m --result_csv ",
+           path("out.csv")));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const auto rows = table_rows(outcome.out);
   ASSERT_EQ(rows.size(), 3U) << outcome.out;

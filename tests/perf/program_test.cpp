@@ -2,6 +2,7 @@
 // hccl-perf from end to end: right tables, right files, right exit statuses.
 #include "collective.h"
 #include "run_program.h"
+#include "text.h"
 
 #include <filesystem>
 #include <fstream>
@@ -14,7 +15,7 @@ namespace hccl_perf {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
+using Words = CommandLine;
 
 // Every row's two #wrong columns are 0; what cannot be in place has only one.
 void expect_all_right(const Outcome& outcome, std::size_t rows) {
@@ -44,8 +45,8 @@ TEST_P(EachCollective, IsRightForManySizes) {
 }
 
 TEST_P(EachCollective, IsRightForEveryTypeReductionAndRoot) {
-  const Outcome outcome = run_hccl_perf({GetParam(), "-g", "3", "-b", "10007", "-e", "10007", "-d",
-                                         "all", "-o", "all", "-r", "all", "-n", "2"});
+  const Outcome outcome =
+      run_hccl_perf(text(GetParam(), " -g 3 -b 10007 -e 10007 -d all -o all -r all -n 2"));
   const hccl_perf::Collective& collective = *hccl_perf::find_collective(GetParam());
   expect_all_right(outcome, hccl_perf::kDataTypes.size() *
                                 (collective.reduces ? hccl_perf::kReductions.size() : 1) *
@@ -71,9 +72,8 @@ class EachTestOfPairs : public testing::TestWithParam<const char*> {};
 
 TEST_P(EachTestOfPairs, IsRightForManySizesAndPairs) {
   for (const char* ranks : {"2", "4"}) {
-    expect_all_right(run_hccl_perf({GetParam(), "-g", ranks, "-b", "8", "-e", "32K", "-f", "8",
-                                    "-n", "3", "--latency"}),
-                     5);
+    expect_all_right(
+        run_hccl_perf(text(GetParam(), " -g ", ranks, " -b 8 -e 32K -f 8 -n 3 --latency")), 5);
   }
 }
 
@@ -103,9 +103,9 @@ INSTANTIATE_TEST_SUITE_P(HcclPerf, EachTestOfPairs,
 TEST(HcclPerf, MeasuresOverlap) {
   const fs::path file =
       fs::path(testing::TempDir()) / ("hccl-perf-overlap." + std::to_string(getpid()));
-  const Outcome outcome =
-      run_hccl_perf({"all_reduce", "-g", "2", "-b", "64K", "-e", "64K", "--overlap",
-                     "--latency-iters", "20", "--repeats", "1", "--json", file.string()});
+  const Outcome outcome = run_hccl_perf(
+      text("all_reduce -g 2 -b 64K -e 64K --overlap --latency-iters 20 --repeats 1 --json ",
+           file.string()));
   expect_all_right(outcome, 1);
   const auto json = nlohmann::json::parse(std::ifstream(file));
   fs::remove(file);
@@ -135,8 +135,7 @@ TEST(HcclPerf, RunsRanksAsThreads) {
 #else
   const char* const processes = "2";
 #endif
-  expect_all_right(run_hccl_perf({"all_reduce", "-g", processes, "-t", "2", "-b", "1K", "-e", "16K",
-                                  "-f", "4", "-n", "2"}),
+  expect_all_right(run_hccl_perf(text("all_reduce -g ", processes, " -t 2 -b 1K -e 16K -f 4 -n 2")),
                    3);
   expect_all_right(
       run_hccl_perf({"reduce_scatter", "-t", "3", "-b", "64K", "-e", "64K", "-n", "2"}), 1);
@@ -182,9 +181,8 @@ TEST(HcclPerf, ShowsLatencyInComments) {
 TEST(HcclPerf, RunsUntilTheMinimumTime) {
   const fs::path file =
       fs::path(testing::TempDir()) / ("hccl-perf-min-time." + std::to_string(getpid()));
-  const Outcome outcome =
-      run_hccl_perf({"all_reduce", "-g", "2", "-b", "8", "-e", "8", "-n", "1", "--min-time", "0.05",
-                     "--repeats", "1", "--json", file.string()});
+  const Outcome outcome = run_hccl_perf(
+      text("all_reduce -g 2 -b 8 -e 8 -n 1 --min-time 0.05 --repeats 1 --json ", file.string()));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(std::ifstream(file));
   fs::remove(file);
@@ -196,9 +194,9 @@ TEST(HcclPerf, RunsUntilTheMinimumTime) {
 TEST(HcclPerf, WritesJson) {
   const fs::path file =
       fs::path(testing::TempDir()) / ("hccl-perf-json." + std::to_string(getpid()));
-  const Outcome outcome = run_hccl_perf({"all_gather", "-g", "2", "-b", "1K", "-e", "4K", "-f", "4",
-                                         "-n", "2", "--json", file.string()},
-                                        {"HCCL_TIMEOUT=100", "HCCL_SECRET=whisper"});
+  const Outcome outcome =
+      run_hccl_perf(text("all_gather -g 2 -b 1K -e 4K -f 4 -n 2 --json ", file.string()),
+                    {"HCCL_TIMEOUT=100", "HCCL_SECRET=whisper"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(std::ifstream(file));
   fs::remove(file);

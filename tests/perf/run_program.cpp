@@ -2,6 +2,8 @@
 // Starting programs and reading what they print.
 #include "run_program.h"
 
+#include "child.h"
+
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -12,7 +14,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,9 +52,8 @@ Program::Program(const std::vector<std::string>& words, const Variables& variabl
   int err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
     throw std::runtime_error("pipe2 failed");
-  pid_ = fork();
+  pid_ = hccl_perf::fork_child();
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     change_environment(variables);
@@ -110,10 +110,9 @@ std::string program_path(const std::string& name) {
   return std::string(HCCL_PERF_BIN) + '/' + name;
 }
 
-Outcome run_hccl_perf(const std::vector<std::string>& arguments,
-                      const Program::Variables& variables) {
-  std::vector<std::string> words = {program_path()};
-  for (const std::string& argument : arguments) words.push_back(argument);
+Outcome run_hccl_perf(const CommandLine& arguments, const Program::Variables& variables) {
+  CommandLine words{program_path()};
+  words.append(arguments);
   return Program(words, variables).wait();
 }
 

@@ -2,6 +2,8 @@
 // Starts hccl-perf (or something that starts it) as a person would, and keeps what it prints.
 #pragma once
 
+#include "command_line.h"
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -48,7 +50,7 @@ class Program {
 [[nodiscard]] std::string program_path(const std::string& name = "hccl-perf");
 
 // Runs hccl-perf with `arguments` to its end.
-[[nodiscard]] Outcome run_hccl_perf(const std::vector<std::string>& arguments,
+[[nodiscard]] Outcome run_hccl_perf(const CommandLine& arguments,
                                     const Program::Variables& variables = {});
 
 // The rows of a table: lines that are no comments, in words.

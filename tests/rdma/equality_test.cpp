@@ -62,7 +62,7 @@ void reduce_all(const Session& session, const Group& group, synStreamHandle stre
                  element_word(hcclFloat32, Data::numbers, test_seed(), group.rank, i));
     }
     const DeviceMemory memory(session.device(), bytes.size());
-    void* const data = device_pointer(memory.address());
+    void* const data = memory.pointer();
     upload(stream, bytes, memory.address());
     succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
     download(stream, memory.address(), bytes);

@@ -4,7 +4,6 @@
 #include "lost_hosts.h"
 #include "rdma_test.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank with open endpoints forks: neither a child that stores to all its memory nor one that
 // merely shares pages with its parent may spoil what the devices write and read.
+#include "children.h"
 #include "operation.h"
 #include "rdma_test.h"
 
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::test {
@@ -57,22 +57,19 @@ class Child {
 
   void end() {
     close(std::exchange(ends_[1], -1));
-    int status = -1;
-    require(waitpid(process_, &status, 0) == process_ && status == 0,
-            join("the child ends with status ", status));
+    require_equal(status_of(process_), 0, "the child's status");
   }
 
  private:
   [[nodiscard]] pid_t begin() {
     require(pipe2(ends_.data(), O_CLOEXEC) == 0, "pipe");
     const std::vector<Range> ranges = private_memory();
-    const pid_t process = fork();
-    require(process >= 0, "fork");
-    if (process > 0) return process;
-    close(ends_[1]);
-    store_to_all(ranges);
-    char byte = 0;
-    _exit(read(ends_[0], &byte, 1) == 0 ? 0 : 1);
+    return start_child([&] {
+      close(ends_[1]);
+      store_to_all(ranges);
+      char byte = 0;
+      return read(ends_[0], &byte, 1) == 0;
+    });
   }
 
   std::array<int, 2> ends_{};
@@ -84,11 +81,8 @@ void exchange(const Session& session, const Group& group, synStreamHandle stream
               std::uint64_t seed) {
   for (const std::size_t count : {100U, 5'000U, 400'000U}) {
     for (const Placement placement : {Placement::device, Placement::host}) {
-      Operation operation;
-      operation.count = count;
-      operation.seed = seed;
-      operation.placement = placement;
-      operation.nodes = {"a", "b"};
+      const Operation operation{
+          .count = count, .seed = seed, .placement = placement, .nodes = {"a", "b"}};
       run_and_verify(session, group, stream, operation);
     }
   }

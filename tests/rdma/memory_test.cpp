@@ -65,8 +65,8 @@ std::uint64_t one_round(const Session& session, const Group& group, synStreamHan
   const DeviceMemory input(session.device(), bytes);
   const DeviceMemory output(session.device(), expected.size());
   upload(stream, own, input.address());
-  void* const from = device_pointer(input.address());
-  void* const to = device_pointer(output.address());
+  void* const from = input.pointer();
+  void* const to = output.pointer();
   const std::size_t count = bytes / sizeof(std::uint32_t);
   succeed(reduce ? hcclAllReduce(from, to, count, hcclUint32, hcclSum, group.handle, stream)
                  : hcclAllGather(from, to, count, hcclUint32, group.handle, stream));

@@ -58,13 +58,12 @@ int come_and_go(const Session& session, const Group& group, synStreamHandle stre
       {
         const DeviceMemory memory(session.device(), kBytes);
         upload(stream, sent, memory.address());
-        succeed(
-            hcclSend(device_pointer(memory.address()), kBytes, hcclUint8, 1, group.handle, stream));
+        succeed(hcclSend(memory.pointer(), kBytes, hcclUint8, 1, group.handle, stream));
         succeed(synStreamSynchronize(stream));
       }
       let_pages_leave(session);
     } else {
-      succeed(hcclRecv(device_pointer(kept.address()), kBytes, hcclUint8, 0, group.handle, stream));
+      succeed(hcclRecv(kept.pointer(), kBytes, hcclUint8, 0, group.handle, stream));
       download(stream, kept.address(), got);
       succeed(synStreamSynchronize(stream));
       wrong += got == sent ? 0 : 1;

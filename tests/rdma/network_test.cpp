@@ -23,11 +23,8 @@ class RdmaNetwork : public OnRdmaHosts {
     std::vector<Operation> operations;
     for (const Collective collective : {Collective::all_reduce, Collective::all_to_all}) {
       for (const std::size_t count : {2U, 1000U, 600'000U}) {
-        Operation operation;
-        operation.collective = collective;
-        operation.count = count;
-        operation.seed = test_seed();
-        operation.nodes = {"a", "b"};
+        const Operation operation{
+            .collective = collective, .count = count, .seed = test_seed(), .nodes = {"a", "b"}};
         operations.push_back(operation);
       }
     }
@@ -75,7 +72,7 @@ TEST_F(RdmaNetwork, ASwitchThatCarriesLessIsNamedAsALikelyCause) {
         synStreamHandle stream = session.make_stream();
         constexpr std::size_t kCount = 1 << 20;
         const DeviceMemory memory(session.device(), kCount * 4);
-        void* const data = device_pointer(memory.address());
+        void* const data = memory.pointer();
         succeed(hcclAllReduce(data, data, kCount, hcclFloat32, hcclSum, group.handle, stream));
         require(synStreamSynchronize(stream) != synSuccess, "large packets do not come through");
         world.report(async_message(group.handle));
@@ -111,9 +108,7 @@ TEST_F(RdmaNetwork, ADeviceGoesWhenItsCommunicatorDoes) {
             if (world.rank == 1) hosts_.delete_device(1);
             world.board->barrier(0, world.size);
           }
-          Operation operation;
-          operation.count = 10'000;
-          operation.nodes = {"a", "b"};
+          const Operation operation{.count = 10'000, .nodes = {"a", "b"}};
           run_and_verify(session, group, stream, operation);
         }
         require(world.rank == 0 || RdmaHosts::has_device(1), "it waits for this process");

@@ -36,12 +36,10 @@ struct Layout {
 
 // Ranks find each other at the host of rank 0, and choose their interfaces themselves.
 inline RankOptions on_hosts_of(const Layout& layout) {
-  RankOptions options;
-  options.seconds = 100;
-  options.environment = {{"HCCL_COMM_ID", RdmaHosts::address(layout.host_of(0)) + ":29400"},
-                         {"HCCL_SECRET", "rdma"},
-                         {"HCCL_SOCKET_IFNAME", ""}};
-  return options;
+  return {.environment = {{"HCCL_COMM_ID", RdmaHosts::address(layout.host_of(0)) + ":29400"},
+                          {"HCCL_SECRET", "rdma"},
+                          {"HCCL_SOCKET_IFNAME", ""}},
+          .seconds = 100};
 }
 
 [[nodiscard]] inline std::string random_seed_text() {

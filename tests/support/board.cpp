@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting on the board polls with short sleeps: simple, and no hurry.
+// Waits on the board by polling with short sleeps, which is simple and fast enough.
 #include "board.h"
 
 #include "check.h"
 
 #include <chrono>
-#include <new>
 #include <thread>
-
-#include <sys/mman.h>
 
 namespace hccl::test {
 namespace {
@@ -26,18 +23,6 @@ void poll_until(Condition condition, const char* what) {
 std::size_t index_of(int slot) { return static_cast<std::size_t>(slot); }
 
 }  // namespace
-
-Board* Board::make() {
-  void* memory =
-      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return new (memory) Board;
-}
-
-void Board::unmake(Board* board) {
-  board->~Board();
-  munmap(board, sizeof(Board));
-}
 
 void Board::publish_id(int slot, const hcclUniqueId& id) {
   ids_.at(index_of(slot)) = id;

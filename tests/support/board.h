@@ -14,14 +14,9 @@ namespace hccl::test {
 inline constexpr int kMostSlots = 256;
 inline constexpr int kMostRanks = 64;
 
-// Lies in anonymous shared memory made before the ranks start, so everything in it is plain or
-// lock-free.
+// Lies in memory shared since before the ranks start, so everything in it is plain or lock-free.
 class Board {
  public:
-  // Made zeroed and shared with children; destroyed with unmake().
-  [[nodiscard]] static Board* make();
-  static void unmake(Board* board);
-
   void publish_id(int slot, const hcclUniqueId& id);
   // Blocks until somebody has published; throws after a minute.
   [[nodiscard]] hcclUniqueId await_id(int slot);

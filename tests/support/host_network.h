@@ -10,7 +10,7 @@ namespace hccl::test {
 
 class HostNetwork {
  public:
-  // Why there can be none on this machine; empty if there can.
+  // Returns why this machine can have none; empty if it can.
   [[nodiscard]] static std::string why_not();
 
   explicit HostNetwork(int hosts);
@@ -22,9 +22,9 @@ class HostNetwork {
   // Namespace and address of a host.
   [[nodiscard]] std::string name(int host) const;
   [[nodiscard]] static std::string address(int host);
-  // The calling process is on that host from now on. Before it starts threads.
+  // Moves the calling process to that host. Call it before the process starts threads.
   void enter(int host) const;
-  // Nothing goes to or comes from the host any more.
+  // Cuts the host off: nothing reaches or leaves it any more.
   void cut(int host) const { run("cut", std::to_string(host)); }
   // Limits the rate at which each host sends to `rate`, such as "1gbit".
   void limit(const std::string& rate) const { run("limit", rate); }

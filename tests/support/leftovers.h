@@ -11,7 +11,7 @@ namespace hccl::test {
 // interface, so that other jobs' sockets are not counted. Does nothing where that is not allowed.
 void isolate_network();
 
-// Every name there is now.
+// Returns every name that exists now.
 [[nodiscard]] std::set<std::string> shared_names();
 
 // Names that are there now and were not in `before`; waits up to ten seconds for them to go.

@@ -18,7 +18,7 @@ std::size_t allocation_size(std::size_t offset, std::size_t payload) {
   return kGuard + offset + payload + kGuard;
 }
 
-// With HCCL_TEST_LAYOUT, ranks are on several nodes without a test's doing.
+// HCCL_TEST_LAYOUT spreads the ranks over several nodes without the test's help.
 Operation placed(Operation operation, const World& world, const Group& group) {
   if (!operation.nodes.empty() || world.threads) return operation;
   for (const int member : group.members) operation.nodes.push_back(node_of(member));
@@ -52,13 +52,8 @@ void store(std::size_t elements, const WordsOf& words_of, hcclDataType_t type, s
 
 Operation make_operation(Collective collective, std::size_t count, hcclDataType_t type,
                          hcclRedOp_t reduction, int root) {
-  Operation operation;
-  operation.collective = collective;
-  operation.count = count;
-  operation.type = type;
-  operation.reduction = reduction;
-  operation.root = root;
-  return operation;
+  return {
+      .collective = collective, .type = type, .reduction = reduction, .root = root, .count = count};
 }
 
 Placement placement_of(Placement placement, std::uint64_t mix) {
@@ -152,7 +147,7 @@ void OperationRun::output(std::size_t first, std::span<std::uint64_t> words) con
   }
 }
 
-// The output has a part of each rank's data, less what it skips.
+// The output is made of a part of each rank's data, without its first `skipped` elements.
 void OperationRun::output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                                    std::span<std::uint64_t> words) const {
   while (!words.empty()) {
@@ -202,7 +197,7 @@ void OperationRun::queue_upload(synStreamHandle stream) {
 
 void* OperationRun::address(Region& region, const DeviceMemory& memory, Placement place) {
   if (place == Placement::host) return region.after.data();
-  return place == Placement::view ? memory.view() : device_pointer(memory.address());
+  return place == Placement::view ? memory.view() : memory.pointer();
 }
 
 hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
@@ -212,9 +207,9 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
   void* const send_base = address(send_, send_memory_, send_place_);
   void* receive_base =
       operation_.in_place ? send_base : address(receive_, receive_memory_, receive_place_);
-  // In place is in place by whatever name.
+  // The library must recognise a buffer in place by either of its addresses.
   if (operation_.in_place && send_place_ == Placement::view && operation_.seed % 2000 == 0)
-    receive_base = device_pointer(send_memory_.address());
+    receive_base = send_memory_.pointer();
   const void* send = at(send_base, send_start_);
   void* receive = at(receive_base, receive_start_);
   switch (operation_.collective) {

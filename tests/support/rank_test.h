@@ -5,15 +5,18 @@
 
 #include "session.h"
 
+#include <functional>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace hccl::test {
 
-using RankBody = void (*)(World&, Session&, const Group&, synStreamHandle);
+using RankBody = std::function<void(World&, Session&, const Group&, synStreamHandle)>;
 
 // Returns what runs `body` on a rank.
 [[nodiscard]] inline RankFunction in_session(RankBody body) {
-  return [body](World& world) {
+  return [body = std::move(body)](World& world) {
     Session session(world);
     const Group group = session.join_all();
     body(world, session, group, session.make_stream());
@@ -22,16 +25,16 @@ using RankBody = void (*)(World&, Session&, const Group&, synStreamHandle);
 }
 
 inline void expect_success(RankBody body, int ranks, const RankOptions& options = {}) {
-  EXPECT_EQ(failures(run_ranks(ranks, in_session(body), options)), "");
+  EXPECT_EQ(failures(run_ranks(ranks, in_session(std::move(body)), options)), "");
 }
 
 }  // namespace hccl::test
 
-// Defines the body `name` of a rank for in_session(): it may use `world`, `session`, `group` and
-// `stream`.
-#define RANK_BODY(name)                                                       \
-  void name([[maybe_unused]] World& world, [[maybe_unused]] Session& session, \
-            [[maybe_unused]] const Group& group, [[maybe_unused]] synStreamHandle stream)
+// The parameters of a body, which need not use them all.
+#define RANK_PARAMETERS                                             \
+  [[maybe_unused]] World &world, [[maybe_unused]] Session &session, \
+      [[maybe_unused]] const Group &group, [[maybe_unused]] synStreamHandle stream
+#define RANK_BODY(name) void name(RANK_PARAMETERS)
 
 // A test in which every one of `ranks` processes runs the body that follows, and finishes;
 // RankOptions may follow the number.

@@ -3,6 +3,8 @@
 #include "ranks.h"
 
 #include "check.h"
+#include "programs/child.h"
+#include "programs/pipe.h"
 #include "rank_process.h"
 
 #include <array>
@@ -16,7 +18,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,23 +26,6 @@ namespace hccl::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-  Pipe() {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Failure("no pipe");
-    read_end = ends[0];
-    write_end = ends[1];
-  }
-  void close_read() { close_one(read_end); }
-  void close_write() { close_one(write_end); }
-  static void close_one(int& fd) {
-    if (fd >= 0) close(fd);
-    fd = -1;
-  }
-};
 
 // A port of the loopback interface that nobody uses right now.
 int free_port() {
@@ -65,9 +49,7 @@ class Supervisor {
         function_(function),
         options_(options),
         outcomes_(static_cast<std::size_t>(size)),
-        board_(Board::make()),
         port_(options.comm_id ? free_port() : 0) {}
-  ~Supervisor() { Board::unmake(board_); }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -77,7 +59,7 @@ class Supervisor {
     for (int rank = 0; rank < processes; ++rank) start(rank);
     output_.close_write();
     lifeline_.close_read();
-    fcntl(output_.read_end, F_SETFL, O_NONBLOCK);
+    fcntl(output_.read_end(), F_SETFL, O_NONBLOCK);
     start_ = Clock::now();
     std::thread companion;
     if (options_.meanwhile) companion = std::thread([this] { options_.meanwhile(pids_); });
@@ -103,31 +85,27 @@ class Supervisor {
 
   void start(int rank) {
     FILE* errors = options_.capture_stderr ? std::tmpfile() : nullptr;
-    const pid_t parent = getpid();
-    const pid_t pid = fork();
+    const pid_t pid = hccl_perf::fork_child();
     if (pid < 0) throw Failure("cannot fork");
-    if (pid == 0) be_child(rank, parent, errors);
+    if (pid == 0) be_child(rank, errors);
     children_.push_back({pid, rank, true, errors});
     pids_.push_back(pid);
     ++alive_;
   }
 
-  [[noreturn]] void be_child(int rank, pid_t parent, FILE* errors) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
+  [[noreturn]] void be_child(int rank, FILE* errors) {
     output_.close_read();
     lifeline_.close_write();
     if (errors != nullptr) dup2(fileno(errors), STDERR_FILENO);
     set_environment(options_, port_, rank);
     const int patience = sanitized() ? 5 * options_.seconds : options_.seconds;
     alarm(static_cast<unsigned>(patience));
-    World world;
-    world.rank = rank;
-    world.size = size_;
-    world.threads = threads_;
-    world.board = board_;
-    world.output = output_.write_end;
-    world.lifeline = lifeline_.read_end;
+    World world{.rank = rank,
+                .size = size_,
+                .threads = threads_,
+                .board = &*board_,
+                .output = output_.write_end(),
+                .lifeline = lifeline_.read_end()};
     const bool good = threads_ ? run_threads(world, function_) : run_one(world, function_);
     std::exit(good ? 0 : 1);  // with static destructors, as programs do
   }
@@ -183,7 +161,7 @@ class Supervisor {
   void drain() {
     std::array<char, 65536> chunk{};
     for (;;) {
-      const ssize_t length = read(output_.read_end, chunk.data(), chunk.size());
+      const ssize_t length = read(output_.read_end(), chunk.data(), chunk.size());
       if (length <= 0) break;
       pending_.append(chunk.data(), static_cast<std::size_t>(length));
     }
@@ -225,10 +203,10 @@ class Supervisor {
   const RankFunction& function_;
   const RankOptions& options_;
   std::vector<RankOutcome> outcomes_;
-  Board* board_;
+  hccl_perf::Shared<Board> board_;
   int port_;
-  Pipe output_;
-  Pipe lifeline_;
+  hccl_perf::Pipe output_;
+  hccl_perf::Pipe lifeline_;
   std::vector<Child> children_;
   std::vector<pid_t> pids_;
   int alive_ = 0;

@@ -56,7 +56,7 @@ struct RankOutcome {
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,
                                                             const RankOptions& options = {});
 
-// Every failure, one line each; empty if all ranks (but `except`) finished.
+// Returns every failure, one line each; empty if all ranks but `except` finished.
 [[nodiscard]] std::string failures(const std::vector<RankOutcome>& outcomes,
                                    std::optional<int> except = std::nullopt);
 
@@ -68,10 +68,11 @@ struct RankOutcome {
 // puts the ranks of any test on several emulated nodes. Empty if it is unset.
 [[nodiscard]] std::string node_of(int rank);
 
-// A seed that is different in every run unless HCCL_TEST_SEED sets it; printed by whoever uses it.
+// Returns a seed that differs in every run unless HCCL_TEST_SEED sets it; tests print it.
 [[nodiscard]] unsigned long long test_seed();
 
-// True if this build has a sanitizer, which reserves address space and slows everything down.
+// Returns whether this build has a sanitizer, which reserves address space and slows everything
+// down.
 [[nodiscard]] constexpr bool sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;

@@ -19,7 +19,7 @@
 namespace hccl::test {
 namespace {
 
-// How to undo what has been changed, a command a line. A file, because a test may be killed.
+// The commands that undo all changes, one a line. It is a file because a test may be killed.
 constexpr const char* kJournal = "/run/hccl-rdma-hosts.undo";
 
 std::string keeper(int host) { return join("/run/rxe-nodes/", host, ".pid"); }
@@ -57,7 +57,7 @@ std::string run(const std::string& command) {
   return text;
 }
 
-// The last first.
+// Undoes the latest change first.
 void undo_all() {
   std::ifstream journal(kJournal);
   std::vector<std::string> commands;

@@ -13,28 +13,28 @@ namespace hccl::test {
 
 class RdmaHosts {
  public:
-  // Returns the reason why there are fewer than `hosts` here; empty if there are enough.
+  // Returns why this machine does not have that many hosts; empty if it has.
   [[nodiscard]] static std::string why_not(int hosts);
 
-  // Undoes what a test left that was killed.
+  // Undoes the changes that a killed test has left.
   RdmaHosts();
-  // Undoes what this one changed.
+  // Undoes this test's changes.
   ~RdmaHosts();
   RdmaHosts(const RdmaHosts&) = delete;
   RdmaHosts& operator=(const RdmaHosts&) = delete;
 
   [[nodiscard]] static std::string address(int host);
   [[nodiscard]] static std::string device(int host);
-  // The calling process is on that host from now on. Before it starts threads.
+  // Moves the calling process to that host. Call it before the process starts threads.
   static void enter(int host);
 
-  // The cable is pulled out of the switch: nothing comes through, and the host's port is down.
+  // Pulls the host's cable out of the switch: nothing comes through, and the host's port is down.
   void cut(int host) const;
   void mend(int host) const;
-  // The host's own network interface is down, and with it the RDMA device's port.
+  // Takes the host's own network interface down, and with it the RDMA device's port.
   void shut_interface(int host) const;
-  // Drops this share of the packets to the host and of those from it, such as "1%"; with "100%" no
-  // port receives anything.
+  // Drops this share of the packets to and from the host, such as "1%". No port notices, not even
+  // of "100%".
   void lose(int host, const std::string& share) const;
   void lose_nothing(int host) const;
   [[nodiscard]] std::uint64_t packets_lost(int host) const;

@@ -99,12 +99,8 @@ void* DeviceMemory::view() const {
   return view;
 }
 
-void upload(synStreamHandle stream, const std::vector<std::byte>& from, std::uint64_t to) {
-  succeed(synMemCopyAsync(stream, host_address(from.data()), from.size(), to, HOST_TO_DRAM));
-}
-
-void download(synStreamHandle stream, std::uint64_t from, std::vector<std::byte>& to) {
-  succeed(synMemCopyAsync(stream, from, to.size(), host_address(to.data()), DRAM_TO_HOST));
+void synchronize(std::span<const synStreamHandle> streams) {
+  for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
 }
 
 }  // namespace hccl::test

@@ -9,6 +9,7 @@
 #include <synapse_api.h>
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace hccl::test {
@@ -29,7 +30,7 @@ class Session {
  public:
   // Initialises the runtime (unless ranks are threads: then it is), and takes a device.
   explicit Session(World& world);
-  // Releases what finish() has not; errors are ignored, for something has failed already.
+  // Releases what finish() has not, and ignores errors because something has failed already.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -58,6 +59,13 @@ class Session {
   std::vector<hcclComm_t> communicators_;
 };
 
+[[nodiscard]] inline std::uint64_t host_address(const void* pointer) {
+  return reinterpret_cast<std::uint64_t>(pointer);
+}
+[[nodiscard]] inline void* device_pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
+}
+
 // Device memory for the length of a scope.
 class DeviceMemory {
  public:
@@ -67,8 +75,10 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   [[nodiscard]] std::uint64_t address() const { return address_; }
+  // Returns the address as calls take it.
+  [[nodiscard]] void* pointer() const { return device_pointer(address_); }
   [[nodiscard]] std::size_t size() const { return size_; }
-  // Returns where it lies for the host.
+  // Returns its address in the host view.
   [[nodiscard]] void* view() const;
 
  private:
@@ -77,16 +87,21 @@ class DeviceMemory {
   std::uint64_t address_ = 0;
 };
 
-// Queue copies; the host side must outlive them.
-void upload(synStreamHandle stream, const std::vector<std::byte>& from, std::uint64_t to);
-void upload(synStreamHandle stream, std::vector<std::byte>&& from, std::uint64_t to) = delete;
-void download(synStreamHandle stream, std::uint64_t from, std::vector<std::byte>& to);
+// Waits for each stream; requires success.
+void synchronize(std::span<const synStreamHandle> streams);
 
-[[nodiscard]] inline std::uint64_t host_address(const void* pointer) {
-  return reinterpret_cast<std::uint64_t>(pointer);
+// Queue copies; the host side must outlive them.
+template <class Value>
+void upload(synStreamHandle stream, const std::vector<Value>& from, std::uint64_t to) {
+  succeed(synMemCopyAsync(stream, host_address(from.data()), from.size() * sizeof(Value), to,
+                          HOST_TO_DRAM));
 }
-[[nodiscard]] inline void* device_pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
+template <class Value>
+void upload(synStreamHandle stream, std::vector<Value>&& from, std::uint64_t to) = delete;
+template <class Value>
+void download(synStreamHandle stream, std::uint64_t from, std::vector<Value>& to) {
+  succeed(synMemCopyAsync(stream, from, to.size() * sizeof(Value), host_address(to.data()),
+                          DRAM_TO_HOST));
 }
 
 }  // namespace hccl::test

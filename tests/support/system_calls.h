@@ -15,8 +15,8 @@ struct SystemCalls {
   std::vector<std::uint32_t> values{};
 };
 
-// From now on such calls fail with `error`, in all threads of this process and in its children.
-// There is no way back. Throws Failure if the kernel has no filters.
+// Makes such calls fail with `error` in all threads of this process and in its children, for good.
+// Throws Failure if the kernel has no filters.
 void refuse_system_calls(const SystemCalls& calls, int error);
 
 }  // namespace hccl::test

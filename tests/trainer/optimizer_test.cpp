@@ -64,10 +64,7 @@ double adamw(std::size_t i, const OptimizerOptions& options) {
 class Updates : public testing::TestWithParam<OptimizerOptions::Kind> {};
 
 TEST_P(Updates, FollowTheFormula) {
-  OptimizerOptions options;
-  options.kind = GetParam();
-  options.rate = 0.01F;
-  options.weight_decay = 0.1F;
+  OptimizerOptions options{.kind = GetParam(), .rate = 0.01F, .weight_decay = 0.1F};
   const std::vector<float> got = run(options, {{0, kCount}});
   for (std::size_t i = 0; i < kCount; ++i) {
     const double wanted =
@@ -77,9 +74,7 @@ TEST_P(Updates, FollowTheFormula) {
 }
 
 TEST_P(Updates, InSharesGiveTheSameBits) {
-  OptimizerOptions options;
-  options.kind = GetParam();
-  options.rate = 0.01F;
+  OptimizerOptions options{.kind = GetParam(), .rate = 0.01F};
   EXPECT_EQ(run(options, {{0, kCount}}), run(options, {{0, 30}, {30, 60}, {60, kCount}}));
 }
 

@@ -52,7 +52,7 @@ class Interrupted : public testing::Test {
 
   [[nodiscard]] Words with_checkpoint() const {
     Words words = training_;
-    words.insert(words.end(), {"--checkpoint", folder_.file("state")});
+    words.append({"--checkpoint", folder_.file("state")});
     return words;
   }
 
@@ -80,8 +80,8 @@ TEST_P(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
   }
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
   // With other ranks and in another mode, to the same bits.
-  EXPECT_EQ(train({"-g", "2", "--mode", "sharded", "--epochs", "12", "--hidden", "64",
-                   "--checkpoint", folder_.file("state")}),
+  EXPECT_EQ(train(text("-g 2 --mode sharded --epochs 12 --hidden 64 --checkpoint ",
+                       folder_.file("state"))),
             train(training_));
 }
 
@@ -106,7 +106,7 @@ std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
   const std::string port = std::to_string(30000 + getpid() % 10000);
   const auto start = [&](const Words& arguments, const char* node) {
     Words words{"-g", "1", "--epochs", "3"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    words.append(arguments);
     return std::make_unique<Program>(
         command(words), Program::Variables{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port,
                                            "WORLD_SIZE=2", std::string("NODE_RANK=") + node});
@@ -160,8 +160,8 @@ TEST(Ranks, HearThatOneCannotRead) {
 TEST(Divergence, EndsTheTrainingAndWritesNothing) {
   const Folder folder;
   for (const char* mode : {"ddp", "sharded"}) {
-    const Outcome outcome = run({"-g", "4", "--rate", "1e9", "--mode", mode, "--checkpoint",
-                                 folder.file("state"), "--json", folder.file("run.json")});
+    const Outcome outcome = run(text("-g 4 --rate 1e9 --mode ", mode, " --checkpoint ",
+                                     folder.file("state"), " --json ", folder.file("run.json")));
     EXPECT_EQ(outcome.status, 1);
     EXPECT_EQ(outcome.err.find("ddp_trainer: the training has diverged in epoch 1: "), 0U)
         << outcome.err;

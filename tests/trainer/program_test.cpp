@@ -16,7 +16,7 @@ namespace {
 const Words kShort{"--epochs", "3"};
 
 Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
+  words.append(more);
   return words;
 }
 
@@ -62,8 +62,7 @@ TEST(Training, IsTheSameWithAdamWAndManyBuckets) {
 
 // Gradients of which some are clipped.
 TEST(Training, IsTheSameForEveryNumberOfRanksAlsoIfItIsWild) {
-  const Words wild{"--epochs", "2",           "--batch", "8",      "--micro-batch",
-                   "1",        "--optimizer", "adamw",   "--rate", "0.02"};
+  const Words wild("--epochs 2 --batch 8 --micro-batch 1 --optimizer adamw --rate 0.02");
   const Curve alone = train(wild);
   EXPECT_EQ(train(with(wild, {"-g", "4", "--mode", "fast_ddp"})), alone);
   EXPECT_EQ(train(with(wild, {"-g", "8", "--mode", "sharded"})), alone);

@@ -19,7 +19,7 @@ namespace ddp_trainer {
 
 using hccl_perf::Outcome;
 using hccl_perf::Program;
-using Words = std::vector<std::string>;
+using Words = hccl_perf::CommandLine;
 
 // A folder of the test's own, gone with it.
 class Folder {
@@ -53,7 +53,7 @@ inline std::string contents_of(const std::string& path) {
 
 inline Words command(const Words& arguments) {
   Words words{hccl_perf::program_path("ddp_trainer")};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.append(arguments);
   return words;
 }
 
@@ -84,7 +84,7 @@ inline Curve curve_in(const std::string& json_path) {
 inline Curve train(const Words& arguments) {
   const Folder folder;
   Words all = arguments;
-  all.insert(all.end(), {"--json", folder.file("run.json")});
+  all.append({"--json", folder.file("run.json")});
   const Outcome outcome = run(all);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   return outcome.status == 0 ? curve_in(folder.file("run.json")) : Curve{};

@@ -4,6 +4,7 @@
 
 #include "harness.h"
 
+#include <functional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -19,9 +20,16 @@ class EveryWay : public testing::TestWithParam<Way> {
   }
   // Ranks as processes, which must all finish.
   static void run(int ranks, const RankFunction& function) {
-    RankOptions options;
-    options.seconds = 120;
+    const RankOptions options{.seconds = 120};
     EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
+  }
+  // Two ranks, each with an endpoint to the other.
+  static void run_pair(const std::function<void(World&, Endpoint&)>& function) {
+    run(2, [&](World& world) {
+      Member member(world, GetParam());
+      const auto endpoint = member.open(1 - world.rank);
+      function(world, *endpoint);
+    });
   }
 };
 

@@ -12,15 +12,13 @@ class Stream : public EveryWay {};
 INSTANTIATE_TEST_SUITE_P(All, Stream, testing::ValuesIn(all_ways()), name_of);
 
 TEST_P(Stream, BytesOfAnySizeArriveInOrder) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
+  run_pair([](World& world, Endpoint& endpoint) {
     std::uint64_t stream = 0;
     for (const std::size_t size : {1UL, 7UL, 64UL, 4095UL, 65536UL, 1048577UL, 67108864UL}) {
       for (const Taking taking : {Taking::into, Taking::lent}) {
         Mover mover;
-        if (world.rank == 0) mover.run({{endpoint.get(), stream, size}}, {});
-        if (world.rank == 1) mover.run({}, {{endpoint.get(), stream, size, 0, taking}});
+        if (world.rank == 0) mover.run({{&endpoint, stream, size}}, {});
+        if (world.rank == 1) mover.run({}, {{&endpoint, stream, size, 0, taking}});
         ++stream;
       }
     }
@@ -28,48 +26,42 @@ TEST_P(Stream, BytesOfAnySizeArriveInOrder) {
 }
 
 TEST_P(Stream, PiecesOfOddSizesGoThroughEveryWrapAround) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
+  run_pair([](World& world, Endpoint& endpoint) {
     for (const std::size_t chop : {3UL, 41UL, 1000UL, 70001UL, 1000003UL}) {
       const std::uint64_t total = std::min<std::uint64_t>(chop * 20'000, 20'000'003);
       Mover mover;
-      if (world.rank == 0) mover.run({{endpoint.get(), chop, total, chop}}, {});
-      if (world.rank == 1) mover.run({}, {{endpoint.get(), chop, total, 2 * chop}});
+      if (world.rank == 0) mover.run({{&endpoint, chop, total, chop}}, {});
+      if (world.rank == 1) mover.run({}, {{&endpoint, chop, total, 2 * chop}});
     }
   });
 }
 
 TEST_P(Stream, BothDirectionsAtOnce) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
+  run_pair([](World& world, Endpoint& endpoint) {
     const auto own = static_cast<std::uint64_t>(world.rank);
     constexpr std::uint64_t kTotal = 30'000'001;
-    Mover().run({{endpoint.get(), own, kTotal}}, {{endpoint.get(), 1 - own, kTotal, 100'003}});
-    require_equal(endpoint->counters().bytes_sent, kTotal, "bytes sent");
-    require_equal(endpoint->counters().bytes_received, kTotal, "bytes received");
-    require(endpoint->counters().sends > 0 && endpoint->counters().receives > 0, "calls counted");
+    Mover().run({{&endpoint, own, kTotal}}, {{&endpoint, 1 - own, kTotal, 100'003}});
+    require_equal(endpoint.counters().bytes_sent, kTotal, "bytes sent");
+    require_equal(endpoint.counters().bytes_received, kTotal, "bytes received");
+    require(endpoint.counters().sends > 0 && endpoint.counters().receives > 0, "calls counted");
   });
 }
 
 TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
+  run_pair([](World& world, Endpoint& endpoint) {
     constexpr std::uint64_t kTotal = std::uint64_t{64} << 20;
     if (world.rank == 1) {
-      connect(*endpoint);
+      connect(endpoint);
       world.board->await(0, 1);
       usleep(50'000);  // the sender sleeps
-      Mover().run({}, {{endpoint.get(), 0, kTotal}});
+      Mover().run({}, {{&endpoint, 0, kTotal}});
       return;
     }
-    connect(*endpoint);
+    connect(endpoint);
     Mover mover;
-    Sending sending{endpoint.get(), 0, kTotal};
+    Sending sending{&endpoint, 0, kTotal};
     WaitSet wait_set;
-    const WaitSet::Entry entry{endpoint.get(), {false, true}};
+    const WaitSet::Entry entry{&endpoint, {false, true}};
     do {
       while (mover.send_some(sending)) {
       }
@@ -120,75 +112,69 @@ TEST_P(Stream, ChannelsAndLanesAreApart) {
 }
 
 TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
-    connect(*endpoint);
-    const std::size_t element = endpoint->view_limit();
+  run_pair([](World& world, Endpoint& endpoint) {
+    connect(endpoint);
+    const std::size_t element = endpoint.view_limit();
     const std::size_t step = element - 4001;  // each view begins within the one before
     Mover mover;
     if (world.rank == 0) {
-      mover.run({{endpoint.get(), 0, 3}}, {});
+      mover.run({{&endpoint, 0, 3}}, {});
       // No more than the peer reads: it ends with its last view.
-      mover.run({{endpoint.get(), 0, 3 + 9 * step + element, 30'001, 3}}, {});
+      mover.run({{&endpoint, 0, 3 + 9 * step + element, 30'001, 3}}, {});
       return;
     }
-    mover.run({}, {{endpoint.get(), 0, 3}});  // and at odd addresses
+    mover.run({}, {{&endpoint, 0, 3}});  // and at odd addresses
     WaitSet wait_set;
     for (std::size_t i = 0; i < 10; ++i) {
       std::span<const std::byte> view;
-      while ((view = endpoint->try_receive(element)).size() < element) {
-        const WaitSet::Entry entry{endpoint.get(), {true, false}};
+      while ((view = endpoint.try_receive(element)).size() < element) {
+        const WaitSet::Entry entry{&endpoint, {true, false}};
         require(wait_set.wait({&entry, 1}, Deadline::after(std::chrono::seconds(30))) ==
                     WaitSet::Outcome::ready,
                 "the element becomes whole");
       }
       check_pattern(view, 0, 3 + i * step);
-      endpoint->release(step);
+      endpoint.release(step);
     }
   });
 }
 
 TEST_P(Stream, WhatIsLentStaysWhenMoreComes) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
-    connect(*endpoint);
+  run_pair([](World& world, Endpoint& endpoint) {
+    connect(endpoint);
     Mover mover;
     for (std::uint64_t i = 0; i < 20; ++i) {
       const std::uint64_t begin = 16 * i;
       if (world.rank == 0) {
-        mover.run({{endpoint.get(), 0, begin + 8, 0, begin}}, {});
+        mover.run({{&endpoint, 0, begin + 8, 0, begin}}, {});
         world.board->barrier(0, 2);  // the other has seen the first half
-        mover.run({{endpoint.get(), 0, begin + 16, 0, begin + 8}}, {});
+        mover.run({{&endpoint, 0, begin + 16, 0, begin + 8}}, {});
         world.board->barrier(0, 2);
         world.board->barrier(0, 2);
         continue;
       }
       std::span<const std::byte> view;
-      while (view.size() < 8) view = endpoint->try_receive(8);
+      while (view.size() < 8) view = endpoint.try_receive(8);
       world.board->barrier(0, 2);
       world.board->barrier(0, 2);  // the second half has been sent
       check_pattern(view, 0, begin);
-      while (view.size() < 16) view = endpoint->try_receive(16);
+      while (view.size() < 16) view = endpoint.try_receive(16);
       check_pattern(view, 0, begin);
-      endpoint->release(16);
+      endpoint.release(16);
       world.board->barrier(0, 2);
     }
   });
 }
 
 TEST_P(Stream, NoWakeUpIsLost) {
-  run(2, [](World& world) {
-    Member member(world, GetParam());
-    const auto endpoint = member.open(1 - world.rank);
+  run_pair([](World& world, Endpoint& endpoint) {
     const auto own = static_cast<std::uint64_t>(world.rank);
     std::mt19937 random(static_cast<unsigned>(test_seed() + own));
     Mover mover;
     mover.eager_to_sleep();
     const int rounds = scaled(sanitized() ? 2000 : 20'000);
-    Sending sending{endpoint.get(), own, 0, 100};
-    Receiving receiving{endpoint.get(), 1 - own, 0, 100};
+    Sending sending{&endpoint, own, 0, 100};
+    Receiving receiving{&endpoint, 1 - own, 0, 100};
     for (int i = 0; i < rounds; ++i) {
       if (random() % 4 == 0) sched_yield();
       if (random() % 64 == 0) usleep(static_cast<useconds_t>(random() % 50));

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "base/syn_error.h"
 #include "captured_stderr.h"
+#include "children.h"
 
 #include <array>
-#include <csignal>
 #include <map>
 #include <new>
 #include <set>
@@ -17,8 +17,6 @@
 #include <system_error>
 
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::api {
@@ -182,20 +180,15 @@ TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
   install_fork_guard();
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const pid_t child = test::start_child([&] {
     const Answers answers = ask_in_forked_child();
-    const bool sent = write(ends[1], &answers, sizeof answers) == sizeof answers;
-    _exit(sent ? 0 : 1);
-  }
+    return write(ends[1], &answers, sizeof answers) == sizeof answers;
+  });
   close(ends[1]);
   Answers answers{};
   EXPECT_EQ(read(ends[0], &answers, sizeof answers), static_cast<ssize_t>(sizeof answers));
   close(ends[0]);
-  int state = 0;
-  EXPECT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_EQ(test::status_of(child), 0);
   EXPECT_EQ(answers.result, hcclInvalidUsage);
   EXPECT_EQ(answers.status, synFail);
   for (const bool as_expected : answers.as_expected) EXPECT_TRUE(as_expected);
@@ -207,16 +200,12 @@ TEST(Guard, InAForkedChildASilentFailureLeavesTheOneLineToOthers) {
   install_fork_guard();
   test::CapturedStderr captured;
   configure_log(Config{});  // to that stderr
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int status = test::status_in_child([] {
     (void)syn_guard(probe("synIsThere"), [] {});
     for (int call = 0; call < 2; ++call) (void)syn_guard("synAnything", [] {});
-    _exit(0);
-  }
-  int state = 0;
-  EXPECT_EQ(waitpid(child, &state, 0), child);
+    return true;
+  });
+  EXPECT_EQ(status, 0);
   EXPECT_NE(captured.next_write().find("synAnything failed: synFail: the library cannot be used"),
             std::string::npos);
   EXPECT_EQ(captured.next_write(), "");

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/variables.h"
 #include "scoped_environment.h"
+#include "thrown.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -28,13 +29,7 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 // The text of the error that `value` makes; empty if it is accepted.
 std::string refusal(const std::string& name, const std::string& value) {
   const ScopedEnvironment environment(name, value);
-  try {
-    static_cast<void>(parse_environment());
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclInvalidArgument);
-    return error.what();
-  }
-  return {};
+  return test::error_of(hcclInvalidArgument, parse_environment);
 }
 
 Config with(const std::string& name, const std::string& value) {

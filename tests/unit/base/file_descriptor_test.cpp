@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "children.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl {
@@ -21,11 +21,7 @@ FileDescriptor open_null() { return FileDescriptor(open("/dev/null", O_RDWR | O_
 template <class Check>
 bool holds_in_child(Check check) {
   install_fork_guard();
-  const pid_t child = fork();
-  if (child == 0) _exit(check() ? 0 : 1);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return test::status_in_child(check) == 0;
 }
 
 TEST(FileDescriptor, ClosesOnce) {

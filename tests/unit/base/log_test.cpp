@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "captured_stderr.h"
+#include "children.h"
+#include "thrown.h"
 
 #include <array>
 #include <csignal>
@@ -16,8 +18,6 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl {
@@ -107,26 +107,17 @@ TEST(Log, TheFileNameNamesHostAndProcess) {
 TEST(Log, AFileThatCannotBeOpenedIsRefusedByName) {
   Config config;
   config.log_file = "/no/such/folder/log";
-  try {
-    configure_log(config);
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclInvalidArgument);
-    EXPECT_EQ(std::string(error.what()).find("HCCL_DEBUG_FILE"), 0U) << error.what();
-  }
+  const std::string error = test::error_of(hcclInvalidArgument, [&] { configure_log(config); });
+  EXPECT_EQ(error.find("HCCL_DEBUG_FILE"), 0U) << error;
 }
 
 // The text of the refusal; empty if the path is taken.
 std::string refusal_of(const std::filesystem::path& path) {
   Config config;
   config.log_file = path.string();
-  try {
-    configure_log(config);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  configure_log(Config{});
-  return {};
+  const std::string error = test::error_of(hcclInvalidArgument, [&] { configure_log(config); });
+  if (error.empty()) configure_log(Config{});
+  return error;
 }
 
 TEST(Log, OnlyARegularFileIsWritten) {
@@ -149,19 +140,8 @@ TEST(Log, OnlyARegularFileIsWritten) {
   fs::remove_all(folder);
 }
 
-// Runs in a child, since a signal ends it if the log is wrong; returns its exit status, or less
-// than zero if a signal did.
-template <class Body>
-int status_of_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 TEST(Log, AReaderThatHasGoneEndsNothing) {
-  const int status = status_of_child([] {
+  const int status = test::status_in_child([] {
     std::array<int, 2> ends{};
     if (pipe(ends.data()) != 0) return 1;
     dup2(ends[1], STDERR_FILENO);
@@ -176,7 +156,7 @@ TEST(Log, AReaderThatHasGoneEndsNothing) {
 }
 
 TEST(Log, AFileAtItsLimitEndsNothing) {
-  const int status = status_of_child([] {
+  const int status = test::status_in_child([] {
     std::FILE* const file = std::tmpfile();
     if (file == nullptr) return 1;
     dup2(fileno(file), STDERR_FILENO);
@@ -203,8 +183,8 @@ int line_reaches_socket(bool closed_before) {
 }
 
 TEST(Log, ASocketOfTheProgramIsNotWritten) {
-  EXPECT_EQ(status_of_child([] { return line_reaches_socket(true); }), 0);
-  EXPECT_EQ(status_of_child([] { return line_reaches_socket(false); }), 0);
+  EXPECT_EQ(test::status_in_child([] { return line_reaches_socket(true); }), 0);
+  EXPECT_EQ(test::status_in_child([] { return line_reaches_socket(false); }), 0);
 }
 
 }  // namespace

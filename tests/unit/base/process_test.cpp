@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/text.h"
+#include "children.h"
 #include "scoped_environment.h"
 
 #include <string>
@@ -21,19 +22,12 @@ namespace hccl {
 namespace {
 
 TEST(ForkGuard, OnlyAChildKnowsItselfForked) {
-  const pid_t early = fork();
-  if (early == 0) _exit(is_forked_child() ? 1 : 0);
-  int early_status = -1;
-  ASSERT_EQ(waitpid(early, &early_status, 0), early);
-  EXPECT_EQ(early_status, 0) << "forked before the guard was installed";
+  EXPECT_EQ(test::status_in_child([] { return !is_forked_child(); }), 0)
+      << "forked before the guard was installed";
   install_fork_guard();
   install_fork_guard();
   EXPECT_FALSE(is_forked_child());
-  const pid_t child = fork();
-  if (child == 0) _exit(is_forked_child() ? 0 : 1);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(test::status_in_child(is_forked_child), 0);
   EXPECT_FALSE(is_forked_child());
 }
 
@@ -53,15 +47,9 @@ TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
   set_fork_hooks(kHooks);
   seen_at_fork.clear();
   using Order = std::vector<std::string>;
-  const pid_t child = fork();
-  if (child == 0) {
-    const Order wanted{"program prepares", "library prepares", "library in child",
+  const Order in_child{"program prepares", "library prepares", "library in child",
                        "program in child"};
-    _exit(seen_at_fork == wanted ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::status_in_child([&] { return seen_at_fork == in_child; }), 0);
   EXPECT_EQ(seen_at_fork, (Order{"program prepares", "library prepares", "library in parent",
                                  "program in parent"}));
 }
@@ -83,9 +71,7 @@ TEST(ForkGuard, IsNotCancelled) {
     EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
   });
   forking.join();
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::status_of(child), 0);
 }
 
 TEST(BoxIdentity, NamesUserMachineAndNetwork) {
@@ -107,13 +93,10 @@ TEST(BoxIdentity, ANodeIdReplacesTheMachine) {
 TEST(HostName, IsThatOfTheSystem) { EXPECT_FALSE(host_name().empty()); }
 
 TEST(ProcessState, TellsStoppedFromGone) {
-  const pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const pid_t child = test::start_child([] {
     prctl(PR_SET_NAME, "a) R (b");
-    raise(SIGSTOP);
-    _exit(0);
-  }
+    return raise(SIGSTOP);
+  });
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
   EXPECT_EQ(process_state(child), 'T');

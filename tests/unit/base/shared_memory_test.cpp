@@ -4,6 +4,7 @@
 #include "base/shared_memory.h"
 
 #include "base/error.h"
+#include "thrown.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,13 +25,7 @@ FileDescriptor file_with_seals(int seals) {
 
 // The text of the refusal; empty if the file is taken.
 std::string refusal_of(const FileDescriptor& file, std::uint64_t bytes = kBytes) {
-  try {
-    require_sealed(file, bytes, "rank 3");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclSystemError);
-    return error.what();
-  }
-  return {};
+  return test::error_of(hcclSystemError, [&] { require_sealed(file, bytes, "rank 3"); });
 }
 
 TEST(SharedMemory, OfOursIsSealed) {

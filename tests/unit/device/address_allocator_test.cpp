@@ -3,7 +3,6 @@
 #include "device/address_allocator.h"
 
 #include <random>
-#include <vector>
 
 #include <gtest/gtest.h>
 

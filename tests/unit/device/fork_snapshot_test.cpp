@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forked children's copies of device memory, and trimmed pages.
 #include "base/error.h"
+#include "children.h"
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/kept_ranges.h"
@@ -11,7 +12,6 @@
 #include <bitset>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <string>
 #include <thread>
@@ -19,11 +19,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::device {
 namespace {
+
+using test::start_child;
+using test::succeeds;
 
 TEST(KeptRanges, AreTheUnionOfWhatWasAddedAndNotRemoved) {
   constexpr std::size_t kBytes = 200;
@@ -72,18 +74,6 @@ bool is_mapped(const std::byte* memory) {
   return mincore(reinterpret_cast<void*>(page), kPageBytes, &resident) == 0;
 }
 
-// Runs `child` in a forked process; returns it.
-pid_t in_child(const std::function<bool()>& child) {
-  const pid_t process = fork();
-  if (process == 0) _exit(child() ? 0 : 1);
-  return process;
-}
-
-bool succeeds(pid_t process) {
-  int status = -1;
-  return waitpid(process, &status, 0) == process && status == 0;
-}
-
 class Fork : public testing::Test {
  protected:
   Arena arena_{base_address(0), 256 * kMiB};
@@ -94,11 +84,11 @@ class Fork : public testing::Test {
 
 TEST_F(Fork, LeavesNothingUnlessItIsToBeKept) {
   std::memset(view_, 7, bytes_);
-  EXPECT_TRUE(succeeds(in_child([&] { return !is_mapped(view_); })));
+  EXPECT_TRUE(succeeds(start_child([&] { return !is_mapped(view_); })));
   arena_.keep_at_fork(address_, bytes_, true);
-  EXPECT_TRUE(succeeds(in_child([&] { return all_are(view_, bytes_, 7); })));
+  EXPECT_TRUE(succeeds(start_child([&] { return all_are(view_, bytes_, 7); })));
   arena_.keep_at_fork(address_, bytes_, false);
-  EXPECT_TRUE(succeeds(in_child([&] { return !is_mapped(view_); })));
+  EXPECT_TRUE(succeeds(start_child([&] { return !is_mapped(view_); })));
 }
 
 TEST_F(Fork, GivesASnapshotToEachChild) {
@@ -109,7 +99,7 @@ TEST_F(Fork, GivesASnapshotToEachChild) {
   for (int child = 0; child < 4; ++child) {
     const auto value = static_cast<unsigned char>(child + 1);
     std::memset(view_, value, bytes_);
-    children.push_back(in_child([&] {
+    children.push_back(start_child([&] {
       char byte = 0;
       close(gate[1]);
       if (read(gate[0], &byte, 1) != 0) return false;  // when the parent has written over it
@@ -133,7 +123,7 @@ TEST_F(Fork, KeepsTheRangesAndTheirPagesAlone) {
   std::byte* const gone = arena_.host_view(freed, kMiB);
   arena_.keep_at_fork(freed, kMiB, true);
   arena_.release(freed, [] { return false; });
-  EXPECT_TRUE(succeeds(in_child([&] {
+  EXPECT_TRUE(succeeds(start_child([&] {
     return all_are(view_ + first, 10'000, 7) && !is_mapped(view_ + first - 2 * kPageBytes) &&
            !is_mapped(view_ + first + 10'000 + kPageBytes) && !is_mapped(gone);
   })));
@@ -150,7 +140,7 @@ TEST_F(Fork, LeavesHolesEmptyAndFollowsMovedPages) {
   arena_.keep_at_fork(neighbour, kPageBytes * 3, true);
   arena_.move_to_fresh_pages(arena_.resolve(address_, 1, "memory"));
   view_[kMiB] = std::byte{1};
-  EXPECT_TRUE(succeeds(in_child([&] {
+  EXPECT_TRUE(succeeds(start_child([&] {
     unsigned char resident = 0;
     const auto hole = reinterpret_cast<std::uint64_t>(view_ + 5 * kMiB) / kPageBytes * kPageBytes;
     return mincore(reinterpret_cast<void*>(hole), kPageBytes, &resident) == 0 &&
@@ -185,7 +175,7 @@ TEST(SparseFork, CopiesPagesAndNotHugeOnesOfSparseMemory) {
   std::vector<bool> data(pages);
   for (std::uint64_t page = 0; page < pages; ++page) data[page] = is_data(page);
   arena.keep_at_fork(sparse, kBytes, true);
-  EXPECT_TRUE(succeeds(in_child([&] {
+  EXPECT_TRUE(succeeds(start_child([&] {
     std::vector<unsigned char> resident(pages);
     if (mincore(shown, kBytes, resident.data()) != 0) return false;
     for (std::uint64_t page = 0; page < pages; ++page) {
@@ -198,9 +188,9 @@ TEST(SparseFork, CopiesPagesAndNotHugeOnesOfSparseMemory) {
 TEST_F(Fork, OfAChildIsAnOrdinaryOne) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::memset(view_, 1, bytes_);
-  EXPECT_TRUE(succeeds(in_child([&] {
+  EXPECT_TRUE(succeeds(start_child([&] {
     std::memset(view_, 2, bytes_);
-    const pid_t grandchild = in_child([&] {
+    const pid_t grandchild = start_child([&] {
       const bool kept = all_are(view_, bytes_, 2);
       std::memset(view_, 3, bytes_);
       return kept;
@@ -230,7 +220,7 @@ TEST_F(Fork, WorksInManyThreads) {
   for (int thread = 0; thread < 3; ++thread) {
     forking.emplace_back([&] {
       for (int round = 0; round < 5; ++round)
-        good += succeeds(in_child([&] { return all_are(view_, bytes_, 6); })) ? 1 : 0;
+        good += succeeds(start_child([&] { return all_are(view_, bytes_, 6); })) ? 1 : 0;
     });
   }
   for (std::thread& thread : forking) thread.join();
@@ -245,7 +235,7 @@ TEST_F(Fork, FindsDevicesThatHaveGone) {
     const DeviceAddress address = other.allocate(kMiB);
     other.keep_at_fork(address, kMiB, true);
   }
-  EXPECT_TRUE(succeeds(in_child([] { return true; })));
+  EXPECT_TRUE(succeeds(start_child([] { return true; })));
 }
 
 TEST(Trim, GivesWholePagesBackAndKeepsTheRest) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's view of an allocation: one place for as long as it lives, whatever lies behind it.
 #include "base/error.h"
+#include "children.h"
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/view_space.h"
@@ -10,11 +11,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::device {
@@ -112,20 +111,17 @@ TEST(HostView, OfNeighboursIsOneMapping) {
 // Returns true if a range of address space is reserved where the limit allows `room` bytes more
 // than are mapped now.
 bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = test::status_in_child([&] {
     std::uint64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     rlimit limit{};
     getrlimit(RLIMIT_AS, &limit);
     limit.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + room;
-    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
-    _exit(ViewSpace(bytes).address_at(0) != nullptr ? 1 : 0);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
-  return WEXITSTATUS(status) == 1;
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+    return ViewSpace(bytes).address_at(0) != nullptr ? 1 : 0;
+  });
+  EXPECT_TRUE(status == 0 || status == 1) << status;
+  return status == 1;
 }
 
 TEST(ViewSpace, LeavesTheProgramAsMuchAddressSpace) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "children.h"
 #include "device/module_registry.h"
 #include "device/runtime.h"
 
@@ -43,13 +44,11 @@ class Helper {
   explicit Helper(const std::function<void()>& body) {
     std::array<int, 2> ready{};
     EXPECT_EQ(pipe(ready.data()), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid_ = test::start_child([&] {
       body();
       if (write(ready[1], "", 1) == 1) pause();
-      _exit(1);
-    }
+      return 1;
+    });
     close(ready[1]);
     char byte = 0;
     EXPECT_EQ(read(ready[0], &byte, 1), 1);
@@ -70,8 +69,7 @@ class Helper {
 std::string result_of(const std::function<std::string()>& body) {
   std::array<int, 2> said{};
   EXPECT_EQ(pipe(said.data()), 0);
-  const pid_t pid = fork();
-  if (pid == 0) {
+  const pid_t pid = test::start_child([&] {
     become(kUser);
     std::string result;
     try {
@@ -79,8 +77,8 @@ std::string result_of(const std::function<std::string()>& body) {
     } catch (const Error& error) {
       result = error.what();
     }
-    _exit(write(said[1], result.data(), result.size()) < 0 ? 1 : 0);
-  }
+    return write(said[1], result.data(), result.size()) >= 0;
+  });
   close(said[1]);
   std::string result;
   std::array<char, 1000> part{};

@@ -3,8 +3,10 @@
 #include "device/notifier.h"
 
 #include "base/process.h"
+#include "children.h"
 #include "device/device.h"
 #include "device/stream.h"
+#include "succeeding.h"
 
 #include <atomic>
 #include <chrono>
@@ -17,8 +19,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace hccl::device {
 namespace {
@@ -41,10 +41,9 @@ void succeed_on(Stream& stream) {
 class Gate {
  public:
   void hold(Stream& stream) {
-    stream.enqueue([this] {
+    stream.enqueue(succeeding([this] {
       while (!open_) std::this_thread::sleep_for(100us);
-      return Outcome::success;
-    });
+    }));
   }
   void open() { open_ = true; }
 
@@ -304,11 +303,7 @@ TEST_F(Ranges, NotifyTheParentOfAForkedChild) {
   gate.hold(*stream);
   notify(*stream, 0, 1, told_.ticket(1));
   install_fork_guard();
-  const pid_t child = fork();
-  if (child == 0) std::exit(told_.lines().empty() ? 0 : 1);
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::status_in_child([&]() -> int { std::exit(told_.lines().empty() ? 0 : 1); }), 0);
   gate.open();
   EXPECT_EQ(told_.wait_for(1), Lines{"1 0 "});
 }

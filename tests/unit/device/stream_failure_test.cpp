@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "device/event.h"
 #include "device/stream.h"
+#include "succeeding.h"
 
 #include <atomic>
 #include <chrono>
@@ -62,10 +63,7 @@ void fail_with(Stream& stream, const char* text) {
 
 // Work that counts how often it runs.
 void count_on(Stream& stream, int& runs) {
-  stream.enqueue([&runs] {
-    ++runs;
-    return Outcome::success;
-  });
+  stream.enqueue(succeeding([&runs] { ++runs; }));
 }
 
 TEST_F(FailedWork, AFailedCollectiveHidesNoFailedCopy) {
@@ -179,12 +177,7 @@ TEST_F(FailedWork, AStreamMayBeHeldByTwoFailures) {
 TEST_F(FailedWork, WhatStandsBehindFailedWorkFailsUntilTheProgramKnows) {
   const auto stream = device_.create_stream();
   int runs = 0;
-  const auto work = [&] {
-    stream->enqueue([&] {
-      ++runs;
-      return Outcome::success;
-    });
-  };
+  const auto work = [&] { stream->enqueue(succeeding([&] { ++runs; })); };
   work();
   fail_with(*stream, "no luck");
   work();
@@ -215,10 +208,7 @@ TEST_F(FailedWork, WhatWasQueuedBeforeTheProgramKnewFailsLater) {
     while (!go) std::this_thread::yield();
     return Outcome::success;
   }});
-  stream->enqueue([&] {
-    ran = true;
-    return Outcome::success;
-  });
+  stream->enqueue(succeeding([&] { ran = true; }));
   EXPECT_EQ(event.synchronize(), Outcome::failed);
   go = true;
   EXPECT_EQ(stream->synchronize(), Outcome::failed);
@@ -230,10 +220,7 @@ TEST_F(FailedWork, AFailedCollectiveDoesNotStopWhatStandsBehindIt) {
   const auto stream = device_.create_stream();
   bool ran = false;
   stream->enqueue([] { return Outcome::collective_failed; });
-  stream->enqueue([&] {
-    ran = true;
-    return Outcome::success;
-  });
+  stream->enqueue(succeeding([&] { ran = true; }));
   EXPECT_EQ(stream->synchronize(), Outcome::collective_failed);
   EXPECT_TRUE(ran);
 }
@@ -245,15 +232,11 @@ TEST_F(FailedWork, FailedWorkFailsWhatWaitsForItsEvent) {
   std::atomic<bool> go{false};
   bool ran = false;
   fail_with(*first, "no luck");
-  second->enqueue([&] {
+  second->enqueue(succeeding([&] {
     while (!go) std::this_thread::yield();
-    return Outcome::success;
-  });
+  }));
   second->follow(first->capture());
-  second->enqueue([&] {
-    ran = true;
-    return Outcome::success;
-  });
+  second->enqueue(succeeding([&] { ran = true; }));
   EXPECT_EQ(first->synchronize(), Outcome::failed);
   go = true;
   EXPECT_EQ(second->synchronize(), Outcome::failed);
@@ -267,11 +250,10 @@ TEST_F(FailedWork, WaitsAndTimesAreKeptBehindFailedWork) {
   const auto first = device_.create_stream();
   const auto second = device_.create_stream();
   int value = 0;
-  first->enqueue([&] {
+  first->enqueue(succeeding([&] {
     std::this_thread::sleep_for(5ms);
     value = 1;
-    return Outcome::success;
-  });
+  }));
   fail_with(*second, "no luck");
   second->follow(first->capture());
   Event event(true);

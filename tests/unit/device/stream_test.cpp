@@ -5,6 +5,7 @@
 #include "base/syn_error.h"
 #include "device/device.h"
 #include "device/event.h"
+#include "succeeding.h"
 
 #include <algorithm>
 #include <atomic>
@@ -29,10 +30,7 @@ TEST_F(Streams, RunInOrder) {
   const auto stream = device_.create_stream();
   std::vector<int> seen;
   for (int number = 0; number < 5'000; ++number) {
-    stream->enqueue([&seen, number] {
-      seen.push_back(number);
-      return Outcome::success;
-    });
+    stream->enqueue(succeeding([&seen, number] { seen.push_back(number); }));
   }
   EXPECT_EQ(stream->synchronize(), Outcome::success);
   ASSERT_EQ(seen.size(), 5'000u);
@@ -44,10 +42,7 @@ TEST_F(Streams, RunWithoutAnybodyWaiting) {
   const auto stream = device_.create_stream();
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> ran{false};
-    stream->enqueue([&] {
-      ran.store(true);
-      return Outcome::success;
-    });
+    stream->enqueue(succeeding([&] { ran.store(true); }));
     while (!ran) std::this_thread::yield();
     std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
   }
@@ -64,10 +59,7 @@ TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
       ASSERT_EQ(stream->synchronize(), Outcome::success);
     }
     std::atomic<bool> ran{false};
-    stream->enqueue([&] {
-      ran.store(true);
-      return Outcome::success;
-    });
+    stream->enqueue(succeeding([&] { ran.store(true); }));
     Outcome outcome = Outcome::failed;
     if (round % 2 == 0) {
       while (!ran) std::this_thread::yield();
@@ -93,10 +85,9 @@ struct Looking {
 
 TEST_F(Streams, ACommandSeesThoseBehindIt) {
   const auto stream = device_.create_stream();
-  stream->enqueue([&] {
+  stream->enqueue(succeeding([&] {
     while (!stream->host_is_waiting()) std::this_thread::yield();
-    return Outcome::success;
-  });
+  }));
   std::vector<std::size_t> seen;
   constexpr std::size_t kCommands = 700;  // in several segments
   const auto skipped = [](std::size_t number) {
@@ -123,22 +114,17 @@ TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
     for (int number = 0; number < 3; ++number) stream->enqueue(Looking{seen});
   };
   enqueue_three(unattended);
-  stream->enqueue([&] {
-    ran = true;
-    return Outcome::success;
-  });
+  stream->enqueue(succeeding([&] { ran = true; }));
   while (!ran) std::this_thread::yield();
   EXPECT_EQ(unattended, std::vector<std::size_t>(3, 0));
 
   std::atomic<bool> go{false};
-  other->enqueue([&] {
+  other->enqueue(succeeding([&] {
     while (!go) std::this_thread::yield();
-    return Outcome::success;
-  });
-  stream->enqueue([&] {
+  }));
+  stream->enqueue(succeeding([&] {
     while (!stream->host_is_waiting()) std::this_thread::yield();
-    return Outcome::success;
-  });
+  }));
   enqueue_three(beside_another);
   EXPECT_EQ(stream->synchronize(), Outcome::success);
   EXPECT_EQ(beside_another, std::vector<std::size_t>(3, 0));
@@ -149,10 +135,7 @@ TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
 // Only the stream's owner touches `sum`.
 void add_and_wait_at_times(Stream& stream, std::uint64_t& sum) {
   for (int number = 0; number < 2'000; ++number) {
-    stream.enqueue([&] {
-      ++sum;
-      return Outcome::success;
-    });
+    stream.enqueue(succeeding([&] { ++sum; }));
     if (number % 50 == 0) {
       EXPECT_EQ(stream.synchronize(), Outcome::success);
     }
@@ -173,10 +156,7 @@ TEST_F(Streams, ManyProducersAndWaiters) {
 
 void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
   for (int number = 0; number < 100; ++number) {
-    stream.enqueue([&runs] {
-      ++runs;
-      return Outcome::success;
-    });
+    stream.enqueue(succeeding([&runs] { ++runs; }));
     EXPECT_EQ(stream.synchronize(), Outcome::success);
   }
 }
@@ -200,19 +180,17 @@ TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
   const auto first = device_.create_stream();
   const auto second = device_.create_stream();
   int value = 0;
-  second->enqueue([&] {
+  second->enqueue(succeeding([&] {
     std::this_thread::sleep_for(5ms);
     value = 1;
-    return Outcome::success;
-  });
+  }));
   Event event(false);
   event.record(*second);
   int seen = 0;
-  first->enqueue([&, capture = event.capture()] {
+  first->enqueue(succeeding([&, capture = event.capture()] {
     Stream::wait_for(capture);
     seen = value;
-    return Outcome::success;
-  });
+  }));
   EXPECT_EQ(first->synchronize(), Outcome::success);
   EXPECT_EQ(seen, 1);
 }
@@ -220,10 +198,9 @@ TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
 TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
   const auto stream = device_.create_stream();
   std::atomic<bool> go{false};
-  stream->enqueue([&] {
+  stream->enqueue(succeeding([&] {
     while (!go) std::this_thread::sleep_for(1ms);
-    return Outcome::success;
-  });
+  }));
   for (int number = 0; number < 65'540; ++number) stream->enqueue([] { return Outcome::success; });
   go = true;
   EXPECT_EQ(stream->synchronize(), Outcome::success);
@@ -300,10 +277,9 @@ TEST_F(Streams, MemoryFreedBehindQueuedWorkStaysUntilItHasRun) {
   const auto stream = device_.create_stream();
   const DeviceAddress address = device_.arena().allocate(100);
   std::atomic<bool> go{false};
-  stream->enqueue([&] {
+  stream->enqueue(succeeding([&] {
     while (!go) std::this_thread::sleep_for(1ms);
-    return Outcome::success;
-  });
+  }));
   device_.free_memory(address);
   EXPECT_NE(device_.arena().allocate(100) / kPageBytes, address / kPageBytes);
   go = true;

@@ -8,13 +8,11 @@ namespace hccl::network {
 namespace {
 
 CallHeader all_reduce() {
-  CallHeader header;
-  header.collective = static_cast<std::uint8_t>(Collective::all_reduce);
-  header.type = hcclFloat32;
-  header.operation = hcclSum;
-  header.number = 41;
-  header.count = 1025;
-  return header;
+  return {.collective = static_cast<std::uint8_t>(Collective::all_reduce),
+          .type = hcclFloat32,
+          .operation = hcclSum,
+          .number = 41,
+          .count = 1025};
 }
 
 TEST(CallHeader, TravelsAsItsBytes) {

@@ -10,9 +10,9 @@
 #include "interpreter.h"
 #include "loose_wires.h"
 #include "reduce/reduce.h"
+#include "thrown.h"
 
 #include <cstring>
-#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -102,12 +102,10 @@ struct Part {
 };
 
 CallHeader header_of(const Case& of) {
-  CallHeader header;
-  header.collective = static_cast<std::uint8_t>(of.shape.collective);
-  header.type = static_cast<std::uint8_t>(of.type);
-  header.operation = static_cast<std::uint8_t>(of.operation);
-  header.count = of.count;
-  return header;
+  return {.collective = static_cast<std::uint8_t>(of.shape.collective),
+          .type = static_cast<std::uint8_t>(of.type),
+          .operation = static_cast<std::uint8_t>(of.operation),
+          .count = of.count};
 }
 
 class Run {
@@ -211,17 +209,13 @@ TEST(Execution, RefusesAPeersOtherCall) {
   Part right(of, all.shapes[0], all.schedules[0], memory[0], wires, header_of(of));
   Part wrong(of, all.shapes[1], all.schedules[1], memory[1], wires, other);
   const Bytes before = memory[0].result();
-  try {
+  const std::string error = test::error_of(hcclInvalidUsage, [&] {
     for (int i = 0; i < 1000; ++i) {
       static_cast<void>(wrong.execution.advance());
       static_cast<void>(right.execution.advance());
     }
-    FAIL() << "nobody noticed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclInvalidUsage);
-    EXPECT_NE(std::string(error.what()).find("all_reduce(65, float, sum)"), std::string::npos)
-        << error.what();
-  }
+  });
+  EXPECT_NE(error.find("all_reduce(65, float, sum)"), std::string::npos) << error;
   EXPECT_EQ(memory[0].result(), before);
 }
 

@@ -3,6 +3,8 @@
 // machines drawn in a folder.
 #include "node/cpu_topology.h"
 
+#include "children.h"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace hccl::node {
@@ -80,14 +81,11 @@ TEST(Cores, SessionsAreSchedulingGroupsWhereTheKernelSaysSo) {
   if (std::ifstream("/sys/fs/cgroup/cpu.weight")) in_root = false;
   const std::uint64_t here = CpuAllowance::of_this_thread().scheduling_group;
   EXPECT_EQ(CpuAllowance::of_this_thread().scheduling_group, here);
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = hccl::test::status_in_child([&] {
     setsid();
-    _exit(CpuAllowance::of_this_thread().scheduling_group == here ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), enabled != 0 && in_root ? 1 : 0);
+    return CpuAllowance::of_this_thread().scheduling_group == here;
+  });
+  EXPECT_EQ(status, enabled != 0 && in_root ? 1 : 0);
 }
 
 namespace fs = std::filesystem;

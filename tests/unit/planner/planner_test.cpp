@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "planner/schedule_cache.h"
+#include "thrown.h"
 
 #include <string>
 
@@ -83,15 +84,9 @@ TEST(Plan, NumbersRanksNodeByNodeUnlessTheyOwnBlocks) {
 TEST(Plan, RefusesANameThatThereIsNotAndNamesThoseThereAre) {
   EXPECT_NO_THROW(Planner::check(""));
   EXPECT_NO_THROW(Planner::check("ring"));
-  try {
-    Planner::check("rign");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclInvalidArgument);
-    EXPECT_STREQ(error.what(),
-                 "HCCL_ALGO='rign' is not an algorithm; set it to one of ring, tree, chain, "
-                 "halving_doubling, direct, one_shot, pairwise, hierarchical");
-  }
+  EXPECT_EQ(test::error_of(hcclInvalidArgument, [] { Planner::check("rign"); }),
+            "HCCL_ALGO='rign' is not an algorithm; set it to one of ring, tree, chain, "
+            "halving_doubling, direct, one_shot, pairwise, hierarchical");
 }
 
 TEST(ScheduleCache, KeepsASchedulePerAlgorithmAndShape) {

@@ -3,7 +3,6 @@
 #include "reduce/reduce.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <random>
 #include <vector>
 

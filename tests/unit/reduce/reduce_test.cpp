@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cfenv>
-#include <numeric>
 #include <random>
-#include <span>
 #include <string>
 #include <tuple>
 #include <utility>

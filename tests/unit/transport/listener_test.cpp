@@ -11,12 +11,7 @@
 namespace hccl::transport {
 namespace {
 
-Membership member_for(int rank) {
-  Membership membership;
-  membership.rank = rank;
-  membership.size = 8;
-  return membership;
-}
+Membership member_for(int rank) { return {.rank = rank, .size = 8}; }
 
 class SharedListener : public testing::Test {
  protected:

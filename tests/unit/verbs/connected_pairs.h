@@ -16,12 +16,10 @@
 namespace hccl::verbs::test {
 
 inline QpInfo qp_info_of(const RdmaDevice& device, const QueuePair& pair) {
-  QpInfo info;
-  info.queue_pair = pair.number();
-  info.first_packet = pair.first_packet();
-  info.gid = device.port().gid.bytes;
-  info.mtu = device.port().mtu;
-  return info;
+  return {.queue_pair = pair.number(),
+          .first_packet = pair.first_packet(),
+          .gid = device.port().gid.bytes,
+          .mtu = device.port().mtu};
 }
 
 inline ConnectionEnds ends_between(int own, int peer) {
@@ -54,9 +52,7 @@ class ConnectedPairs : public testing::Test {
   void TearDown() override {
     near_.reset();
     far_.reset();
-    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
-    EXPECT_EQ(wire_.objects(), 0U);
-    EXPECT_EQ(wire_.memory().count(), 0U);
+    wire_.expect_clean();
     EXPECT_EQ(wire_.memory().domains, 0);
     EXPECT_EQ(wire_.memory().verbs().open_devices, 0);
   }

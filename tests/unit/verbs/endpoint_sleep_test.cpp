@@ -94,8 +94,7 @@ TEST(EndpointSleep, EndsWhenThereIsSomethingToDo) {
     wire.prompt = true;  // for the last writes
     wire.run();
   }
-  EXPECT_EQ(wire.violations(), std::vector<std::string>{});
-  EXPECT_EQ(wire.memory().count(), 0U);
+  wire.expect_clean();
 }
 
 }  // namespace

@@ -24,9 +24,7 @@ class Endpoints : public testing::Test {
     wire_.run();
     near_.reset();
     far_.reset();
-    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
-    EXPECT_EQ(wire_.objects(), 0U);
-    EXPECT_EQ(wire_.memory().count(), 0U);
+    wire_.expect_clean();
   }
 
   void start(int after) {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 namespace hccl::verbs::test {
@@ -236,6 +237,12 @@ ibv_qp_state FakeWire::state(std::uint32_t pair) {
 std::size_t FakeWire::objects() {
   const std::lock_guard lock(mutex_);
   return rings_.size() + queues_.size() + pairs_.size();
+}
+
+void FakeWire::expect_clean() {
+  EXPECT_EQ(violations_, std::vector<std::string>{});
+  EXPECT_EQ(objects(), 0U);
+  EXPECT_EQ(memory_.count(), 0U);
 }
 
 }  // namespace hccl::verbs::test

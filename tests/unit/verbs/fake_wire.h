@@ -63,6 +63,8 @@ class FakeWire {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   // That are there.
   [[nodiscard]] std::size_t objects();
+  // Nothing was violated, nothing is left open and nothing registered.
+  void expect_clean();
 
  private:
   friend struct FakeWireFunctions;

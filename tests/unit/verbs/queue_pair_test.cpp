@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "connected_pairs.h"
+#include "thrown.h"
 
 #include <cerrno>
 #include <numeric>
@@ -12,6 +13,8 @@
 
 namespace hccl::verbs {
 namespace {
+
+using hccl::test::error_of;
 
 class QueuePairs : public test::ConnectedPairs {
  protected:
@@ -154,18 +157,6 @@ TEST_F(QueuePairs, PacketsAreNumberedFromAnywhere) {
   EXPECT_NE(first.front(), first.back()) << "a late packet of an earlier pair is none of ours";
 }
 
-// Returns the text of the exception, which must be a system error.
-template <class Function>
-std::string thrown_by(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclSystemError);
-    return error.what();
-  }
-  return "nothing";
-}
-
 TEST_F(QueuePairs, WhatTheDeviceHasNoRoomForIsSaid) {
   const auto make = [&] { const QueuePair pair(near_->device, kDepths); };
   const std::string advice =
@@ -173,18 +164,19 @@ TEST_F(QueuePairs, WhatTheDeviceHasNoRoomForIsSaid) {
       "ulimit -n";
   const std::size_t before = wire_.objects();
   wire_.faults.no_channel = true;
-  EXPECT_EQ(thrown_by(make),
+  EXPECT_EQ(error_of(hcclSystemError, make),
             "cannot create a completion channel on fake0: Too many open files" + advice);
   wire_.faults.no_channel = false;
   wire_.faults.no_completion_queue = true;
-  EXPECT_EQ(thrown_by(make),
+  EXPECT_EQ(error_of(hcclSystemError, make),
             "cannot create a completion queue on fake0: Cannot allocate memory" + advice);
   wire_.faults.no_completion_queue = false;
   wire_.faults.no_queue_pair = true;
-  EXPECT_EQ(thrown_by(make), "cannot create a queue pair on fake0: Invalid argument" + advice);
+  EXPECT_EQ(error_of(hcclSystemError, make),
+            "cannot create a queue pair on fake0: Invalid argument" + advice);
   wire_.faults.no_queue_pair = false;
   EXPECT_EQ(wire_.objects(), before) << "nothing stays";
-  EXPECT_EQ(thrown_by(make), "nothing");
+  EXPECT_EQ(error_of(hcclSystemError, make), "");
 }
 
 TEST_F(QueuePairs, APeerThatCannotBeAddressedIsNamed) {
@@ -193,9 +185,11 @@ TEST_F(QueuePairs, APeerThatCannotBeAddressedIsNamed) {
                                     {IBV_QPS_RTS, "ready to send"}}) {
     QueuePair pair(near_->device, kDepths);
     wire_.faults.no_change_to = state;
-    EXPECT_EQ(thrown_by([&] {
-                pair.connect(test::qp_info_of(*far_->device, far()), test::ends_between(0, 3));
-              }),
+    EXPECT_EQ(error_of(hcclSystemError,
+                       [&] {
+                         pair.connect(test::qp_info_of(*far_->device, far()),
+                                      test::ends_between(0, 3));
+                       }),
               std::string("rank 0 cannot make its queue pair to rank 3 (fake0 port 1, GID "
                           "10.77.0.1 to 10.77.0.2) ") +
                   step +
@@ -206,13 +200,13 @@ TEST_F(QueuePairs, APeerThatCannotBeAddressedIsNamed) {
 
 TEST_F(QueuePairs, WhatCannotBePostedIsSaid) {
   wire_.faults.post_send = ENOMEM;
-  EXPECT_EQ(thrown_by([&] { say(1); }),
+  EXPECT_EQ(error_of(hcclSystemError, [&] { say(1); }),
             "cannot post a write on fake0: Cannot allocate memory; see the kernel's log");
   wire_.faults.post_send = 0;
   for (std::uint32_t i = 0; i < 32; ++i) say(i);  // they are posted again many at once
   wire_.run();
   wire_.faults.post_receive = EINVAL;
-  EXPECT_EQ(thrown_by([&] { static_cast<void>(far().poll()); }),
+  EXPECT_EQ(error_of(hcclSystemError, [&] { static_cast<void>(far().poll()); }),
             "cannot post a receive on fake0: Invalid argument; see the kernel's log");
 }
 

@@ -26,11 +26,7 @@ struct Conditions {
 class Streams : public testing::Test {
  protected:
   void SetUp() override { wire_.moody = true; }
-  void TearDown() override {
-    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
-    EXPECT_EQ(wire_.objects(), 0U);
-    EXPECT_EQ(wire_.memory().count(), 0U) << "nothing stays registered";
-  }
+  void TearDown() override { wire_.expect_clean(); }
 
   // Sends `total` bytes in both directions, and stores those that reach the first end in received_.
   void exchange(const Conditions& conditions, std::uint64_t total) {

@@ -5,10 +5,12 @@
 #include "sizes.h"
 #include "stream_driver.h"
 #include "stream_end.h"
+#include "thrown.h"
 
 namespace hccl::verbs {
 namespace {
 
+using hccl::test::error_of;
 using test::FakeWire;
 using test::StreamEnd;
 using Kind = Immediate::Kind;
@@ -27,9 +29,7 @@ class Steps : public testing::Test {
   void TearDown() override {
     near_.reset();
     far_.reset();
-    EXPECT_EQ(wire_.violations(), std::vector<std::string>{});
-    EXPECT_EQ(wire_.objects(), 0U);
-    EXPECT_EQ(wire_.memory().count(), 0U);
+    wire_.expect_clean();
   }
 
   // The next bytes of the stream, out of registered memory.
@@ -58,16 +58,6 @@ class Steps : public testing::Test {
     return std::equal(near_memory_.all().begin(),
                       near_memory_.all().begin() + static_cast<std::ptrdiff_t>(received_),
                       far_memory_.all().begin());
-  }
-  template <class Function>
-  [[nodiscard]] static std::string thrown_by(Function function) {
-    try {
-      function();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), hcclInternalError);
-      return error.what();
-    }
-    return "nothing";
   }
 
   FakeWire wire_;
@@ -171,15 +161,17 @@ TEST_F(Steps, NoMoreIsTakenThanTheRingHolds) {
 
 TEST_F(Steps, WhoAwaitsTheRestOfADestinationMayReadNothingElse) {
   EXPECT_EQ(take(100 * kKiB), 0U);
-  EXPECT_EQ(thrown_by([&] { static_cast<void>(far_->lend(1)); }),
+  EXPECT_EQ(error_of(hcclInternalError, [&] { static_cast<void>(far_->lend(1)); }),
             "a stream is read while an advertised destination is not full; report this");
   wire_.run();
   EXPECT_EQ(send(10 * kKiB), 10 * kKiB);
   wire_.run();
   far_->progress();
-  EXPECT_EQ(thrown_by([&] {
-              static_cast<void>(far_->receiving().take(far_memory_.all().subspan(1, 100 * kKiB)));
-            }),
+  EXPECT_EQ(error_of(hcclInternalError,
+                     [&] {
+                       static_cast<void>(
+                           far_->receiving().take(far_memory_.all().subspan(1, 100 * kKiB)));
+                     }),
             "a stream is read into another buffer than was advertised; report this");
 }
 
