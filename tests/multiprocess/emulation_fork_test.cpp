@@ -178,9 +178,9 @@ void refuse_trims(World& world) {
     expect_code(result, hcclInvalidArgument, part);
   };
   expect_refused(hcclEmulationTrim(memory.address(), 1001), "by 1 bytes");
-  expect_refused(hcclEmulationTrim(host_address(&memory), 1), "no device address");
+  expect_refused(hcclEmulationTrim(host_address(&memory), 1), "is not a device address");
   expect_refused(hcclEmulationKeepAtFork(memory.address() + 1, 1000, 1), "by 1 bytes");
-  expect_refused(hcclEmulationKeepAtFork(0, 1000, 1), "no device address");
+  expect_refused(hcclEmulationKeepAtFork(0, 1000, 1), "is not a device address");
   session.finish();
 }
 

@@ -95,7 +95,7 @@ void refuse_views(World& world) {
   expect_refused(hcclEmulationLaunch(nullptr, fill, nullptr), "stream");
   expect_refused(hcclEmulationHostView(memory.address(), 1000, nullptr), "view is null");
   expect_refused(hcclEmulationHostView(memory.address(), 1001, &view), "by 1 bytes");
-  expect_refused(hcclEmulationHostView(host_address(&view), 1, &view), "no device address");
+  expect_refused(hcclEmulationHostView(host_address(&view), 1, &view), "is not a device address");
   require(view == nullptr, "a refused call gives no view");
   session.finish();
 }
