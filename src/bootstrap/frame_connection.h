@@ -32,11 +32,9 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Owner() = default;
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
+    virtual ~Owner() = default;
     // Something has arrived, or the connection has ended: call receive() until it returns nothing.
     virtual void on_activity(FrameConnection& connection) = 0;
-
-   protected:
-    ~Owner() = default;
   };
 
   struct Limits {

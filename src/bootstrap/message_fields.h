@@ -25,6 +25,10 @@ struct Limited {
   Text& text;
   std::size_t most;
 };
+template <class Text>
+[[nodiscard]] Limited<Text> limited(Text& text, std::size_t most) {
+  return {text, most};
+}
 
 // A list of at most `most` elements behind their number, which is a `Number`. The writer cuts a
 // longer one, the reader rejects it. If the elements are lists of bytes, each has at most
@@ -48,6 +52,12 @@ struct Bounded {
   std::type_identity_t<std::remove_const_t<Value>> first;
   std::type_identity_t<std::remove_const_t<Value>> last;
 };
+template <class Value>
+[[nodiscard]] Bounded<Value> bounded(Value& value,
+                                     std::type_identity_t<std::remove_const_t<Value>> first,
+                                     std::type_identity_t<std::remove_const_t<Value>> last) {
+  return {value, first, last};
+}
 
 // The type of number in which a number or an enumerator travels.
 template <class Value, bool = std::is_enum_v<Value>>
@@ -66,6 +76,10 @@ template <class List>
 struct Remainder {
   List& bytes;
 };
+template <class List>
+[[nodiscard]] Remainder<List> remainder(List& bytes) {
+  return {bytes};
+}
 
 class FieldWriter {
  public:

@@ -128,26 +128,26 @@ template <class Type, class Message>
 concept Like = std::same_as<std::remove_const_t<Type>, Message>;
 
 void fields(Like<ProcessIdentity> auto& m, auto& io) {
-  io(Bounded(m.pid, 1, kMostPid), m.pid_namespace, Limited(m.host, kLongestHost),
-     Limited(m.box, kLongestBox));
+  io(bounded(m.pid, 1, kMostPid), m.pid_namespace, limited(m.host, kLongestHost),
+     limited(m.box, kLongestBox));
 }
 void fields(Like<Opening> auto& m, auto& io) { io(m.version, m.nonce, m.here, m.there); }
 void fields(Like<Hello> auto& m, auto& io) {
-  io(Bounded(m.rank, 0, kMostRanks - 1), Bounded(m.size, 1, kMostRanks), m.process, m.node_socket);
+  io(bounded(m.rank, 0, kMostRanks - 1), bounded(m.size, 1, kMostRanks), m.process, m.node_socket);
 }
 void fields(Like<Welcome> auto& m, auto& io) {
-  io(m.server, Bounded(m.server_rank, -1, kMostRanks - 1));
+  io(m.server, bounded(m.server_rank, -1, kMostRanks - 1));
 }
 void fields(Like<Refusal> auto& m, auto& io) {
-  io(Bounded(m.reason, Refusal::other_version, Refusal::other_user));
+  io(bounded(m.reason, Refusal::other_version, Refusal::other_user));
 }
 void fields(Like<Failure> auto& m, auto& io) {
-  io(Bounded(m.code, hcclNoDeviceFound, hcclPortDown), Limited(m.text, kLongestFailure));
+  io(bounded(m.code, hcclNoDeviceFound, hcclPortDown), limited(m.text, kLongestFailure));
 }
 void fields(Like<GaveUp> auto& m, auto& io) { io(m.seconds); }
 void fields(Like<Waiting> auto& m, auto& io) {
-  io(m.done, Limited(m.position, kLongestCall), Limited(m.call, kLongestCall),
-     Limited(m.algorithm, kLongestCall), Limited(m.blocks, kLongestCall),
+  io(m.done, limited(m.position, kLongestCall), limited(m.call, kLongestCall),
+     limited(m.algorithm, kLongestCall), limited(m.blocks, kLongestCall),
      counted<std::uint16_t>(m.awaited, kMostAwaited));
 }
 void fields(Like<TableEntry> auto& m, auto& io) { io(m.process, m.node_socket); }
@@ -155,15 +155,15 @@ void fields(Like<Table> auto& m, auto& io) {
   io(m.salt, counted<std::uint32_t>(m.ranks, kMostRanks));
 }
 void fields(Like<ContributionMessage> auto& m, auto& io) {
-  io(m.secret, Bounded(m.rank, 0, kMostRanks - 1), m.has_memory, Remainder(m.blob));
+  io(m.secret, bounded(m.rank, 0, kMostRanks - 1), m.has_memory, remainder(m.blob));
 }
 void fields(Like<EntryMessage> auto& m, auto& io) {
-  io(Bounded(m.rank, 0, kMostRanks - 1), m.has_memory, m.has_process, Remainder(m.blob));
+  io(bounded(m.rank, 0, kMostRanks - 1), m.has_memory, m.has_process, remainder(m.blob));
 }
 void fields(Like<Announcements> auto& m, auto& io) {
   io(counted<std::uint32_t>(m.by_rank, kMostRanks, kMostAnnounced));
 }
-void fields(Like<RankMessage> auto& m, auto& io) { io(Bounded(m.rank, 0, kMostRanks - 1)); }
+void fields(Like<RankMessage> auto& m, auto& io) { io(bounded(m.rank, 0, kMostRanks - 1)); }
 
 template <class Message>
 [[nodiscard]] Bytes serialize(const Message& message) {

@@ -37,6 +37,7 @@ class PendingConnections final : private FrameConnection::Owner {
     Owner() = default;
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
+    virtual ~Owner() = default;
     // A connection has been accepted: add() it, or reject it.
     virtual void on_accepted(FileDescriptor socket, const SocketAddress& peer) = 0;
     // A frame of a pending connection: take() or reject() the connection, or leave it pending.
@@ -47,9 +48,6 @@ class PendingConnections final : private FrameConnection::Owner {
     virtual void on_no_room(int error) = 0;
     // Names the other end, for the log.
     [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
-
-   protected:
-    ~Owner() = default;
   };
 
   struct Limits {

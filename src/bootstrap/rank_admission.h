@@ -22,11 +22,9 @@ class RankAdmission final : private PendingConnections::Owner {
     Owner() = default;
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
+    virtual ~Owner() = default;
     // A rank that knows the key asks to join: take() its connection, or refuse().
     virtual void on_hello(Pending& pending, const Hello& hello) = 0;
-
-   protected:
-    ~Owner() = default;
   };
 
   // `key`: ranks must prove that they know it; empty lets everybody in. A connection has
@@ -48,7 +46,7 @@ class RankAdmission final : private PendingConnections::Owner {
   [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
 
  private:
-  void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
+  void on_accepted(FileDescriptor socket, const SocketAddress& from) override;
   void on_pending_frame(Pending& pending, Frame& frame) override;
   void on_pending_forged(Pending& pending) override;
   void on_no_room(int) override { pending_.pause_accepting(); }

@@ -19,12 +19,10 @@ class RankConnections {
     Owner() = default;
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
+    virtual ~Owner() = default;
     virtual void on_rank_frame(int rank, const Frame& frame) = 0;
     // The connection has ended, which its ended(), why() and forged() explain.
     virtual void on_rank_connection_ended(int rank, FrameConnection& connection) = 0;
-
-   protected:
-    ~Owner() = default;
   };
 
   explicit RankConnections(Owner& owner) : owner_(owner) {}
