@@ -23,8 +23,9 @@ NO_EFFECT = re.compile(r"no effect|[Aa]ccepted and ignored|already done|records 
 class Entry:
     """Functions that share a docstring."""
 
-    def __init__(self, section, comment):
+    def __init__(self, section, comment, introduction):
         self.section, self.comment, self.declarations = section, comment, []
+        self.introduction = introduction  # of the section, if this is its first entry
 
     def names(self):
         return [FUNCTION.search(text).group(1) for text in self.declarations]
@@ -36,14 +37,14 @@ def paragraph(lines):
 
 def read_header(path):
     """(the header's own docstring, its entries in order)."""
-    opening, entries, section, comment, declaration = None, [], "", [], ""
+    opening, entries, section, comment, declaration, introduction = None, [], "", [], "", ""
     for line in path.read_text().splitlines() if path.exists() else []:
         if declaration:
             declaration += "\n" + line
         elif line.startswith("//") and "SPDX" not in line:
             heading = SECTION.match(line)
             if heading:
-                section, comment = heading.group(1), []
+                section, comment, introduction = heading.group(1), [], ""
             else:
                 comment.append(line)
             continue
@@ -52,12 +53,15 @@ def read_header(path):
         else:
             if comment and opening is None:
                 opening = paragraph(comment)
+            elif comment and not line and (not entries or entries[-1].section != section):
+                introduction = paragraph(comment)
             comment = [] if line or not entries or entries[-1].declarations else comment
             continue
         if declaration.endswith(";"):
             follows = not comment and entries and entries[-1].section == section
             if not follows:
-                entries.append(Entry(section, paragraph(comment)))
+                entries.append(Entry(section, paragraph(comment), introduction))
+                introduction = ""
             entries[-1].declarations.append(tidy(declaration))
             declaration, comment = "", []
     return opening or "", entries
@@ -101,6 +105,8 @@ def section_text(entries):
         if entry.section != section:
             section = entry.section
             yield f"\n### {section}"
+            if entry.introduction:
+                yield "\n" + escaped(entry.introduction)
         names = ", ".join(entry.names())
         yield "\n#### " + (names if len(names) < 100 else entry.names()[0] + " and others")
         yield "\n```c\n" + "\n".join(entry.declarations) + "\n```"

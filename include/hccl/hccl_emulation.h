@@ -32,6 +32,8 @@ extern "C" {
 #define hcclEmulationBitXor ((hcclRedOp_t)66)
 #endif
 
+// ---- Kernels and device memory ------------------------------------------------------------------
+
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives. The
 // kernel runs on a thread of the library or on one that waits for the stream, so it must neither
 // throw nor call the library; get the host views of the memory it uses beforehand. The caller owns
@@ -71,9 +73,10 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 // for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
 // this rank's device memory wait: its calls, the work of its streams, and so collectives of other
 // ranks. The copy may or may not contain writes that are under way during the fork. The fork goes
-// on after 10 s plus 1 s for each GiB; the child then has none of the memory. It has none either if
-// the process has no two descriptors left, and it lacks a range for which it has no memory; in
-// these two cases a warning is written to stderr. Memory that the child lacks is not mapped there.
+// on after 10 s plus 1 s for each GiB; the child then has none of the memory. It also has none if
+// the process has fewer than two free descriptors. If there is no memory for a range, the child
+// lacks that range. In the last two cases a warning is written to stderr. Memory that the child
+// lacks is not mapped there.
 //
 // vfork(), posix_spawn() and clone() are untouched. Handlers of pthread_atfork() may call the
 // library in the parent, unless they were registered before it was loaded: such handlers run while
@@ -106,6 +109,8 @@ hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
 // file (the text names the first such page); hcclSystemError if no descriptor is left to ask with.
 hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int writable);
+
+// ---- Traffic, plans and time limits -------------------------------------------------------------
 
 // How this rank's calls on a communicator run, and what the completed ones have moved over
 // transports since the communicator was created.
@@ -157,10 +162,11 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
 // Errors: hcclInvalidArgument for an unknown communicator.
 hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 
+// ---- Positions in streams -----------------------------------------------------------------------
 // A stream numbers the pieces of work queued on it from 1. Between two readings A and B of
 // `*queued`, the work in (A, B] has been queued: that of one call, if no other thread queues
-// meanwhile. A call queues one piece or more, as do events, and waits for events where they need
-// one. A call in an open group queues none before hcclGroupEnd().
+// meanwhile. A call queues one piece or more. Recording an event, and a stream's wait for one,
+// queue a piece only if they need one. A call in an open group queues none before hcclGroupEnd().
 
 // Writes to `*queued` the position of the last piece of work that has been queued on the stream,
 // and to `*completed` that of the last one that has run; all before it have run too. Either pointer
@@ -170,15 +176,14 @@ hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed);
 
-// A wait has no limit of its own.
+// A value of `timeout_ms` with which a wait has no limit of its own.
 #define HCCL_EMULATION_NO_TIMEOUT UINT64_MAX
 
 // Waits until the work up to position `up_to` has run, for at most `timeout_ms` milliseconds, and
 // returns how the work in (after, up_to] ended, whatever failed before or behind it:
 // - hcclSuccess if it has succeeded;
 // - hcclBusy if the work up to `up_to` has not run in time. That is not a failure: nothing is
-// logged,
-//   there is no message, and the caller may wait again;
+//   logged, there is no message, and the caller may wait again;
 // - the code of the failure if work in the range has failed. hcclGetLastErrorMessage() gives its
 //   text. A failed copy goes before a failed collective.
 //
