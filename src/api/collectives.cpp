@@ -38,7 +38,7 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   if (!receives(call, communicator.rank())) return;
   check_memory(communicator, call.recv, recv_bytes, "recvbuff");
   if (is_in_place(call, communicator.rank(), communicator.size())) return;
-  // Any other overlap would be overwritten while it is read.
+  // With any other overlap, the output would overwrite input that is still to be read.
   const std::uint64_t begin = std::max(call.send, call.recv);
   const std::uint64_t end = std::min(call.send + send_bytes, call.recv + recv_bytes);
   if (begin >= end) return;
@@ -47,8 +47,8 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
                    " bytes; use separate buffers or the in-place form"));
 }
 
-// `check` looks at the arguments that only this collective has, and gets the call with its buffers
-// as device memory where they are views of it.
+// Submits a collective. `check` validates the arguments that only this collective has. In the call
+// that it gets, the address of a host view is replaced by that of the device memory behind it.
 template <class Check>
 hcclResult_t submit_collective(Callee callee, const CollectiveCall& call, hcclComm_t comm,
                                void* stream, Check check) {
@@ -68,7 +68,7 @@ CollectiveCall make_call(Collective collective, const void* send, void* recv, st
                          hcclDataType_t type, hcclRedOp_t operation = hcclOpNone, int root = -1) {
   CollectiveCall call;
   call.collective = collective;
-  // Values outside the enumerations must not be mistaken for others once they are narrow.
+  // A value outside its enumeration must stay invalid when it is narrowed to 8 bits.
   call.type = static_cast<unsigned>(type) < hcclNumTypes ? static_cast<std::uint8_t>(type) : 0xff;
   call.operation =
       static_cast<unsigned>(operation) <= 0xff ? static_cast<std::uint8_t>(operation) : 0xff;

@@ -24,8 +24,8 @@ std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
   return handle;
 }
 
-// Throws Error(hcclInvalidUsage) if the thread's open group still has calls of the communicator,
-// which its end could not queue any more.
+// Throws Error(hcclInvalidUsage) if the thread's open group holds calls of the communicator, which
+// hcclGroupEnd could not queue once the communicator is destroyed.
 void require_no_collected_calls(const comm::Communicator& communicator) {
   const comm::Group* const group = comm::Group::current();
   if (group == nullptr || !group->has_calls_of(communicator)) return;
@@ -34,7 +34,8 @@ void require_no_collected_calls(const comm::Communicator& communicator) {
               "hcclGroupEnd first");
 }
 
-// The devices of hcclCommInitAll, by rank.
+// Returns the devices of hcclCommInitAll, by rank. Throws Error(hcclInvalidArgument) if `count` is
+// not positive or `ids` names a device twice.
 std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* ids) {
   if (count < 1)
     throw Error(hcclInvalidArgument, text("ndev is ", count, "; pass the number of devices"));
@@ -70,7 +71,8 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
   });
 }
 
-// Every device joins on a thread of its own, like processes do; if one cannot, none has joined.
+// Each device joins on a thread of its own, as if it were a process. If one of them cannot join,
+// none does.
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
   return guard(__func__, [&] {
     require_pointer(comm, "comm");
@@ -88,7 +90,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // No pin while waiting: an abort waits for those.
+    // Waits without a pin, because an abort waits until no call holds one.
     const auto communicator = find_communicator(comm).shared();
     communicator->finalize();
     communicator->throw_if_failed();
@@ -102,19 +104,21 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
           "hcclCommDestroy while this thread has an open group: its calls have not been queued; "
           "call hcclGroupEnd first");
     }
-    // The handle stays until the work is done, so that another thread can abort it.
+    // The handle stays valid until the work is done, so that another thread can abort it.
     const auto communicator = find_communicator(comm).shared();
     require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
-    // Another thread was first: with an abort, which this call has served, or with a destroy.
+    // Another thread has removed the handle. If it has aborted the communicator, the wait is over
+    // for that reason; if it has destroyed it, the handle is unknown now.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }
 
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // First the fault, which ends calls that still use the communicator, then the handle.
+    // Raises the fault first, which ends the calls that still use the communicator: remove() waits
+    // for them.
     find_communicator(comm)->fail("called hcclCommAbort");
     if (const auto communicator = comm::communicators().remove(to_number(comm)))
       communicator->leave();
@@ -158,7 +162,7 @@ hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank) {
   });
 }
 
-// Acquiring a device has prepared it already.
+// Acquiring the device has already prepared it.
 hcclResult_t hcclDeviceInit(void* device, void* context) {
   return guard(__func__, [&] {
     if (device != nullptr || context != nullptr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How every text reaches a C caller's buffer.
+// Copies texts to the buffers of C callers.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hccl::api {
 
-// Writes as much of `text` as fits and always a terminating zero. `capacity` must not be 0.
+// Writes as much of `text` as fits, and always a terminating zero. `capacity` must not be 0.
 inline void copy_text(std::string_view text, char* out, std::size_t capacity) noexcept {
   const std::size_t length = std::min(text.size(), capacity - 1);
   std::memmove(out, text.data(), length);  // not memcpy: a last error may be set from itself

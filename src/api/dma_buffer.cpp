@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hcclLookupDMABuff.
+// Exports device memory as a DMA buffer: hcclLookupDMABuff.
 #include "device/dma_buffer.h"
 
 #include "api/guard.h"
@@ -12,7 +12,8 @@ using namespace hccl::api;
 
 namespace {
 
-// The device whose addresses these are.
+// Returns the device to which the address belongs. Throws Error(hcclInvalidArgument) if it is not a
+// device address.
 std::shared_ptr<device::Device> device_of(std::uint64_t address) {
   if (!device::is_device_address(address))
     throw Error(hcclInvalidArgument,
@@ -22,8 +23,8 @@ std::shared_ptr<device::Device> device_of(std::uint64_t address) {
 
 }  // namespace
 
-// Returns int and not a result code: callers test for a negative value, and only a missing `fd` is
-// a positive one.
+// Returns int and not a result code. Callers test for a negative value, so failures are negative,
+// except that of a null `fd`, which is positive.
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd) {
   if (fd == nullptr) {
     return guard(__func__, [] {

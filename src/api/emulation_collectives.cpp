@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over blocks of different sizes, made of sends and receives that progress together, or
-// of one reduce for each block. Every block takes part, an empty one too: so whoever differs in a
-// count meets a call that does not match, and no rank waits for what nobody sends. And the probe
-// for messages of any rank.
+// Collectives over blocks of different sizes, built from sends and receives that progress together,
+// or from one reduce for each block. Empty blocks take part too, so a rank that passes a different
+// count meets a call that does not match, and no rank waits for a message that nobody sends. Also
+// the probe for messages of any rank.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -20,7 +20,7 @@ using namespace hccl::api;
 
 namespace {
 
-// One rank's part of a buffer.
+// One rank's block of a buffer.
 struct Block {
   std::uint64_t address = 0;
   std::uint64_t count = 0;
@@ -33,7 +33,7 @@ struct Block {
   }
 };
 
-// The blocks of a buffer, by rank.
+// The blocks of one buffer, by rank.
 struct BlockLayout {
   const char* name;  // the buffer's
   std::vector<Block> blocks;
@@ -54,7 +54,8 @@ void refuse_in_strict_mode() {
               "them in a group");
 }
 
-// Finds the blocks, and that they lie in one piece of memory.
+// Returns the blocks of a buffer. Throws Error if `counts` is null, if a block ends past 2^63
+// bytes, or if the memory from the buffer's start to the end of its last block is not valid.
 BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, const char* name,
                     hcclDataType_t type, const Numbers& counts,
                     const std::uint64_t* displacements) {
@@ -80,7 +81,7 @@ BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer
   return layout;
 }
 
-// One rank's own buffer.
+// Checks the memory of this rank's own block. Throws Error.
 void check_own(const comm::Communicator& communicator, const Block& block, const char* name) {
   if (block.bytes != 0) check_memory(communicator, block.address, block.bytes, name);
 }
@@ -94,14 +95,14 @@ void check_own(const comm::Communicator& communicator, const Block& block, const
            " bytes; pass displacements and buffers that keep them apart"));
 }
 
-// In the order of their addresses, without empty ones.
+// Returns the blocks that are not empty, in the order of their addresses.
 std::vector<Block> sorted(std::vector<Block> blocks) {
   std::erase_if(blocks, [](const Block& block) { return block.bytes == 0; });
   std::ranges::sort(blocks, {}, &Block::address);
   return blocks;
 }
 
-// Refuses outputs that overlap each other or an input.
+// Throws Error(hcclInvalidArgument) if an output overlaps another output or an input.
 void check_apart(const BlockLayout& read, const BlockLayout& written) {
   const std::vector<Block> outputs = sorted(written.blocks);
   for (std::size_t i = 1; i < outputs.size(); ++i) {
@@ -109,15 +110,16 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
       refuse_overlap(outputs[i - 1], written.name, outputs[i], written.name);
   }
   for (const Block& input : read.blocks) {
-    // The only ones that can: the first that ends behind its beginning, as they are apart.
+    // The outputs are sorted and do not overlap each other: if the first one that ends behind the
+    // input's start does not overlap the input, none does.
     const auto found = std::ranges::upper_bound(outputs, input.address, {}, &Block::end);
     if (found != outputs.end() && input.overlaps(*found))
       refuse_overlap(input, read.name, *found, written.name);
   }
 }
 
-// The messages of all pairs, each rank's own among them. Each rank begins with the ones behind it,
-// so that not all read from the same one first.
+// Returns a send to and a receive from every rank, this one included. Each rank begins with itself
+// and goes on with the ranks behind it, so that they do not all read from the same one first.
 std::vector<PointToPoint> messages_of(const comm::Communicator& communicator, hcclDataType_t type,
                                       const BlockLayout& sent, const BlockLayout& received) {
   const int ranks = communicator.size();
@@ -215,7 +217,7 @@ hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* sourc
   return guard(__func__, [&] {
     if (source == nullptr)
       throw Error(hcclInvalidArgument, "source is null; pass the address of a variable");
-    // Without a pin, which an abort waits for.
+    // Waits without a pin, because an abort waits until no call holds one.
     const std::shared_ptr<comm::Communicator> communicator = find_communicator(comm).shared();
     constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();  // 24 days
     const std::chrono::milliseconds timeout(std::min(timeout_ms, kMost));

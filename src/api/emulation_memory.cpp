@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_emulation.h on device memory as the program's own code sees it.
+// The calls of hccl_emulation.h for programs whose own code accesses device memory.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "device/host_memory.h"
@@ -14,7 +14,8 @@ using namespace hccl::api;
 
 namespace {
 
-// The device that has the memory at `address`.
+// Returns the device whose memory has this address. Throws Error(hcclInvalidArgument) if it is not
+// a device address.
 std::shared_ptr<device::Device> device_with(std::uint64_t address) {
   if (!device::is_device_address(address)) {
     throw Error(hcclInvalidArgument, text("device_address 0x", std::hex, address,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_emulation.h that wait for work, or say how long it may take.
+// The calls of hccl_emulation.h that observe the work of streams or wait for it, and the one that
+// sets how long it may wait.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/deadline.h"
@@ -30,7 +31,7 @@ void check_range(const device::Stream& stream, std::uint64_t after, std::uint64_
   }
 }
 
-// Further away than any program waits, and near enough to be a point of the clock.
+// Longer than any program waits, yet short enough that a deadline this far away is a valid time.
 constexpr std::uint64_t kLongestWaitMs = 10ull * 365 * 24 * 3600 * 1000;
 
 bool wait_for(device::Stream& stream, std::uint64_t up_to, std::uint64_t timeout_ms) {
@@ -57,7 +58,7 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed) {
   return queueing_guard(__func__, [&] {
     const StreamPin stream = find_stream(stream_handle);
-    // In this order: what has completed had been queued.
+    // Reads `completed` first, so that it never exceeds `queued`.
     if (completed != nullptr) *completed = stream->progress()->completed();
     if (queued != nullptr) *queued = stream->pushed();
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions, and what went wrong: the calls that explain codes and last errors. Those that explain
-// do not run in a guard, because it would clear what they are asked for.
+// Versions, and the calls that explain codes and last errors. The latter do not run in a guard,
+// because it would clear the errors that they return.
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/last_error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines about failed calls, their repetitions and their limits.
+// Words and writes the lines about failed calls, and limits how often they are repeated.
 #include "api/failure_log.h"
 
 #include "base/log.h"
@@ -168,7 +168,8 @@ void FailureLog::write_failure(const FailedCall& call, std::uint64_t repeats) {
               {call.function, " failed: ", call.code_name, " (", code.view(), "): ", call.text});
     return;
   }
-  // One line in two calls would mix with other ranks' lines, and a line has few parts.
+  // Leaves out the number of the code: log_parts() takes at most eight parts, and a second call
+  // would write a second line, which could end up among other ranks' lines.
   log_parts(call.level, "api",
             {call.function, " failed: ", call.code_name, ", repeated ", Digits(repeats).view(),
              times(repeats), ": ", call.text});

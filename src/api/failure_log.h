@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says on stderr which calls failed and why, for programs that print codes only. Limits repetition,
-// so that a loop of failing calls cannot flood the log.
+// Logs which calls failed and why, for programs that print only codes. Limits repetition, so that a
+// loop of failing calls cannot flood the log.
 #pragma once
 
 #include "api/last_error.h"
@@ -23,32 +23,35 @@ struct FailedCall {
   int code = 0;
   std::string_view text;
   LogLevel level = LogLevel::warning;
-  bool once = false;  // never said again, however often it fails
-  // A failure that may be an answer: a program that finds a module held tries another. It is said
-  // unless the thread's next try succeeds.
+  bool once = false;  // logged only once, however often it fails
+  // The program may expect this failure: if it finds a module held, it tries another one. The
+  // failure is logged unless the thread's next try succeeds.
   bool tries = false;
 };
 
-// Uses no heap and throws nothing: it works when memory is short and while static objects are
-// destroyed. Any thread. Holds no lock while it writes, which may take as long as the reader of
-// stderr likes.
+// Allocates and throws nothing, so it works when memory is short and while static objects are
+// destroyed. Holds no lock while it writes, because that may take as long as the reader of stderr
+// pleases. Thread safety: any thread.
 class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // A failure is the same as an earlier one if function, code and text are equal. It is said again,
-  // with the number of repetitions, when kPeriod has passed since the last time.
+  // A failure repeats an earlier one if function, code and text are equal. It is logged again, with
+  // the number of repetitions, once kPeriod has passed since it was logged last.
   static constexpr std::chrono::seconds kPeriod{10};
-  // Lines within one period; further failures are only counted.
+  // The number of lines logged within kPeriod; further failures are only counted.
   static constexpr int kMostLines = 20;
 
-  // Says a failed call. One of tries is kept, the last, and said with the next failure that is not,
-  // when it comes again, when another thread tries, or with flush(), unless forgive() comes first.
+  // Logs a failed call. A failed try (FailedCall::tries) is kept instead: the same thread's next
+  // try with another failure replaces it, and forgive() drops it. The kept try is logged when its
+  // thread repeats it or fails in a call that is not a try, when another thread fails in any call,
+  // and by flush().
   void note(const FailedCall& call, TimePoint now) noexcept;
-  // By a thread whose try has succeeded: forgets the failed one that is kept of it.
+  // Drops the kept try if it is one of the calling thread, whose next try has succeeded.
   void forgive() noexcept;
-  // Says the failure that is kept, and how often each failure was repeated since it was last said.
-  // Leaves out what it could say only by waiting: for another thread, or for the reader of stderr.
+  // Logs the kept try, and how often each failure was repeated since it was logged last. Does not
+  // block: leaves out lines for which it would have to wait for another thread or for the reader of
+  // stderr.
   void flush() noexcept;
 
  private:
@@ -66,13 +69,13 @@ class FailureLog {
 
   // The lines that a failure makes the log write, in this order.
   struct Lines {
-    Entry evicted;               // with the repetitions that nobody has told yet
-    std::uint64_t withheld = 0;  // failures of the period before
+    Entry evicted;               // with repetitions that are not logged yet
+    std::uint64_t withheld = 0;  // failures of the last period without a line
     bool failure = false;        // the failure itself
-    std::uint64_t repeats = 0;   // since it was last said
+    std::uint64_t repeats = 0;   // since it was logged last
   };
 
-  // A failed try, with its text.
+  // A failed try that is kept, with its text.
   struct Try {
     FailedCall call;  // function null: none
     std::array<char, LastError::kCapacity> text{};
@@ -86,17 +89,17 @@ class FailureLog {
     }
   };
 
-  // With the lock held.
+  // Call with the lock held.
   void keep(const FailedCall& call, TimePoint now);
-  // Moves the failure that is kept to `kept`, with the lines to say.
+  // Moves the kept try, with the lines to write, to `kept`.
   void take_kept(Try& kept);
   [[nodiscard]] Lines lines_for(const FailedCall& call, TimePoint now);
-  // The entry of the same failure; else one for it, unused or said longest ago, whose content moves
-  // to `evicted`.
+  // Returns the entry of the same failure. If there is none, returns an unused entry, or the one
+  // that was logged longest ago, whose content moves to `evicted`.
   [[nodiscard]] Entry& entry_of(const FailedCall& call, Entry& evicted);
   [[nodiscard]] bool may_write(TimePoint now, Lines& lines);
 
-  // Without it.
+  // Call without the lock.
   static void write(const FailedCall& call, const Lines& lines);
   static void write(const Try& kept);
   static void write_failure(const FailedCall& call, std::uint64_t repeats);

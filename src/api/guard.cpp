@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which code, text and log line an exception becomes. Nothing here may throw: texts are copied,
-// never built.
+// Turns exceptions into codes, texts and log lines. Nothing here may throw: texts are copied, never
+// built.
 #include "api/guard.h"
 
 #include "api/failure_log.h"
@@ -25,7 +25,7 @@ constexpr const char* kOutOfMemory =
     "out of host memory; free memory or raise the limit of this process";
 constexpr const char* kUnknownException = "an exception of unknown type was thrown; report this";
 
-// The status that says most nearly what a result does.
+// Returns the status that is closest in meaning to a result.
 constexpr synStatus status_of(hcclResult_t result) noexcept {
   switch (result) {
     case hcclSuccess:
@@ -58,8 +58,8 @@ constexpr synStatus status_of(hcclResult_t result) noexcept {
 
 constinit FailureLog failure_log;
 
-// Before synInitialize the log has not read its variables. If its file cannot be opened, the line
-// goes to stderr.
+// Reads the log's variables, which nothing has done before synInitialize. If the log's file cannot
+// be opened, the line goes to stderr.
 void prepare_log() noexcept {
   try {
     load_log_settings();
@@ -71,7 +71,8 @@ void prepare_log() noexcept {
 
 void speak(const FailedCall& call) noexcept {
   if (is_forked_child()) {
-    // Another thread may have held the lock when this process was forked.
+    // Does not use the failure log, because another thread may have held its lock when this process
+    // was forked.
     static std::atomic_flag said;
     if (log_enabled(call.level) && !said.test_and_set())
       log_parts(call.level, "api", {call.function, " failed: ", call.code_name, ": ", call.text});

@@ -15,7 +15,7 @@
 
 namespace hccl::api {
 
-// The exported function that a guard runs: pass __func__. Its name is only looked at when it fails.
+// The exported function that a guard runs: pass __func__. Its name is used only if the call fails.
 struct Callee {
   // NOLINTNEXTLINE(google-explicit-constructor): __func__ is all that most callers have to say
   constexpr Callee(const char* name_in, LogLevel level_in = LogLevel::warning,
@@ -27,41 +27,45 @@ struct Callee {
   bool tries_modules;  // see trying_modules()
 };
 
-// A function that programs call to find out whether something is there, so that its failure is
-// expected.
+// Returns the Callee of a function that programs call to find out whether something is there, so
+// that its failure is expected.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
-// A function with which programs try one module after the other until one is free: that a module is
-// held is said unless the thread gets a device next.
+// Returns the Callee of a function by which programs try one module after another until one is
+// free. That a module is held is logged only if the thread does not get a device afterwards.
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
 }
-// After this thread has acquired a device: that a module was held before is not said.
+// Call when this thread has acquired a device: drops the failure that a module was held before.
 void forgive_unavailable_module() noexcept;
 
-// A function that calls another exported function, which speaks for both.
+// Returns the Callee of a function that calls another exported function, which logs the failure of
+// both.
 [[nodiscard]] constexpr Callee forwarder(const char* name) { return {name, LogLevel::debug}; }
 
-// Turn the exception being handled into a code, this thread's last error, and a line in the log.
-// Call them in a handler only.
+// Turn the exception that is being handled into a code, this thread's last error, and a line in the
+// log. Call in a handler only.
 [[nodiscard]] hcclResult_t hccl_result_of_exception(Callee callee) noexcept;
 [[nodiscard]] synStatus syn_status_of_exception(Callee callee) noexcept;
 
-// Answers in a forked child, where the library's threads do not exist.
+// Refuse a call in a forked child, where the library's threads do not exist: set the last error,
+// log it, and return the code.
 [[nodiscard]] hcclResult_t refuse_hccl_in_forked_child(Callee callee) noexcept;
 [[nodiscard]] synStatus refuse_syn_in_forked_child(Callee callee) noexcept;
 
-// For a function that leaves the last error alone: logs its failure and returns the status.
+// Logs the failure of a function that leaves the last error alone. Returns `status`.
 [[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
 
-// For work that fails behind the call that queued it: logs its failure. `name` is a string literal.
+// Logs the failure of queued work, which comes after the call that queued it. `name` is a string
+// literal.
 void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept;
 
-// Logs how often failures were repeated since they were last said.
+// Flushes the failure log, except in a forked child: the failures are those of its parent.
 void report_repeated_failures() noexcept;
 
 // Runs `body`, which returns an hcclResult_t or nothing (hcclSuccess). For calls that only queue
-// work: cancelling the thread is left to the few slow ways of theirs, because it costs 10 ns.
+// work: does not block cancellation of the thread, because that costs 10 ns. The few paths of these
+// calls that are slow block it themselves.
 template <class Body>
 [[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();
@@ -79,15 +83,15 @@ template <class Body>
   }
 }
 
-// Runs `body` the same way; the thread is not cancelled before it returns.
+// Runs `body` as queueing_guard() does, and blocks cancellation of the thread meanwhile.
 template <class Body>
 [[nodiscard]] hcclResult_t guard(Callee callee, Body&& body) noexcept {
   const CancellationBlock block;
   return queueing_guard(callee, body);
 }
 
-// The same two for syn functions. A status that `body` returns, such as synBusy, becomes the last
-// status without a text, and is not logged.
+// Like the two guards above, for syn functions. A status that `body` returns, such as synBusy,
+// becomes the last status without a text, and is not logged.
 template <class Body>
 [[nodiscard]] synStatus syn_queueing_guard(Callee callee, Body&& body) noexcept {
   last_syn_error.clear();

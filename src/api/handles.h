@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the C API's handles and ids to objects, or to an error that says what was wrong.
+// Turns the handles and ids of the C API into objects, or into an error that says what is wrong.
 #pragma once
 
 #include "base/cancellation.h"
@@ -23,7 +23,8 @@ using CommunicatorPin = HandleTable<comm::Communicator>::Pin;
 using StreamPin = HandleTable<device::Stream>::Pin;
 using EventPin = HandleTable<device::Event>::Pin;
 
-// Handles are numbers in pointer's clothing; nobody dereferences them.
+// Convert between a handle and its number. A handle has a pointer's type, but nobody dereferences
+// it.
 template <class Handle>
 [[nodiscard]] Handle to_handle(std::uint64_t value) {
   return reinterpret_cast<Handle>(value);
@@ -47,12 +48,13 @@ template <class Found>
   return require_communicator(comm::communicators().pin(to_number(comm)));
 }
 
-// For a group: an object that the program may destroy before the group ends.
+// Returns a hold, for a group: the program may destroy the communicator before the group ends.
 [[nodiscard]] inline comm::CommunicatorHold hold_communicator(hcclComm_t comm) {
   return require_communicator(comm::communicators().hold(to_number(comm)));
 }
 
-// Throws SynError(synInvalidArgument), which hccl functions report as hcclInvalidArgument.
+// Returns what was found. Throws SynError(synInvalidArgument) if that is nothing; hccl functions
+// report it as hcclInvalidArgument.
 template <class Found>
 [[nodiscard]] Found require_stream(Found found) {
   if (!found)
@@ -88,7 +90,7 @@ inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }
 
-// The status of work that was waited for. Throws SynError with the reason if it failed.
+// Returns the status of work that has ended. Throws SynError with the reason if it failed.
 [[nodiscard]] inline synStatus status_of(device::Outcome outcome, const std::string& reason) {
   if (outcome == device::Outcome::success) return synSuccess;
   if (outcome == device::Outcome::collective_failed)
@@ -99,7 +101,8 @@ inline void require_pointer(const void* pointer, const char* name) {
                       reason));
 }
 
-// Waits for a stream, an event or a device.
+// Blocks until a stream, an event or a device has completed its work. Throws SynError if work
+// failed.
 template <class Awaited>
 [[nodiscard]] synStatus synchronize(Awaited& awaited) {
   std::string reason;
@@ -107,8 +110,8 @@ template <class Awaited>
   return status_of(outcome, reason);
 }
 
-// HCCL_BLOCKING: after work was queued on a stream by a syn function, waits for it; the thread is
-// not cancelled meanwhile. Throws SynError.
+// With HCCL_BLOCKING, blocks until the work that a syn function has queued on the stream has run;
+// the thread is not cancelled meanwhile. Throws SynError.
 inline void wait_if_blocking(device::Stream& stream) {
   if (!blocking_mode()) [[likely]]
     return;
@@ -116,7 +119,8 @@ inline void wait_if_blocking(device::Stream& stream) {
   static_cast<void>(synchronize(stream));
 }
 
-// The status of a stream or an event, synBusy if it is not complete.
+// Returns the status of a stream or an event, synBusy if it is not complete. Throws SynError if
+// work failed.
 template <class Awaited>
 [[nodiscard]] synStatus query(Awaited& awaited) {
   device::Outcome outcome{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage of the threads' last errors.
+// Stores each thread's last errors.
 #include "api/last_error.h"
 
 #include "api/copy_text.h"

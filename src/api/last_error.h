@@ -13,7 +13,8 @@ namespace hccl::api {
 
 class LastError {
  public:
-  // A fault's text of 1024 bytes, and what the syn functions say before it.
+  // The room for the text of a fault, at most 1024 bytes, and for the words that syn functions put
+  // before it.
   static constexpr std::size_t kCapacity = 1280;
 
   void clear() noexcept {
@@ -28,7 +29,7 @@ class LastError {
   [[nodiscard]] const char* text() const noexcept { return text_; }
 
  private:
-  synStatus status_ = synSuccess;  // of the syn slot; hccl has no call that asks for its code
+  synStatus status_ = synSuccess;  // of the syn slot; no hccl function returns the last code
   char text_[kCapacity] = {};
 };
 

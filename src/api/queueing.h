@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of the calls that queue work on a communicator: their checks, and the way to the
-// stream.
+// The common part of the calls that queue work on a communicator: checks their arguments, and
+// queues them on the stream.
 #pragma once
 
 #include "api/guard.h"
@@ -44,13 +44,13 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   }
 }
 
-// The device memory that a buffer shows if it is a host view, else the buffer.
+// Returns the device memory behind a buffer that is a host view, else the buffer.
 [[nodiscard]] inline std::uint64_t behind_view(const comm::Communicator& communicator,
                                                std::uint64_t address) {
   return communicator.device().arena().behind_view(address);
 }
 
-// A buffer in device memory, or in the host's.
+// Checks a buffer in device memory or, without HCCL_STRICT=1, in host memory. Throws Error.
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {
   if (device::is_device_address(address)) {
@@ -65,23 +65,24 @@ inline void check_memory(const comm::Communicator& communicator, std::uint64_t a
   device::check_host_range(address, bytes, name);
 }
 
-// `name` is "root" or "peer".
+// Throws Error(hcclInvalidArgument) unless `rank` is one of `size` ranks. `name` is "root" or
+// "peer".
 inline void check_rank(int rank, int size, const char* name) {
   if (rank < 0 || rank >= size)
     throw Error(hcclInvalidArgument,
                 text(name, " is ", rank, " of ", size, " ranks; pass 0 to ", size - 1));
 }
 
-// HCCL_BLOCKING: waits for what was queued, without the pin, which an abort waits for. Throws
-// Error.
+// With HCCL_BLOCKING, blocks until the queued work has run. Gives up the pin before, because an
+// abort waits for pins. Throws Error.
 inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
   const std::shared_ptr<comm::Communicator> kept = communicator.shared();
   { const CommunicatorPin released = std::move(communicator); }
   comm::wait_for_streams({&stream.shared(), 1}, {&kept, 1});
 }
 
-// Does everything before and after the checks of one call. `make` checks its arguments against the
-// communicator and returns the call.
+// Runs one call: finds its stream and communicator, then queues the call that `make` returns, or
+// keeps it in the open group. `make` checks the arguments against the communicator.
 template <class Make>
 hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const void* stream,
                     Make make) {
@@ -96,7 +97,7 @@ hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const v
       return group->keep(std::move(communicator), std::move(on), call);
     }
     const StreamPin on = find_stream(stream);
-    on->make_room();  // before the communicator is pinned: an abort waits for those who have it
+    on->make_room();  // may block, so it comes before the pin, which an abort waits for
     CommunicatorPin communicator = find_communicator(comm);
     communicator->enqueue(*on, make(*communicator));
     if (blocking_mode()) [[unlikely]]

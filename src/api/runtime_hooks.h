@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ functions that profilers and tools of the original runtime look up by their mangled names.
-// Not installed: a program has no use for them. Names, parameter types and so the mangling are
-// fixed.
+// C++ functions that profilers and tools of the original runtime look up by their mangled names, so
+// names and parameter types are fixed. Not installed: programs have no use for them.
 #pragma once
 
 #include <hccl_types.h>
@@ -16,7 +15,7 @@ struct hcclEventHandle {
   std::uint64_t pIndex = 0;
 };
 
-struct DfaStatus;  // what a device failure report is about; nothing here looks inside
+struct DfaStatus;  // describes a device failure; never read here
 
 enum class DfaPhase { NONE, STARTED, ENDED };
 
@@ -24,13 +23,12 @@ inline constexpr std::uint64_t HCCL_InfinityWait = ~std::uint64_t{0};
 
 #pragma GCC visibility push(default)
 
-// Acquiring a device has prepared it and releasing it ends that: these have nothing left to do and
-// succeed.
+// Do nothing and succeed: acquiring a device prepares it, and releasing it undoes that.
 hcclResult_t hcclInitDevice(const synDeviceId deviceId);
 hcclResult_t hcclInitDeviceGaudi(const synDeviceId deviceId);
 hcclResult_t hcclDestroyDevice(const synDeviceId deviceId = 0);
 
-// Events of the transport below a stream, which emulated devices do not have.
+// For events of the transport below a stream, which emulated devices do not have.
 hcclResult_t hcclEventRecord(hcclEventHandle* eventHandle, synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeEvent(const hcclEventHandle& eventHandle,
                                   std::uint64_t microSeconds = HCCL_InfinityWait);
@@ -43,15 +41,15 @@ hcclResult_t hcclFlushSubmissionsAllStreams();
 hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeAllStreams();
 
-// Device failure reports. Failures belong to communicators, so there is no process-wide state to
-// dump or reset.
+// For reports of device failures. Failures belong to communicators, so there is no process-wide
+// state to dump or reset.
 hcclResult_t hcclDFA(DfaStatus& dfaStatus, void (*dfaLogFunc)(int, const char*));
 hcclResult_t hcclDfaUpdateState(DfaPhase dfaPhase);
 
 // Writes the release's text, cut to `len` bytes with the terminating zero.
 hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len);
 
-// Helpers of benchmarks and of the trace. There is no command buffer to fill and no trace to mark.
+// For benchmarks and for traces. There is neither a command buffer to fill nor a trace to mark.
 bool hcclIsACcbHalfFull(const unsigned archStreamIdx);
 void hcclSetTraceMarker(const synStreamHandle streamHandle, std::uint32_t value);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sentences of the codes. Tables, because a code is a number programs may pass wrongly: any
-// value finds a text.
+// The tables of the codes' texts. A program may pass any number as a code, so every value has a
+// text.
 #include "api/status_texts.h"
 
 #include <algorithm>

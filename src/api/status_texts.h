@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name and the sentence of every result and status code, as data.
+// The name and the text of every result and status code.
 #pragma once
 
 #include <hccl_types.h>
@@ -7,13 +7,14 @@
 
 namespace hccl::api {
 
-// Never null; a text of its own for each code, and one for values that are no code.
+// Returns the text of a result. Each code has a text of its own, and all other values share one;
+// never null.
 [[nodiscard]] const char* result_text(hcclResult_t result) noexcept;
 
-// The same for statuses; shorter than STATUS_DESCRIPTION_MAX_SIZE.
+// Returns the text of a status likewise; shorter than STATUS_DESCRIPTION_MAX_SIZE.
 [[nodiscard]] const char* status_text(synStatus status) noexcept;
 
-// "hcclInvalidUsage", "synFailHccl". Never null.
+// Return the name of a code, such as "hcclInvalidUsage" or "synFailHccl"; never null.
 [[nodiscard]] const char* result_name(hcclResult_t result) noexcept;
 [[nodiscard]] const char* status_name(synStatus status) noexcept;
 

@@ -40,7 +40,7 @@ synStatus give_count(Callee callee, uint32_t* pCount, synDeviceType type) {
   });
 }
 
-// Writes `value` for a text parameter of `len` bytes.
+// Copies `value` to `out`, a text parameter of `len` bytes. Throws SynError(synInvalidArgument).
 void give_text(const std::string& value, char* out, int len, const char* name) {
   require_pointer(out, name);
   if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
@@ -96,7 +96,7 @@ MemoryUse memory_of_any_device() {
   return {device::kAddressBase, total, total};
 }
 
-// synDeviceInfo is the beginning of synDeviceInfoV2; this fills what they share.
+// Fills the fields of synDeviceInfo, with which synDeviceInfoV2 begins.
 template <class Info>
 void fill_info(device::Arena& arena, Info& info) {
   info = Info{};

@@ -16,7 +16,8 @@ using namespace hccl::api;
 
 namespace {
 
-// Host ranges the program has mapped or allocated; a count, because programs map a range twice.
+// The host ranges that the program has mapped or allocated, each with a count, because programs map
+// a range twice.
 class HostRanges {
  public:
   void add(const void* pointer) {
@@ -50,14 +51,16 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Keeps why a copy or a fill has failed, for the calls that fail because of it, and logs it, for
-// there may be none. Uses no heap: memory may be what it failed for.
+// Records why a copy or a fill has failed, for the calls that fail because of it, and logs it,
+// since there may be no such call. Does not use the heap, because a lack of memory may be the
+// reason.
 void note_failure(const char* name, hcclResult_t code, const char* why) noexcept {
   device::explain_failure(code, why);
   log_failed_work(name, code, why);
 }
 
-// Queues a copy or a fill, `name`, which throws Error if it fails on the stream's turn.
+// Queues a copy or a fill, which texts call `name`. `work` throws Error if it fails on the stream's
+// turn.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
   log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());
@@ -79,7 +82,7 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
                   synDmaDir direction) {
   if (size == 0) return;
   device::Arena& arena = stream.device().arena();
-  // A host view is the device memory that it shows.
+  // A host view stands for the device memory behind it.
   const bool from_view = arena.behind_view(src) != src;
   const bool to_view = arena.behind_view(dst) != dst;
   src = arena.behind_view(src);
@@ -109,7 +112,8 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   }
 }
 
-// Queues copies; with HCCL_BLOCKING, those before one that is refused have run when this throws.
+// Queues copies. If it throws because one of them is not valid, the copies before that one stay
+// queued; with HCCL_BLOCKING they have run.
 void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t* size,
                     const uint64_t* dst, synDmaDir direction, uint64_t copies) {
   try {
@@ -118,7 +122,7 @@ void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t*
   } catch (...) {
     if (blocking_mode()) {
       const CancellationBlock block;
-      stream.run_until(stream.pushed());  // a failure of theirs stays to be reported
+      stream.run_until(stream.pushed());  // later calls report their failure
     }
     throw;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler's calls, so that programs with their profiling on run: an emulated device records
-// nothing, and says so with traces of no entries.
+// The profiler's calls, so that programs also run with their profiling on: an emulated device
+// records nothing, and returns traces without entries.
 #include "api/guard.h"
 #include "api/handles.h"
 
@@ -26,7 +26,7 @@ synStatus start_or_stop(Callee callee, synTraceType type, synDeviceId device) {
   });
 }
 
-// A program's own entry, which is not kept.
+// Accepts an entry that the program adds to the trace, and drops it.
 synStatus accept(Callee callee, const char* description) {
   return syn_guard(callee, [&] {
     runtime().require_initialized();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements of a program about itself, and the report with which it ends itself.
+// The calls by which a program reports its memory use, asks for kernel libraries, or ends itself
+// with a report.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/log.h"
@@ -51,7 +52,7 @@ synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
   return syn_guard(__func__, [] { runtime().require_initialized(); });
 }
 
-// There are no kernel libraries.
+// Emulated devices have no kernel libraries.
 synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t* size) {
   return syn_guard(__func__, [&] {
     require_pointer(size, "size");

@@ -31,7 +31,7 @@ synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, sy
   return create_stream(__func__, pStreamHandle, deviceId, flags);
 }
 
-// Streams are generic: what it was asked for makes no difference.
+// Ignores the type and the flags, because all streams are generic.
 synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                        synStreamType, uint32_t) {
   return create_stream(__func__, pStreamHandle, deviceId, 0);
@@ -41,8 +41,9 @@ synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {
   return syn_guard(__func__, [&] {
     {
       const StreamPin pin = find_stream(streamHandle);
-      pin->run_until(pin->pushed());  // while others may still look the handle up: they may be
-                                      // needed to make progress
+      // Runs the work while the handle is still known, because other threads may need the handle to
+      // make progress.
+      pin->run_until(pin->pushed());
     }
     const auto stream = runtime().streams().remove(to_number(streamHandle));
     if (!stream)
@@ -68,7 +69,7 @@ synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEvent
   });
 }
 
-// Affinity steers real engines; here every mask is as good as another.
+// Affinity chooses among the engines of a real device; on an emulated one no mask has an effect.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t) {
   return syn_guard(__func__, [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The release whose interface this library provides, as programs that ask for a text get it; it
+// The release whose interface this library provides, for programs that ask for a text. The text
 // says that devices are emulated.
 #pragma once
 
