@@ -37,7 +37,7 @@ bool ask(const FileDescriptor& netlink) noexcept {
   return send(netlink.get(), &request, sizeof(request), 0) == static_cast<ssize_t>(sizeof(request));
 }
 
-// The user of the socket that the message is about, if that has the name.
+// Returns the user of the socket that the message describes, if that socket has the name.
 std::optional<uid_t> user_in(std::span<const std::byte> message, std::string_view name) noexcept {
   std::optional<uid_t> user;
   bool named = false;

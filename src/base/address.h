@@ -36,11 +36,10 @@ struct SocketAddress {
 };
 
 [[nodiscard]] SocketAddress to_socket_address(const Address& address);
-// An address of another family gives 0.0.0.0:0.
+// Returns the address; 0.0.0.0:0 if it is of another family.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
-// Returns whether an interface of this machine has the address, and true if that cannot be found
-// out now.
+// Returns whether an interface of this machine has the address; true if that cannot be found out.
 [[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
 
 [[nodiscard]] Address local_address(int socket);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel unwinds a thread from within system calls. The library has functions there that
-// must not be unwound and work that others wait for, so cancellation waits until it returns.
+// pthread_cancel() unwinds a thread from within a system call. Functions of the library must not be
+// unwound, and other threads and ranks wait for their work, so cancellation waits until the library
+// returns.
 #pragma once
 
 #include <pthread.h>
 
 namespace hccl {
 
-// While it lives, the calling thread is not cancelled; a request stays pending.
+// Delays cancellation of the calling thread while it lives. A request stays pending.
 class CancellationBlock {
  public:
   CancellationBlock() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

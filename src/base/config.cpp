@@ -32,7 +32,8 @@ struct Store {
 
 std::atomic<bool> strict{false};
 
-// Never destroyed: calls from static destructors of the application must still find it.
+// The store is never destroyed, because static destructors of the application may still call the
+// library.
 Store& store() {
   static Store* const instance = new Store;
   return *instance;

@@ -12,7 +12,7 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  // A deadline `limit` from now; a limit of zero or less never expires.
+  // Returns a deadline `limit` from now; a limit of zero or less never expires.
   [[nodiscard]] static Deadline after(Duration limit) {
     return limit <= Duration::zero() ? never() : Deadline(Clock::now() + limit);
   }
@@ -22,7 +22,7 @@ class Deadline {
   [[nodiscard]] bool expired() const { return !is_never() && Clock::now() >= at_; }
   [[nodiscard]] Clock::time_point time() const { return at_; }
 
-  // Time left, never negative, at most `limit`.
+  // Returns the time left, which is never negative and at most `limit`.
   [[nodiscard]] Duration remaining(Duration limit = std::chrono::hours(24)) const {
     if (is_never()) return limit;
     return std::clamp(at_ - Clock::now(), Duration::zero(), limit);
@@ -33,7 +33,7 @@ class Deadline {
   Clock::time_point at_;
 };
 
-// For texts.
+// Returns a duration in seconds, for texts.
 [[nodiscard]] inline double seconds(Deadline::Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }

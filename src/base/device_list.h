@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which RDMA devices HCCL_IB_HCA names, in the notation that users know from NCCL_IB_HCA: names
-// separated by commas, each a prefix and perhaps with a port ("mlx5_0:1"); "=" before the list: the
-// names are whole ones; "^" before that: all but these.
+// The RDMA devices that HCCL_IB_HCA names, in the notation of NCCL_IB_HCA: names separated by
+// commas, each a prefix and perhaps with a port ("mlx5_0:1"). A "=" before the list makes the names
+// whole ones, and a "^" before that makes the list name all other devices.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,15 @@ struct DeviceList {
 
   bool all_but = false;
   bool exact = false;
-  std::vector<Entry> entries;  // none: no list was given, which names every device
+  std::vector<Entry> entries;  // empty: no list was given, so every device is named
 
-  // The place of the first entry that matches, whatever `all_but` says. Port 0: any of the device.
+  // Returns the position of the first entry that matches, regardless of `all_but`. Port 0 matches
+  // the device's entries for any port.
   [[nodiscard]] std::optional<std::size_t> place_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };
 
-// Nothing for a text that is not of the form. The empty text is the empty list.
+// Parses a list. An empty text is an empty list. Returns nothing if the text is malformed.
 [[nodiscard]] std::optional<DeviceList> parse_device_list(std::string_view text);
 
 }  // namespace hccl

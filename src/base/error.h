@@ -9,8 +9,8 @@
 
 namespace hccl {
 
-// Thrown anywhere below the C API and turned into its code there. The text names rank, peer and
-// host where there is one, and one thing to do.
+// Thrown anywhere below the C API, where a guard turns it into its code. The text names rank, peer
+// and host where there are any, and one thing to do.
 class Error : public std::runtime_error {
  public:
   Error(hcclResult_t code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -14,7 +14,7 @@ namespace hccl {
 
 using Bytes = std::vector<std::byte>;
 
-// Appends fields.
+// Appends fields to a message.
 class WireWriter {
  public:
   void put_u8(std::uint8_t value) { put_number(value, 1); }
@@ -34,8 +34,9 @@ class WireWriter {
   Bytes bytes_;
 };
 
-// Takes fields in the same order. Reading past the end, or a text over its limit, gives zeros and
-// is remembered: check complete() before anything that was read is used.
+// Takes the fields of a message in the order in which they were written. Reading past the end, or a
+// text over its limit, gives zeros and makes ok() and complete() false: check complete() before you
+// use anything that was read.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -58,7 +59,7 @@ class WireReader {
   }
 
   [[nodiscard]] bool ok() const { return ok_; }
-  // Everything was there and nothing is left over.
+  // Returns whether every field was there and nothing is left over.
   [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
 
  private:

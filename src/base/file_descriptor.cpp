@@ -19,8 +19,9 @@
 namespace hccl {
 namespace {
 
-// Numbers are given out lowest first, so this is reached only with a million files open; those
-// beyond are not remembered. Words that were never written cost no memory.
+// The kernel gives out the lowest number first, so a process reaches this limit only with a million
+// open files. Descriptors beyond it are not remembered. Words that were never written cost no
+// memory.
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kBitsPerWord = 64;
 
@@ -72,12 +73,12 @@ int FileDescriptor::release() noexcept {
 void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
-  // Forgotten before it is closed: the number may at once belong to somebody else. In a forked
-  // child it has been closed and forgotten already, and may be the child's own by now.
+  // Forgets the descriptor before closing it, because its number may be reused at once. In a forked
+  // child the descriptor has been forgotten and closed already, and its number may be in use again.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 
-// The lowest free number is given out first.
+// The kernel gives out the lowest free number first.
 StandardStreamPlaceholders::StandardStreamPlaceholders() noexcept {
   for (int& taken : taken_) {
     const bool all_are_open = fcntl(STDIN_FILENO, F_GETFD) >= 0 &&

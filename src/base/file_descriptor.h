@@ -17,8 +17,8 @@ namespace hccl {
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  // Takes ownership of `fd` (-1: none), moved above the standard streams. Invalid, with errno set,
-  // if that fails.
+  // Takes ownership of `fd` (-1: none) and moves it above the standard streams. If that fails, the
+  // object is invalid and errno is set.
   explicit FileDescriptor(int fd) noexcept;
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -34,7 +34,8 @@ class FileDescriptor {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
-  // A second descriptor of the same file, close-on-exec. Throws hcclSystemError.
+  // Returns a second descriptor of the same file, with close-on-exec. Throws
+  // Error(hcclSystemError).
   [[nodiscard]] FileDescriptor duplicate() const;
   // Gives up ownership; the descriptor is no longer closed in forked children.
   [[nodiscard]] int release() noexcept;
@@ -44,9 +45,9 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// While it lives, the numbers of standard streams that the program has closed are taken, so that
-// code which opens descriptors by itself (Asio, libibverbs) gets others. They behave as if they
-// were closed.
+// While it lives, it occupies the numbers of the standard streams that the program has closed, so
+// that code which opens descriptors by itself (Asio, libibverbs) gets others. Reading from these
+// numbers and writing to them fails as before.
 class StandardStreamPlaceholders {
  public:
   StandardStreamPlaceholders() noexcept;
@@ -58,12 +59,12 @@ class StandardStreamPlaceholders {
   std::array<int, 3> taken_{-1, -1, -1};
 };
 
-// Remembers a descriptor that somebody else owns (an Asio socket) as one to close in forked
+// Remembers a descriptor that somebody else owns, such as an Asio socket, to be closed in forked
 // children.
 void close_in_forked_children(int fd) noexcept;
 void forget_in_forked_children(int fd) noexcept;
 
-// Closes them all: what the fork handler of the child does. Async-signal-safe.
+// Closes all remembered descriptors; the fork handler of the child calls it. Async-signal-safe.
 void close_remembered_descriptors() noexcept;
 
 }  // namespace hccl

@@ -16,8 +16,8 @@
 
 namespace hccl {
 
-// The kind of object that a handle stands for, in its low four bits, so that no kind is taken for
-// another.
+// The kind of object that a handle stands for. It takes the low four bits of a handle, so that no
+// kind is taken for another.
 enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
 
 template <class T>
@@ -67,7 +67,7 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  // Never 0. Returns 0 only if a million handles are alive.
+  // Returns the handle of the object, or 0 if a million handles are alive.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     std::size_t index = 0;
@@ -76,7 +76,7 @@ class HandleTable {
       free_.pop_back();
     } else {
       if (used_ == kChunk * kChunks) return 0;
-      if (free_.capacity() <= used_) free_.reserve(2 * used_ + 1);  // letting go never fails
+      if (free_.capacity() <= used_) free_.reserve(2 * used_ + 1);  // let_go() must not allocate
       index = used_;
       if (index % kChunk == 0) chunks_[index / kChunk].store(new Chunk, std::memory_order_release);
       ++used_;
@@ -98,8 +98,8 @@ class HandleTable {
     return pinned;
   }
 
-  // Keeps an object, as a pin does, but remove() does not wait for it: for who lets go only when
-  // the program says so. The table outlives it.
+  // Keeps an object, as a pin does, but remove() does not wait for it: for an owner that lets go
+  // only when the program says so. The table must outlive it.
   class Hold {
    public:
     Hold() = default;
@@ -147,8 +147,8 @@ class HandleTable {
     return {this, handle, slot};
   }
 
-  // Takes the object out: later lookups fail. Waits for calls that have it pinned. Null if the
-  // handle is not alive.
+  // Removes the object, so that later look-ups fail. Blocks until no call has it pinned. Returns
+  // null if the handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
     Slot* slot = find(handle);
     if (slot == nullptr) return nullptr;
@@ -162,7 +162,7 @@ class HandleTable {
     return slot->object;
   }
 
-  // Every handle alive now.
+  // Returns every handle that is alive.
   [[nodiscard]] std::vector<std::uint64_t> handles() {
     const std::lock_guard lock(mutex_);
     std::vector<std::uint64_t> alive;
@@ -176,7 +176,8 @@ class HandleTable {
  private:
   using Chunk = std::array<Slot, kChunk>;
 
-  // The last one to let go of what is no longer alive clears its slot for the next handle.
+  // Gives up a hold. The last one on an object that remove() has taken out frees the slot for the
+  // next handle.
   void let_go(Slot& slot, std::uint64_t handle) noexcept {
     const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);
     if ((before & (kAlive | (kAlive - kHold))) != kHold) return;
@@ -198,7 +199,7 @@ class HandleTable {
   Slot& existing(std::size_t index) noexcept {
     return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
   }
-  // Where the handle's object would be.
+  // Returns the slot of the handle, whatever its generation; null if there is no such slot.
   Slot* find(std::uint64_t handle) noexcept {
     const std::size_t index = index_of(handle);
     if (index >= kChunk * kChunks || (handle & 15) != kind_) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of a few plain values that lie in it: what C++26 calls inplace_vector, as far as it is
+// A vector that stores a few plain values inside itself: the part of C++26's inplace_vector that is
 // needed here.
 #pragma once
 
@@ -19,17 +19,17 @@ class InplaceVector {
   InplaceVector() = default;
   InplaceVector(const InplaceVector& other) { *this = other; }
   InplaceVector& operator=(const InplaceVector& other) {
-    size_ = other.size_;  // the bytes behind are no values
+    size_ = other.size_;  // the bytes behind the values are not copied
     std::uninitialized_copy(other.begin(), other.end(), begin());
     return *this;
   }
   ~InplaceVector() = default;
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  // To fewer.
+  // Drops the values from position `size` on.
   void shrink(std::size_t size) { size_ = size; }
   [[nodiscard]] bool has_room_for(std::size_t count) const { return count <= kMost - size_; }
-  // There must be room.
+  // Call only if there is room.
   void push_back(const Value& value) { std::construct_at(begin() + size_++, value); }
 
   [[nodiscard]] Value* begin() { return std::launder(static_cast<Value*>(place())); }

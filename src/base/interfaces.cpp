@@ -21,7 +21,8 @@
 namespace hccl {
 namespace {
 
-// Bridges and tunnels of containers and virtual machines: other hosts cannot reach them.
+// The names of bridges and tunnels of containers and virtual machines, which other hosts cannot
+// reach, begin with these.
 constexpr std::array<std::string_view, 3> kVirtual{"docker", "tunl", "virbr"};
 constexpr std::string_view kLoopback = "lo";
 
@@ -70,8 +71,8 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
   return match;
 }
 
-// Where only loopback is wanted or there is nothing else, and it is down (a new network namespace
-// begins so), no choice of names helps.
+// Throws Error(hcclSystemError) if only loopback is wanted, or there is nothing else, and loopback
+// is down, as it is in a new network namespace: then no choice of names helps.
 void refuse_loopback_that_is_down(const std::vector<Interface>& interfaces,
                                   std::string_view prefixes) {
   const bool is_up =
@@ -127,7 +128,8 @@ std::string connection_text(const Address& local, const Address& remote) {
 }
 
 bool is_virtual(const Interface& candidate) {
-  // One end of a pair: joins two hosts if it has an address of their subnet, else a container.
+  // A pair of such interfaces joins two hosts if this end has an address of their subnet, else a
+  // host and a container.
   if (candidate.name.starts_with("veth")) return candidate.address.is_link_local();
   return std::ranges::any_of(
       kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });

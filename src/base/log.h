@@ -21,27 +21,28 @@ void configure_log(const Config& config);
 // The lowest level that is written; set by configure_log().
 extern constinit std::atomic<LogLevel> log_threshold;
 
-// One relaxed load, so that hot paths can ask.
+// Returns whether lines of the level are written. One relaxed load, so that hot paths can ask.
 [[nodiscard]] inline bool log_enabled(LogLevel level) noexcept {
   return level >= log_threshold.load(std::memory_order_relaxed) && level != LogLevel::off;
 }
 
-// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one write(2), whatever the level
-// asked for, unless the log is off.
+// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" by one write(2). Ignores the
+// threshold, but writes nothing if the log is off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
 
-// The same for a message in at most eight parts. Uses no heap, so it works when memory is short.
+// Writes such a line for a message in at most eight parts. Does not use the heap, so it works when
+// memory is short.
 void log_parts(LogLevel level, const char* subsystem,
                std::initializer_list<std::string_view> parts) noexcept;
 
-// Builds the message only if the level is on.
+// Writes a line if its level is on, and builds the message only then.
 template <class... Parts>
 void log(LogLevel level, const char* subsystem, const Parts&... parts) noexcept {
   if (!log_enabled(level)) return;
   try {
     log_line(level, subsystem, text(parts...));
   } catch (const std::bad_alloc&) {
-    // A line for which there is no memory is not written.
+    // The line is lost, because there is no memory for it.
   }
 }
 

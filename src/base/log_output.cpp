@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the log file with care for what may lie at its path, and writes lines with care for what
-// may have become of stderr.
+// Refuses a log file that is not a regular file, and writes to stderr only while that is meant for
+// people.
 #include "base/log_output.h"
 
 #include "base/cancellation.h"
@@ -27,10 +27,11 @@ namespace {
 constexpr int kNowhere = -1;
 
 std::atomic<int> destination{STDERR_FILENO};
-// choose_log_output's alone. Kept for good, so that no writer sees its number reused.
+// Used by choose_log_output() alone. It stays open for good, so that no writer sees its number
+// reused.
 int log_file_descriptor = -1;
 
-// The file that stderr was when it was chosen.
+// Identify the file that stderr was when it was chosen.
 std::atomic<std::uint64_t> stderr_device{0};
 std::atomic<std::uint64_t> stderr_inode{0};
 
@@ -55,7 +56,8 @@ std::string expanded_path(const std::string& pattern) {
                    "; set it to the path of a regular file that this process may write"));
 }
 
-// O_NONBLOCK: to open a FIFO without a reader fails instead of waiting for one.
+// Opens the file of the pattern. O_NONBLOCK makes opening a FIFO without a reader fail instead of
+// wait. Throws Error(hcclInvalidArgument).
 int open_regular_file(const std::string& pattern) {
   constexpr int kFlags =
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
@@ -91,8 +93,8 @@ void choose_stderr() noexcept {
   destination.store(open ? STDERR_FILENO : kNowhere, std::memory_order_relaxed);
 }
 
-// False if the program has closed stderr and its number has gone to something that is not for
-// people to read. A program may well redirect stderr to another file, pipe or terminal.
+// Returns false if the program has closed stderr and its number now belongs to something that
+// people do not read. A program may well redirect stderr to another file, pipe or terminal.
 bool is_still_stderr() noexcept {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0) return false;
@@ -103,7 +105,7 @@ bool is_still_stderr() noexcept {
   return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
 }
 
-// While it lives, writing raises no signal in this thread that would end the process.
+// Blocks the signals by which a failed write of this thread would end the process, while it lives.
 class WriteSignalBlock {
  public:
   WriteSignalBlock() noexcept {
@@ -113,7 +115,7 @@ class WriteSignalBlock {
     sigset_t pending;
     sigpending(&pending);
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      if (sigismember(&pending, signal) == 1) sigdelset(&signals_, signal);  // not from here
+      if (sigismember(&pending, signal) == 1) sigdelset(&signals_, signal);  // raised before
     }
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
@@ -138,7 +140,7 @@ void choose_log_output(const std::string& pattern) {
   choose_file(pattern);
 }
 
-// A short write is left as it is: a second write could land behind another rank's line.
+// Leaves a short write as it is: a second write could end up behind another rank's line.
 void write_log_line(std::span<const iovec> parts) noexcept {
   const CancellationBlock no_cancellation;
   const int saved_errno = errno;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where log lines go: stderr, or the file that HCCL_DEBUG_FILE names. A line is never written to a
-// descriptor that is not meant for it, and a reader that has gone ends no process.
+// Chooses where log lines go: to stderr, or to the file that HCCL_DEBUG_FILE names. A line is never
+// written to a descriptor that is not meant for it, and no process ends because the reader has
+// gone.
 #pragma once
 
 #include <span>
@@ -10,9 +11,9 @@
 
 namespace hccl {
 
-// Opens the file of this pattern (%h: host, %p: process id) for lines to come; an empty pattern
-// chooses stderr, or nothing if stderr is closed now. Creates the file for its owner alone. Throws
-// Error(hcclInvalidArgument) for a file that cannot be written, and for a symbolic link, a
+// Opens the file of this pattern (%h: host, %p: process id) for the lines from now on; an empty
+// pattern chooses stderr, or nothing if stderr is closed now. Creates the file for its owner alone.
+// Throws Error(hcclInvalidArgument) for a file that cannot be written, and for a symbolic link, a
 // directory, a FIFO or a device, which somebody else may have put there.
 void choose_log_output(const std::string& pattern);
 

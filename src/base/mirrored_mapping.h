@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A piece of a memory file that is mapped twice in a row, so that what wraps around its end is
-// still in one piece.
+// Maps a piece of a memory file twice in a row, so that a range that wraps around the piece's end
+// is contiguous.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -14,8 +14,8 @@ namespace hccl {
 class MirroredMapping {
  public:
   MirroredMapping() = default;
-  // `offset` and `bytes` are multiples of a page. Forked children do not have it. Throws
-  // Error(hcclOutOfMemory).
+  // Maps the piece. `offset` and `bytes` are multiples of the page size. Forked children do not
+  // have the mapping. Throws Error(hcclOutOfMemory).
   MirroredMapping(const FileDescriptor& file, std::uint64_t offset, std::size_t bytes);
   MirroredMapping(MirroredMapping&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
@@ -31,7 +31,8 @@ class MirroredMapping {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   // Returns the size of the piece, which is mapped twice.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  // Where the byte at a position of an endless stream lies; as many bytes follow as the piece has.
+  // Returns where the byte at a position of an endless stream lies; size() bytes from there on are
+  // contiguous.
   [[nodiscard]] std::byte* at(std::uint64_t position) const noexcept {
     return data_ + position % bytes_;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict readers of numbers in settings: the whole text must be of the form, or there is no value.
+// Strict readers of values in settings: the whole text must have the form, or there is no value.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace hccl {
   return result;
 }
 
-// The whole of `value` as a decimal number: digits only, no sign, no space, no overflow.
+// Parses all of `value` as a decimal number: digits only, no sign, no space, no overflow.
 [[nodiscard]] inline std::optional<std::uint64_t> parse_number(std::string_view value) {
   std::uint64_t number = 0;
   const char* end = value.data() + value.size();
@@ -40,7 +40,7 @@ struct HostAndPort {
   std::uint16_t port = 0;
 };
 
-// "host:port", split at the last colon; an IPv6 host bare or in brackets.
+// Parses "host:port", split at the last colon. An IPv6 host is bare or in brackets.
 [[nodiscard]] inline std::optional<HostAndPort> parse_host_and_port(std::string_view value) {
   const std::size_t colon = value.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -54,7 +54,7 @@ struct HostAndPort {
   return HostAndPort{std::string(host), static_cast<std::uint16_t>(*port)};
 }
 
-// "30" or "0.5"; a limit below a millisecond is rounded up, for zero means never.
+// Parses seconds, such as "30" or "0.5". Rounds up to milliseconds, because zero means never.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds> parse_seconds(
     std::string_view value) {
   constexpr std::uint64_t kMostSeconds = 1'000'000'000;
@@ -74,7 +74,7 @@ struct HostAndPort {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*whole * 1000 + thousandths));
 }
 
-// A number with an optional binary suffix: K, KB or KiB, and so on up to T.
+// Parses a number with an optional binary suffix: K, KB or KiB, and so on up to T.
 [[nodiscard]] inline std::optional<std::uint64_t> parse_bytes(std::string_view value) {
   const std::size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   const auto number = parse_number(value.substr(0, digits));
@@ -90,7 +90,7 @@ struct HostAndPort {
   return *number << shift;
 }
 
-// 0, 1, true or false.
+// Parses 0, 1, true or false, in capitals or not.
 [[nodiscard]] inline std::optional<bool> parse_flag(std::string_view value) {
   const std::string word = lower(value);
   if (word == "1" || word == "true") return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other processes by pidfd: a descriptor that becomes readable when the last thread of the process
-// has gone, and that never comes to mean another process.
+// Refers to other processes by pidfd: a descriptor that becomes readable when the last thread of
+// the process has ended, and that never refers to another process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -14,22 +14,24 @@
 
 namespace hccl {
 
-// The inode of this process's pid namespace; 0 if /proc does not tell.
+// Returns the inode of this process's pid namespace; 0 if /proc does not tell.
 [[nodiscard]] std::uint64_t own_pid_namespace();
 
-// Invalid if the process is gone or the kernel has no pidfd_open; errno tells.
+// Returns a pidfd of the process. Invalid, with errno set, if the process is gone or the kernel has
+// no pidfd_open.
 [[nodiscard]] FileDescriptor open_process(pid_t pid) noexcept;
 
-// The process at the other end of a connected unix socket. Works across pid namespaces where the
-// kernel has SO_PEERPIDFD. Invalid if it is gone.
+// Returns a pidfd of the process at the other end of a connected unix socket, invalid if it is
+// gone. Works across pid namespaces if the kernel has SO_PEERPIDFD.
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
 // Returns the credentials of the process that was at the other end when the socket was connected.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
-// On a busy machine the news of a process's end can overtake what it said by TCP, never the end of
-// its connection. This long is that waited for; a child of the process may keep it from coming.
+// How long to wait for the end of a connection to a process that has ended. On a busy machine the
+// notice of its end can overtake data that it sent by TCP, but the end of the connection comes
+// behind that data. It may not come at all, if a child of the process holds the connection open.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;

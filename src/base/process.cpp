@@ -28,10 +28,10 @@ std::atomic<bool> forked_child{false};
 std::atomic<bool> guarded{false};
 std::atomic<const ForkHooks*> fork_hooks{nullptr};
 
-// This thread's cancellation state before its fork. Cancellation is disabled meanwhile, because it
-// would unwind through the handlers.
+// This thread's cancellation state before its fork. Cancellation is disabled during the fork,
+// because it would unwind through the handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// The hooks whose `before` ran for this fork; others may be set meanwhile.
+// The hooks whose `before` has run for this fork. Others may be set meanwhile.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
@@ -56,15 +56,15 @@ void enter_forked_child() {
 
 int registration_error = ENOMEM;  // until it has succeeded
 
-// When the library is loaded, before the program and other libraries that link it can register
-// handlers: those that run before a fork do so in reverse order, so theirs may still call the
-// library and take locks under which they call it elsewhere; after the fork, it is unlocked before
-// theirs run.
+// Registers the fork handlers when the library is loaded, before the program and other libraries
+// that link this one can register theirs. Handlers before a fork run in reverse order, so theirs
+// may still call the library, and take locks under which they call it elsewhere. After the fork,
+// the library is unlocked before theirs run.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }
 
-// The start of a small file, without its trailing newline; empty if it cannot be read.
+// Returns the beginning of a small file without its trailing newline; empty if it cannot be read.
 std::string first_bytes(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return {};
@@ -96,8 +96,8 @@ std::string host_name() {
   return name.data();
 }
 
-// Two machines never share a boot id; two containers of one machine may, but not their network
-// namespace, in which the abstract sockets live.
+// Two machines never have the same boot id. Two containers of one machine may have the same, but
+// not the same network namespace, which contains the abstract sockets.
 std::string network_identity() {
   std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
   if (boot.empty()) boot = host_name();

@@ -8,8 +8,9 @@
 
 namespace hccl {
 
-// From now on, a forked child knows itself as one. Called when the runtime is initialised. Throws
-// Error(hcclOutOfMemory) if the handlers, which are registered when the library is loaded, are not.
+// Lets every child forked from now on know that it is one. Called when the runtime is initialised.
+// Throws Error(hcclOutOfMemory) if the fork handlers could not be registered when the library was
+// loaded.
 void install_fork_guard();
 
 // Hooks that run around a fork() of this process, but not of a forked child: `before` and
@@ -24,25 +25,28 @@ struct ForkHooks {
 // Installs the hooks for forks that begin later. `hooks` must outlive the process's last fork.
 void set_fork_hooks(const ForkHooks& hooks) noexcept;
 
-// True in a child forked after install_fork_guard(): the library's threads do not exist there, so
-// every call must refuse.
+// Returns true in a child forked after install_fork_guard(). The library's threads do not exist
+// there, so every call must refuse.
 [[nodiscard]] bool is_forked_child() noexcept;
 
 [[nodiscard]] std::string host_name();
 
-// Processes with the same text share a network: a loopback address of one reaches the others.
+// Returns a text that is equal for processes that share a network, in which a loopback address of
+// one reaches the others.
 [[nodiscard]] std::string network_identity();
-// The same as a number, to be compared with that of others.
+// Returns the same as a number, to be compared with that of other processes.
 [[nodiscard]] std::uint64_t network_number();
 
-// The box: processes with the same text share devices' module ids and may map each other's memory:
-// uid, then HCCL_NODE_ID or boot id + network namespace.
+// Returns the identity of this process's box: processes with equal texts share devices' module ids
+// and may map each other's memory. It consists of the uid, then HCCL_NODE_ID or boot id and network
+// namespace.
 [[nodiscard]] std::string box_identity();
 
-// The name of a process's program, at most 15 characters of it; empty if /proc does not tell.
+// Returns the name of a process's program, at most 15 characters of it; empty if /proc does not
+// tell.
 [[nodiscard]] std::string process_name(int pid);
 
-// 0 if /proc/<pid>/stat cannot be read, else its state letter (R, S, T ...).
+// Returns the state letter of a process (R, S, T ...), or 0 if /proc/<pid>/stat cannot be read.
 [[nodiscard]] char process_state(int pid);
 
 }  // namespace hccl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the library: all signals are blocked there, for they belong to the program's threads.
+// Starts the library's threads, in which all signals are blocked, because they belong to the
+// program's threads.
 #pragma once
 
 #include "base/errno_advice.h"
@@ -15,7 +16,7 @@
 
 namespace hccl {
 
-// While it lives, the calling thread has no signal delivered; threads it makes inherit that.
+// Blocks all signals in the calling thread while it lives. Threads that it starts inherit that.
 class SignalBlock {
  public:
   SignalBlock() noexcept {
@@ -31,7 +32,7 @@ class SignalBlock {
   sigset_t before_{};
 };
 
-// Throws Error(hcclSystemError).
+// Starts a thread with all signals blocked. Throws Error(hcclSystemError).
 template <class Body>
 [[nodiscard]] std::thread start_quiet_thread(Body&& body) {
   const SignalBlock block;

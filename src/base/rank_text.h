@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in texts for people: "rank 3", "ranks 0-2,5", "rank 3 (pid 4242, host a)".
+// Names ranks in texts for people: "rank 3", "ranks 0-2,5", "rank 3 (pid 4242, host a)".
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace hccl {
 
-// "rank 3" or "ranks 0-2,5". `ranks` are in ascending order.
+// Returns "rank 3" or "ranks 0-2,5". `ranks` are in ascending order.
 [[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
 
-// "rank 3 (pid 4242, host a)"
+// Returns "rank 3 (pid 4242, host a)".
 [[nodiscard]] std::string rank_text(int rank, int pid, const std::string& host);
 
 }  // namespace hccl

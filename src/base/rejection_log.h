@@ -13,12 +13,13 @@ namespace hccl {
 class RejectionLog {
  public:
   ~RejectionLog() { report_omitted(); }
-  // `subsystem`: of the log lines; a string literal.
+  // `subsystem`: a string literal, for the log lines.
   explicit RejectionLog(const char* subsystem) : subsystem_(subsystem) {}
   RejectionLog(const RejectionLog&) = delete;
   RejectionLog& operator=(const RejectionLog&) = delete;
 
-  // `who` returns the name of the other end; called only if a line is written.
+  // Logs a rejected connection, unless its period has had all its lines. `who` returns the name of
+  // the other end, and is called only if a line is written. `why` follows the word "it".
   template <class Name>
   void report(const Name& who, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();

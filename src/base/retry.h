@@ -10,8 +10,8 @@
 
 namespace hccl {
 
-// Returns whether a call failed because the kernel had no memory for it just then. poll(2) does not
-// tell when there is some again: try again after kShortagePause.
+// Returns whether a call failed because the kernel was short of memory at that moment. poll(2) does
+// not tell when there is memory again: retry after kShortagePause.
 [[nodiscard]] constexpr bool is_memory_shortage(int error) noexcept {
   return error == ENOBUFS || error == ENOMEM;
 }
@@ -24,8 +24,8 @@ inline constexpr std::chrono::milliseconds kShortagePause{5};
 
 // Repeats a call that returns a negative value and sets errno: at once if it was interrupted, and
 // up to kShortageRetries times, after pauses that double, if memory was short. Blocks for 63 ms at
-// most. For small messages that have no later occasion to be sent; whoever can come back later does
-// that instead.
+// most. For small messages that nobody can send later; a caller that can retry later does so
+// instead.
 template <class Call>
 ssize_t retried(Call call) noexcept {
   constexpr int kShortageRetries = 6;

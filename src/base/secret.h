@@ -10,10 +10,10 @@ namespace hccl {
 
 using Secret = std::array<std::byte, 16>;
 
-// 128 bits from the kernel. Throws Error(hcclSystemError).
+// Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 
-// Takes the same time whatever differs, so that a stranger learns nothing from it.
+// Takes the same time wherever the two differ, so that a stranger learns nothing from the time.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);
 

@@ -12,7 +12,7 @@ namespace hccl {
 
 using Digest = std::array<std::byte, 32>;
 
-// A running hash; finish() may be called once.
+// A running hash. Call finish() only once.
 class Sha256 {
  public:
   void update(std::span<const std::byte> data);
@@ -32,7 +32,7 @@ class Sha256 {
 
 [[nodiscard]] Digest sha256(std::span<const std::byte> data);
 
-// HMAC-SHA256 over the concatenation of `parts`.
+// Returns the HMAC-SHA256 of `parts`, one after the other.
 [[nodiscard]] Digest hmac(std::span<const std::byte> key,
                           std::span<const std::span<const std::byte>> parts);
 

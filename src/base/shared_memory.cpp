@@ -48,7 +48,7 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
                      advice_on(errno, "report this as a defect of hccl")));
   }
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {  // a signal would kill us
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {  // else SIGXFSZ
     throw Error(hcclOutOfMemory,
                 text("cannot size shared memory to ", bytes, " bytes: files are limited to ",
                      limit.rlim_cur, "; raise ulimit -f or lower HCCL_DEVICE_MEMORY"));
@@ -88,7 +88,7 @@ FileIdentity file_identity(const FileDescriptor& file) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
-// Returns the entry if there is one already, else null.
+// Returns the segment of the file if this process has mapped it, else null.
 std::shared_ptr<SharedSegment> SharedSegment::find(const FileIdentity& identity) {
   const std::lock_guard lock(registry_mutex());
   const auto found = registry().find(identity);
@@ -98,7 +98,8 @@ std::shared_ptr<SharedSegment> SharedSegment::find(const FileIdentity& identity)
 std::shared_ptr<SharedSegment> SharedSegment::map(const FileDescriptor& file) {
   const FileIdentity identity = file_identity(file);
   if (auto known = find(identity)) return known;
-  // Made without the lock: the destructor takes it, also where there is no memory to enter it.
+  // Creates the segment without the lock, because its destructor takes the lock, even if there is
+  // no memory for its entry.
   std::shared_ptr<SharedSegment> segment(new SharedSegment(identity.bytes));
   void* data = mmap(nullptr, identity.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                     file.get(), 0);

@@ -12,13 +12,13 @@
 
 namespace hccl {
 
-// A sparse memory file of `bytes`, sealed against resizing. Throws Error(hcclOutOfMemory or
-// hcclSystemError).
+// Creates a sparse memory file of `bytes` bytes, sealed against resizing. Throws
+// Error(hcclOutOfMemory) or Error(hcclSystemError).
 [[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
 
-// For a memory file that another process has handed over, before it is mapped: whoever could still
-// shrink it could end this process by SIGBUS. Throws Error(hcclSystemError), naming `owner`, unless
-// the file has the seals of create_memory_file() and exactly `bytes` bytes.
+// Checks a memory file from another process before it is mapped: a process that could still shrink
+// it could end this one by SIGBUS. Throws Error(hcclSystemError), which names `owner`, unless the
+// file has the seals of create_memory_file() and exactly `bytes` bytes.
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 
 // Identifies the file of a descriptor: equal for all descriptors of one memory file, in every

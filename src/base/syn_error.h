@@ -11,7 +11,7 @@
 
 namespace hccl {
 
-// The result an hccl function returns for a status of the runtime below it.
+// Returns the result of an hccl function for a status of the runtime below it.
 [[nodiscard]] constexpr hcclResult_t result_of(synStatus status) noexcept {
   switch (status) {
     case synSuccess:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds messages from parts; <format> is not in the compilers we support.
+// Builds messages from parts, because the supported compilers do not all have <format>.
 #pragma once
 
 #include <sstream>
@@ -15,11 +15,11 @@ template <class... Parts>
   return out.str();
 }
 
-// In quotes and on one line whatever it holds: what is not printable ASCII becomes '?', and what is
-// longer than 200 characters is cut.
+// Returns the value in quotes and on one line: replaces characters that are not printable ASCII by
+// '?', and cuts the value after 200 characters.
 [[nodiscard]] std::string quoted(std::string_view value);
 
-// strerror without its shared buffer.
+// Returns the text of an errno, without the shared buffer of strerror().
 [[nodiscard]] std::string system_error_text(int error_number);
 
 }  // namespace hccl

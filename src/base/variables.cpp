@@ -116,7 +116,7 @@ constexpr Reader text_of(const char* accepted) {
   return {keep<Member, IsValid>, accepted};
 }
 
-// The names that exist are known where they are used.
+// Takes any name in lower case. The code that uses the name knows which ones exist.
 template <std::string Config::*Member>
 constexpr Reader name(const char* accepted) {
   return {assign<Member, lower_case>, accepted};
@@ -139,7 +139,7 @@ constexpr std::array kVariables{
              text_of<&Config::ib_devices, parse_device_list>(
                  "prefixes of RDMA devices, each with :port or without, comma separated; after = "
                  "whole names, after ^ all but these, e.g. mlx5 or =rxe0:1 or ^mlx5_1")},
-    // A queue pair's address vector has a byte for it.
+    // The address vector of a queue pair has one byte for the index.
     Variable{"HCCL_IB_GID_INDEX",
              "",
              {assign<&Config::ib_gid_index, number_within<0, 255>>, "a number from 0 to 255"}},

@@ -29,8 +29,8 @@ class WaitLimit {
   explicit WaitLimit(std::chrono::milliseconds environment)
       : packed_(static_cast<std::uint64_t>(environment.count()) << 1) {}
 
-  // Thread-safe; for waits that begin from now on. At most ten years, so that the end of a wait is
-  // a point of the clock.
+  // Sets the limit for waits that begin from now on, to at most ten years, so that the end of a
+  // wait is a valid time. Thread safety: any thread.
   void set(std::uint64_t milliseconds) noexcept {
     constexpr std::uint64_t kMost = 10ull * 365 * 24 * 3600 * 1000;
     packed_.store(std::min(milliseconds, kMost) << 1 | 1, std::memory_order_relaxed);

@@ -9,7 +9,7 @@
 
 namespace hccl {
 
-// How often to pause, then to yield, before sleeping.
+// How often to pause, and then to yield, before sleeping.
 struct WaitLadder {
   std::uint32_t pauses = 0;
   std::uint32_t yields = 0;
@@ -20,14 +20,14 @@ struct WaitLadder {
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
   // Waiters share cores: give the core away at once, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
-  // Waiters share cores, and yielding does not reach those that run on them: torchrun, for one,
-  // gives each rank a session and so a scheduling group of its own. A thread that yields there
-  // keeps its core for the rest of its time slice, about 3 ms; one that sleeps gives it away.
+  // Waiters share cores with threads that sched_yield() does not let run: torchrun, for one, gives
+  // each rank a session and so a scheduling group of its own. A thread that yields there keeps its
+  // core for the rest of its time slice, about 3 ms; one that sleeps gives it away.
   static constexpr WaitLadder sleeping() { return {0, 0, "sleeping"}; }
   // How the threads of this process wait for each other: by yielding, which reaches them all, or by
   // sleeping once a communicator has found that ranks of other scheduling groups share the cores.
   [[nodiscard]] static WaitLadder within_process() noexcept;
-  // Makes within_process() sleeping() from now on.
+  // Makes within_process() return sleeping() from now on.
   static void share_cores_with_other_groups() noexcept;
 };
 
@@ -35,8 +35,8 @@ struct WaitLadder {
 // or only through the pauses, where waiters have cores of their own.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
-// One wait. poll_again() takes one rung and returns true, or false once the ladder or the budget is
-// used up: then sleep, or return.
+// One wait. poll_again() pauses or yields once and returns true, or returns false once the ladder
+// or the budget is used up: the caller then sleeps, or returns.
 class Waiter {
  public:
   explicit Waiter(WaitLadder ladder) noexcept : ladder_(ladder) {}
@@ -47,12 +47,12 @@ class Waiter {
   std::uint32_t step_ = 0;
 };
 
-// A futex doorbell that may live in shared memory. The ringer stores its news first, then calls
-// ring(); the sleeper registers, looks for the news once more, then sleeps: neither can miss the
-// other, because registering and looking for sleepers are both sequentially consistent.
+// A futex doorbell that may live in shared memory. The ringer stores its news before it calls
+// ring(). The sleeper registers, looks for the news once more, and then sleeps. Neither can miss
+// the other, because registering and looking for sleepers are both sequentially consistent.
 class Doorbell {
  public:
-  // Returns whether somebody sleeps or is about to. The caller must have stored its news with
+  // Returns whether a thread sleeps or is about to. The caller must have stored its news with
   // seq_cst order.
   [[nodiscard]] bool has_sleepers() const noexcept {
     return sleepers_.load(std::memory_order_seq_cst) != 0;
@@ -63,7 +63,7 @@ class Doorbell {
   }
   void ring_always(int count = kEverybody) noexcept;
 
-  // Sleeps until rung or until `timeout` has passed, unless `ready()` is already true.
+  // Sleeps until the bell rings or `timeout` has passed, unless `ready()` already returns true.
   template <class Ready>
   void sleep(std::chrono::nanoseconds timeout, Ready ready) noexcept {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -81,7 +81,8 @@ class Doorbell {
   std::atomic<std::uint32_t> sleepers_{0};
 };
 
-// A lock for sections of a few dozen instructions; yields when it is taken.
+// A lock for sections of a few dozen instructions. A thread that finds it taken pauses, then
+// yields.
 class SpinLock {
  public:
   void lock() noexcept;
