@@ -14,8 +14,8 @@ using schedule::output;
 using schedule::ScheduleBuilder;
 using schedule::scratch;
 
-// In step s of the first half, a rank sends chunk r - s - 1 and receives chunk r - s - 2: a chunk
-// starts behind its rank, and comes there last, reduced.
+// In step s of the first half, rank r sends chunk r - s - 1 and receives chunk r - s - 2. So a
+// rank's chunk starts at the next rank, and reaches its own rank last, fully reduced.
 Schedule ring_all_reduce(const Shape& shape) {
   const std::int32_t next = rank_at(shape, 1);
   const std::int32_t previous = rank_at(shape, -1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's end of the star that connects the nodes. The connection belongs to the control thread;
-// the state is shared with it so that either side may go first.
+// the state is shared with it, so that either of the two may end first.
 #include "bootstrap/control_link.h"
 
 #include "base/interfaces.h"
@@ -100,7 +100,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (rank != server_rank) leave();
   }
 
-  // The others then take this rank for lost. Without memory, only this way reports a fault.
+  // Closes the connection, so that the others take this rank for lost. Without memory, a fault can
+  // be reported in no other way.
   void hang_up() {
     if (connection) connection->close();
     connection.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers hold the state of the object that waits, so that the object may go first.
+// Handlers hold the state of the object that waits, so that the object may be destroyed first.
 #include "bootstrap/event_loop.h"
 
 #include "base/errno_advice.h"

@@ -14,7 +14,7 @@
 
 namespace hccl::bootstrap {
 
-// On the control thread.
+// Lives on the control thread.
 class FaultRelay {
  public:
   FaultRelay(EventLoop& loop, RankConnections& ranks, const Rendezvous& rendezvous)
@@ -23,7 +23,7 @@ class FaultRelay {
   void rank_departed(int rank);
   // The connection of a rank has ended; `why` is a clause about it.
   void connection_ended(int rank, const std::string& why);
-  // Only the first fault is relayed.
+  // Relays the failure to all ranks, unless another one has been relayed before.
   void spread(const Failure& failure);
   [[nodiscard]] const std::set<int>& departed() const { return departed_; }
 

@@ -67,7 +67,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
 
   // Returns the next frame if it has arrived; otherwise starts to read.
   [[nodiscard]] std::optional<Frame> receive();
-  // The bytes that have arrived and not been received.
+  // Returns the bytes that have arrived and that receive() has not returned yet.
   [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
   [[nodiscard]] bool has_heard() const { return has_heard_; }
 
@@ -84,14 +84,15 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
-  // No further frame will come: the other end has closed, broken the rules or forged a frame.
+  // Returns true if no further frame will come: the other end has closed, broken the rules or
+  // forged a frame.
   [[nodiscard]] bool ended() const { return ended_; }
-  // A clause about the other end.
+  // Returns why, as a clause about the other end.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // The other end sent bytes that no process of this library sends.
+  // Returns true if the other end sent bytes that no process of this library sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // A frame's code was wrong: the other end does not know the key, or somebody between the two has
-  // changed the frame. The connection can still send.
+  // Returns true if a frame's code was wrong: the other end does not know the key, or somebody
+  // between the two has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
   // Notices within ten seconds that the peer cannot be reached any more. A peer whose process is

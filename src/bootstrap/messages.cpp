@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing but its version is read from an opening of another version.
+// From an opening of another protocol version, only that version is read.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

@@ -18,8 +18,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
-// Connections accepted in one turn: the others are served between turns, however many connections
-// wait.
+// How many connections are accepted in one turn. Between turns those that are open are served, even
+// while many wait to be accepted.
 constexpr int kMostAcceptedAtOnce = 16;
 constexpr std::chrono::milliseconds kNoRoomPause{100};
 constexpr std::chrono::seconds kComplaintPeriod{10};

@@ -21,7 +21,7 @@ struct ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-// "rank 3 (pid 4242, host a)"
+// Returns "rank 3 (pid 4242, host a)".
 [[nodiscard]] std::string rank_text(int rank, const ProcessIdentity& process);
 
 }  // namespace hccl::bootstrap

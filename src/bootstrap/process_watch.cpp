@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pidfd becomes readable when its process has gone. The wait belongs to the control thread; the
-// state is shared with it so that either side may go first.
+// A pidfd becomes readable when its process has ended. The wait belongs to the control thread; the
+// state is shared with it, so that either of the two may end first.
 #include "bootstrap/process_watch.h"
 
 #include "base/log.h"

@@ -51,8 +51,8 @@ std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
 }
 
-// Most connections of others have sent the wrong bytes before they are accepted: they are worth no
-// object.
+// Most connections of strangers have sent wrong bytes before they are accepted, and are cut off
+// before an object is made for them.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
   const Address peer = from_socket_address(from.get());
   std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv
@@ -74,7 +74,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
 }
 
-// With a reset, which leaves nothing of the connection behind in the kernel.
+// Lets the connection end by a reset, which leaves nothing of it behind in the kernel.
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server's door: judges new connections by their first bytes, authenticates them, and
-// hands over those that send a valid hello.
+// Admits connections to the root server: judges new ones by their first bytes, authenticates them,
+// and hands over those that send a valid hello.
 #pragma once
 
 #include "bootstrap/frame_connection.h"

@@ -11,7 +11,7 @@
 
 namespace hccl::bootstrap {
 
-// On the control thread.
+// Lives on the control thread.
 class RankConnections {
  public:
   class Owner {
@@ -43,7 +43,7 @@ class RankConnections {
 
   [[nodiscard]] bool empty() const { return joined_.empty(); }
   [[nodiscard]] std::vector<int> ranks() const;
-  // The connection of a rank that has joined.
+  // Returns the connection of a rank that has joined.
   [[nodiscard]] FrameConnection& of(int rank) const { return *joined_.at(rank)->connection; }
 
  private:

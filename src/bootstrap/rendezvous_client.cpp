@@ -93,7 +93,7 @@ void RendezvousClient::report_no_server() {
 
 void RendezvousClient::note_missing(const Frame& frame) {
   const auto report = parse<Failure>(frame.payload);
-  // Bounded, so that a server cannot fill the log.
+  // The number of reports is bounded, so that a server cannot fill the log.
   if (!report || ++server_reports_ > MissingReports::kMost) refuse_protocol();
   log(LogLevel::warning, "bootstrap", report->text);
 }
@@ -272,7 +272,7 @@ void RendezvousClient::flush_last_words() {
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// While this rank waits for other ranks too, the server sends nothing but failures.
+// While a caller waits for other ranks here, the server sends this rank nothing but failures.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -298,7 +298,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
       continue;
     }
     if (frame->type != FrameType::server_rank) return frame;
-    // Accepted once, or a server could keep this rank busy past every deadline.
+    // Accepted only once, or a server could keep this rank busy past every deadline.
     const auto rank = server_rank_ < 0 ? parse<RankMessage>(frame->payload) : std::nullopt;
     if (!rank) refuse_protocol();
     server_rank_ = rank->rank;

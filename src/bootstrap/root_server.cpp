@@ -103,7 +103,7 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
     own_rank_ = hello.rank;
-    // Only to those that joined before: this rank reads it in its welcome.
+    // Tells only the ranks that joined before, because this rank reads it in its welcome.
     ranks_.broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
   ranks_.add(hello.rank, connection, is_own_process);
@@ -127,8 +127,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Its reason may still be on the way: the end of the connection follows it and decides, unless a
-// child of the rank holds the connection open.
+// Waits before it judges, because the rank's reason may still be on the way. The end of the
+// connection comes behind that and decides, unless a child of the rank holds the connection open.
 void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<LoopTimer>(loop_);
   timer->start(kLastWords, [weak = weak_from_this(), rank, timer] {
@@ -225,7 +225,7 @@ void RootServer::end() {
   linger_.start(own_port ? kOwnPortLinger : kFixedPortLinger, [this] { retire_now(); });
 }
 
-// Lets no rank in any more. Ranks that still learn of each other here go on.
+// Admits no rank any more. Ranks that still learn of each other here go on.
 void RootServer::retire_now() {
   if (!relays() || ranks_.empty()) return close();
   admission_.close_listener();
@@ -243,7 +243,7 @@ void RootServer::report_missing(std::chrono::milliseconds waited) {
   });
 }
 
-// In the log of this process, and of one rank of each other node.
+// Writes the report to the log of this process, and to that of one rank of each other node.
 void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation ",

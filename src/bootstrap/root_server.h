@@ -52,7 +52,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   void note_exit(int rank);
   void relay(int rank, const Frame& frame);
   [[nodiscard]] Failure as_believed(int rank, Failure failure) const;
-  // Sends what the rendezvous has decided.
+  // Sends the ranks what the rendezvous has decided.
   void advance();
   void end();
   void report_missing(std::chrono::milliseconds waited);

@@ -17,7 +17,7 @@ namespace hccl::bootstrap {
 
 class RootServer;
 
-// Thread safe.
+// Thread safety: any thread.
 class ServerRegistry {
  public:
   // Never destroyed, like the control thread.

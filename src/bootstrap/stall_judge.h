@@ -16,16 +16,17 @@
 
 namespace hccl::bootstrap {
 
-// On the control thread.
+// Lives on the control thread.
 class StallJudge {
  public:
   StallJudge(EventLoop& loop, RankConnections& ranks, const Rendezvous& rendezvous,
              FaultRelay& faults)
       : ranks_(ranks), rendezvous_(rendezvous), faults_(faults), judgement_(loop) {}
 
-  // A rank has waited for long, in this call.
+  // Takes the report of a rank that has waited for long in this call.
   void on_stuck(int rank, Waiting waiting);
-  // Answers the inquiry. A rank reports the calls that it has completed before the one it is in.
+  // Takes an answer to the inquiry. A rank reports the calls that it has completed before the one
+  // it is in.
   void on_answer(int rank, Waiting waiting);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HCCL_BLOCKING: calls that queue work wait for it and return its failure themselves.
+// Waits for queued work under HCCL_BLOCKING, so that the calls that queue it return its failure
+// themselves.
 #pragma once
 
 #include "comm/communicator.h"

@@ -58,7 +58,7 @@ class AllDevices {
     verdict.set_value(true);
   }
 
-  // Joins one rank. If that fails, the ranks that wait for it are told.
+  // Joins one rank. If that fails, tells the ranks that wait for it.
   void join(std::size_t rank) noexcept {
     try {
       made_[rank] = Communicator::create(id_, static_cast<int>(devices_.size()),

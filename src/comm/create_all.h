@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator all of whose ranks are devices of this process.
+// Creates a communicator whose ranks are all devices of this process.
 #pragma once
 
 #include "comm/communicator.h"

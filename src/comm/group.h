@@ -96,7 +96,7 @@ class Group {
   StreamHold stream_;
   MessageList messages_;
   std::optional<CollectedCalls> more_;  // all calls, once one does not fit in messages_
-  // The position of the last message in more_.
+  // The place of the last message in more_: its stream, and its communicator's part there.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;
 };

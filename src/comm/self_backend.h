@@ -17,7 +17,7 @@ class SelfBackend final : public Backend {
   [[nodiscard]] bool stages_host_memory() const override { return true; }
   [[nodiscard]] bool ranks_share_cores() const override { return false; }
 
-  // There is nobody with whom a call could fail.
+  // A call cannot fail the communicator, because no other rank takes part in it.
   [[nodiscard]] bool failed() const override { return false; }
   void throw_if_failed() const override {}
   [[nodiscard]] AsyncError async_error() const override { return {}; }

@@ -28,7 +28,8 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
   return one == other || (one && other && *one == *other);
 }
 
-// Created before it is needed, when there may be no memory. Outlives static objects.
+// Creates the note before it is needed, because there may be no memory then. It outlives static
+// objects.
 const FailureNote& unexplained() {
   static const auto* const note = new FailureNote{
       hcclInternalError, "no memory was left for the reason; free memory on this host"};

@@ -18,7 +18,7 @@ std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_
   const std::uint64_t at = begin_ + offset;
   if (!view_.populated(at, most)) {
     most = std::min(most, kZerosSize);
-    // Where data and holes meet, what is a hole becomes a page of zeros.
+    // Where a piece holds both data and holes, the holes become pages of zeros.
     if (view_.is_hole(at, most)) return {kZeros, most};
     view_.populate(at, most, false);
   }

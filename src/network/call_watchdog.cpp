@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kMatesPause{20};
-// The rank that judges asks all others first.
+// A verdict takes at most kJudgement, because the process that gives it asks all other ranks first.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
 // Data that a rank sent before it left may still be on its way.
@@ -140,7 +140,7 @@ std::string CallWatchdog::awaited_text() const {
 void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
                 const transport::PeerLost& lost) {
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
-  // A mate of this node may raise it without ringing.
+  // Wakes up every kMatesPause, because a rank of this node may raise the fault without ringing.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
   while (!network.failed() && !has_left() && !wait_budget.expired())
     static_cast<void>(wait_set.wait({}, Deadline::after(wait_budget.remaining(kMatesPause))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps in order; the flows of a step side by side. Received data is folded in the order of the
-// schedule: a flow never overtakes an earlier one that writes the same chunks.
+// Runs the steps in order, and the flows of a step side by side. Folds received data in the order
+// of the schedule: a flow never overtakes an earlier one that writes the same chunks.
 #include "network/execution.h"
 
 #include "base/error.h"
@@ -44,7 +44,7 @@ bool Execution::advance() {
   return moved;
 }
 
-// Sets the flows of the next step up that has any.
+// Sets up the flows of the next step that has any.
 void Execution::begin_step() {
   sends_.clear();
   receives_.clear();
@@ -122,7 +122,7 @@ bool Execution::move_flows() {
   return moved;
 }
 
-// True once it is there and right.
+// Returns true once the header has arrived and been checked. Throws CallMismatch.
 bool Execution::take_header(PeerConnection& connection) {
   const auto heard = connection.endpoint->try_receive(sizeof(CallHeader));
   if (heard.size() < sizeof(CallHeader)) return false;
@@ -154,7 +154,7 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
       entry_of(flow).readable = true;
   }
   for (const Flow& flow : sends_) {
-    // Bytes that have moved may still be read where they were.
+    // The transport may still read the bytes of a complete send in place.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
     } else if (!flow.connection->endpoint->flushed()) {

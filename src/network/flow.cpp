@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving bytes between streams and spans. Pieces are small enough that what was received is still
-// in the nearest cache when it is folded, and that no direction waits long for the other.
+// Moves bytes between streams and spans. Pieces are small enough that received data is still in the
+// nearest cache when it is folded, and that no direction waits long for the other.
 #include "network/flow.h"
 
 #include "reduce/reduce.h"

@@ -89,7 +89,7 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] device::Arena& arena() const { return segment_->arena(); }
   [[nodiscard]] WaitLadder ladder() const { return segment_->ladder(); }
-  // "rank 3 (pid 41, host a)"
+  // Returns "rank 3 (pid 41, host a)".
   [[nodiscard]] const std::string& rank_text(int rank) const {
     return rank_texts_[static_cast<std::size_t>(rank)];
   }

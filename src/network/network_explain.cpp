@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people: the routes to other ranks and why not better ones, traffic, plans, paths.
+// Words texts for people: the routes to other ranks, why better ones are not used, traffic, plans
+// and paths.
 #include "base/log.h"
 #include "base/rank_text.h"
 #include "base/text.h"

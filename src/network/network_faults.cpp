@@ -62,7 +62,7 @@ void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
     if (!failed()) {
       segment_->fault().raise_with(code, [&] {
-        const transport::Trouble here = trouble();  // then others seem to be lost
+        const transport::Trouble here = trouble();  // makes other ranks seem lost
         return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
       });
     }

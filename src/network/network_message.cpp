@@ -41,7 +41,7 @@ NetworkMessage::~NetworkMessage() {
 
 transport::WaitSet::Entry NetworkMessage::interest() const {
   if (!has_moved()) return {&endpoint(), {.readable = !sends(), .writable = sends()}};
-  // Only the answer is missing, or what was sent may still be read in place.
+  // Only the answer is missing, or the transport may still read in place what was sent.
   return {&endpoint(),
           {.readable = sends() && answer_is_due_, .writable = !sends(), .flushed = sends()}};
 }

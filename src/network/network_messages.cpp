@@ -66,7 +66,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
   std::optional<TurnWait> announced;
   if (waits_for_another_stream(items)) {
     announced.emplace(waiting_for_turns);
-    if (!waits_for_another_stream(items)) return;  // it was passed before it could ring
+    if (!waits_for_another_stream(items)) return;  // passed before this was announced
   }
   std::vector<transport::WaitSet::Entry> entries;
   for (const NetworkMessage& item : items) {
@@ -77,7 +77,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
 
 }  // namespace
 
-// Channel 0 leads from the smaller rank to the larger, 1 back.
+// Channel 0 leads from the smaller to the larger rank, channel 1 back.
 void NetworkMessages::open(DirectedLink& link, const PointToPoint& call) {
   const bool upwards = (call.direction == Direction::send) == (network_.rank() < call.peer);
   link.endpoint = network_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kTick{1};  // Deadline::after(0) never expir
 class NetworkMessages::Probe {
  public:
   explicit Probe(NetworkMessages& messages) : messages_(messages) {
-    links_.reserve(messages.receives_.size());  // so that what is marked is also given back
+    links_.reserve(messages.receives_.size());  // or borrow() might lose a link that it marks
   }
   ~Probe() { give_back(); }
   Probe(const Probe&) = delete;

@@ -9,7 +9,7 @@
 namespace hccl::network {
 namespace {
 
-// The server gives the others 400 ms.
+// The server waits 400 ms for the answers of the other ranks.
 constexpr std::chrono::milliseconds kForVerdict{600};
 
 }  // namespace
@@ -37,7 +37,7 @@ void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
     }
     control_.answer(waiting);  // last: then the server knows that it has all
   } catch (const std::bad_alloc&) {
-    // This rank does not answer then.
+    // Without memory, this rank does not answer.
   }
 }
 

@@ -102,7 +102,7 @@ void CooperativePath::open_operation() {
                                            std::memory_order_seq_cst)) {
     return;  // another rank was first, or the operation has failed
   }
-  // Helpers beyond the cores would only take turns; all are woken at completion.
+  // Wakes one rank for each further core, because more would only take turns. Completion wakes all.
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
 }

@@ -22,7 +22,8 @@
 namespace hccl::node {
 namespace {
 
-// "max 100000" or "150000 100000" (microseconds of each period).
+// Returns how many processors a cgroup's cpu.max allows, rounded up; 0 if it sets no limit. The
+// file holds "max 100000" or "150000 100000", in microseconds of each period.
 std::uint32_t quota_of(const std::string& path) {
   std::ifstream file(path);
   std::string quota;
@@ -106,7 +107,7 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-// "32768K"
+// Parses a size such as "32768K".
 std::uint64_t parse_bytes(const std::string& size) {
   char* unit = nullptr;
   const std::uint64_t number = std::strtoull(size.c_str(), &unit, 10);

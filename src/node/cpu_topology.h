@@ -31,12 +31,12 @@ struct CoreCount {
   bool exclusive = false;       // every rank can have a core of its own
   bool yields_to_ranks = true;  // sched_yield() gives the core to the node's other ranks
 
-  // How ranks wait for each other.
+  // Returns how ranks wait for each other.
   [[nodiscard]] WaitLadder ladder() const;
 };
 
-// Union of the masks, limited by the smallest quota; ranks pinned together on one core are not
-// exclusive.
+// Returns the number of processors in the union of the masks, at most the smallest quota. Ranks
+// have cores of their own only if every mask has a processor for each rank that it is the mask of.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
 // Returns the bytes of all last-level caches next to the processors that the ranks may run on, each

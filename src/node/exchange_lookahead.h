@@ -12,7 +12,7 @@
 
 namespace hccl::node {
 
-// Nothing is merged: each group is complete in its turn.
+// Does not merge groups: each one is complete on its own turn.
 class ExchangeLookahead {
  public:
   ExchangeLookahead(MessageSteps& steps, PendingMessages& pending, GroupLookahead& ahead)

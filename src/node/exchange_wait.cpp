@@ -53,7 +53,7 @@ void ExchangeWait::check_limits() {
 
 void ExchangeWait::check_departed(const MessageItem& item) const {
   if (item.state == MessageItem::State::done) return;
-  // The departure first: the peer may have done its part and departed just now.
+  // Checks the departure first, because the peer may have done its part and departed just now.
   if (!node_.has_departed(item.call->peer) || steps_.ready(item)) return;
   node_.fault().raise(hcclSystemError,
                       text(describe(*item.call), ": ", node_.rank_text(item.call->peer),

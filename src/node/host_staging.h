@@ -20,7 +20,7 @@ class HostStaging final : public Staging {
   HostStaging(device::Arena& arena, device::DeviceAddress buffer, const CollectiveCall& call,
               int rank, int ranks);
 
-  // The call on the stage.
+  // Returns the call with the staging buffer in place of this rank's host memory.
   [[nodiscard]] const CollectiveCall& staged_call() const { return staged_; }
 
   [[nodiscard]] bool stages_send() const override { return stages_send_; }

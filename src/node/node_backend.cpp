@@ -14,7 +14,7 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{500};  // for what rings nobody
+constexpr std::chrono::milliseconds kLook{500};  // for events that ring no bell
 
 }  // namespace
 

@@ -84,7 +84,7 @@ class NodeSegment {
   // Returns whether the process of `rank` is stopped, as far as this process can see.
   [[nodiscard]] bool is_stopped(int rank) const;
 
-  // "rank 3 (pid 41, host a)"
+  // Return "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 

@@ -81,7 +81,8 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
 // must wait for its turn, and so must a barrier.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
-  // Numbers pass unfinished from a fault on, and slots must not be reused.
+  // After a fault, operations that are not complete pass on their numbers, so slots must not be
+  // reused.
   if (node.fault().raised()) return;
   op.looked_ahead = true;
   std::array<AddressRange, kMaxAhead> unfinished;

@@ -191,7 +191,7 @@ void TileRunner::run_tile(std::uint32_t number) const {
   }
 }
 
-// Both directions of a pair at once: in place, each part lies where the other has to go.
+// Exchanges both directions of a pair at once: in place, each part lies where the other has to go.
 void TileRunner::exchange_tile(const Tile& tile) const {
   alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
   const int rank = tile.chunk;

@@ -18,7 +18,7 @@ class SymbolicExecution {
 
   [[nodiscard]] std::optional<Violation> run();
 
-  // Valid once it has run.
+  // Return what run() has found, once it has returned.
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
   // Returns whose signals a rank has received in a barrier, its own included.
