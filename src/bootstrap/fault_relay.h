@@ -25,6 +25,8 @@ class FaultRelay {
   void connection_ended(int rank, const std::string& why);
   // Relays the failure to all ranks, unless another one has been relayed before.
   void spread(const Failure& failure);
+  // Reports no loss that has not been reported yet.
+  void stop() { last_words_.cancel(); }
   [[nodiscard]] const std::set<int>& departed() const { return departed_; }
 
  private:

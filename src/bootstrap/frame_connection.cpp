@@ -42,7 +42,8 @@ FrameConnection::FrameConnection(EventLoop& loop, Detached connection, const Lim
       wait_(loop),
       seal_(connection.seal),
       received_(std::move(connection.received)),
-      has_heard_(!received_.empty()) {
+      has_heard_(!received_.empty()),
+      has_opened_(seal_.has_value()) {
   if (socket_.valid() && wait_.watch(socket_.get()) != 0) end("cannot be registered with epoll");
 }
 
@@ -51,8 +52,8 @@ FrameConnection::~FrameConnection() { close(); }
 std::optional<Frame> FrameConnection::receive() {
   std::optional<Frame> frame = take_frame();
   if (frame || ended_ || reading_ || !socket_.valid()) return frame;
-  reading_ = true;
   wait_.when_readable([this] { on_readable(); });
+  reading_ = true;  // not if that threw
   return frame;
 }
 
@@ -211,12 +212,14 @@ void FrameConnection::write_some() {
       unsent_bytes_ -= front.bytes.size();
       unsent_.pop_front();
     } else if (errno == EAGAIN) {
-      if (std::exchange(writing_, true)) return;
-      return wait_.when_writable([this] {
+      if (writing_) return;
+      wait_.when_writable([this] {
         const auto self = shared_from_this();
         writing_ = false;
         write_some();
       });
+      writing_ = true;  // not if that threw
+      return;
     } else if (errno == ETOOMANYREFS || is_memory_shortage(errno)) {
       stalled_ = true;
       if (!retry_) retry_.emplace(loop_);

@@ -46,7 +46,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Address own;
     Address peer;
   };
-  // A connection without its loop, to go on with on another one.
+  // A connection without its loop, to go on with on another one. With a seal, frames with the right
+  // code have been received.
   struct Detached {
     FileDescriptor socket;
     Bytes received;

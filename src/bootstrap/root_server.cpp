@@ -266,8 +266,11 @@ void RootServer::close() {
     });
   }
   admission_.close_all();
+  // No timer is left for the destructor, which may run in another thread.
   linger_.cancel();
   report_.cancel();
+  faults_.stop();
+  stalls_.stop();
   watches_.clear();
   ranks_.finish_all();
   waiting_for_told_.clear();

@@ -28,6 +28,8 @@ class StallJudge {
   // Takes an answer to the inquiry. A rank reports the calls that it has completed before the one
   // it is in.
   void on_answer(int rank, Waiting waiting);
+  // Gives no verdict on the answers so far.
+  void stop() { judgement_.cancel(); }
 
  private:
   void judge_after(std::chrono::milliseconds delay);

@@ -44,7 +44,7 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
 void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
   if (populate_pages(start, bytes, write)) return;
   if (errno != EINVAL) {
-    throw Error(hcclOutOfMemory, text("cannot allocate ", bytes, " bytes of device memory:  ",
+    throw Error(hcclOutOfMemory, text("cannot allocate ", bytes, " bytes of device memory: ",
                                       system_error_text(errno), "; free memory on this host"));
   }
   touch(start, bytes, write);

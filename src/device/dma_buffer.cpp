@@ -20,7 +20,7 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
   if (!maker.valid()) {
     throw Error(
         hcclUnsupported,
-        text("cannot export device memory as a dma-buf: /dev/udmabuf:  ", system_error_text(errno),
+        text("cannot export device memory as a dma-buf: /dev/udmabuf: ", system_error_text(errno),
              "; load the module udmabuf and give this user access, or copy to the host"));
   }
   // Whole pages may be exported: allocations share no page.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace hccl::node {
 namespace {
@@ -64,8 +65,12 @@ BackendStream& NodeBackend::open_stream(std::uint64_t /*stream*/) {
 }
 
 void NodeBackend::close_stream(BackendStream& stream) noexcept {
+  std::unique_ptr<Stream> closed;  // destroyed without the lock: its lane may wait for other ranks
   const std::lock_guard lock(streams_mutex_);
-  std::erase_if(streams_, [&](const auto& open) { return open.get() == &stream; });
+  const auto found = std::ranges::find(
+      streams_, &stream, [](const auto& open) -> BackendStream* { return open.get(); });
+  closed = std::move(*found);
+  streams_.erase(found);
 }
 
 AsyncError NodeBackend::async_error() const {
