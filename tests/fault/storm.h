@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers on the port of an root server: connections that say nothing or the wrong thing, as many
+// Strangers on the port of a root server: connections that say nothing or the wrong thing, as many
 // as it takes to be noticed.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unauthenticateds on the port of an root server: whatever they send, the job goes on.
+// Unauthenticated connections to the port of a root server: whatever they send, the job goes on.
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
