@@ -59,7 +59,7 @@ class PendingConnections final : private FrameConnection::Owner {
 
   // Throws Error(hcclSystemError) if the socket cannot be watched.
   PendingConnections(EventLoop& loop, FileDescriptor listener, const Limits& limits, Owner& owner);
-  ~PendingConnections();
+  ~PendingConnections() override;
   PendingConnections(const PendingConnections&) = delete;
   PendingConnections& operator=(const PendingConnections&) = delete;
 
