@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct receives. A receiver advertises a registered destination for the bytes of the stream from
-// a position on, and the sender writes them there instead of into the ring. Bytes that were sent
-// through the ring before the sender saw the advert stay in the ring; all later bytes of the
-// advertised range go direct. One advert is open at a time. It closes when the receiver has
-// consumed all of its bytes, whichever path they took.
+// a given position on, and the sender writes them there instead of to the ring. Bytes that the
+// sender wrote to the ring before it saw the advert stay in the ring; it writes all later bytes of
+// the advertised range directly to the destination. One advert is open at a time. It closes when
+// the receiver has consumed all of its bytes, whichever path they took.
 #pragma once
 
 #include "verbs/flow_control.h"
@@ -15,8 +15,8 @@
 namespace hccl::verbs {
 
 struct Advert {
-  std::uint64_t position = 0;  // in the stream, of the first byte
-  std::uint64_t address = 0;   // its destination
+  std::uint64_t position = 0;  // of the first byte in the stream
+  std::uint64_t address = 0;   // the destination of the first byte
   std::uint32_t bytes = 0;
   std::uint32_t key = 0;
 
@@ -24,10 +24,12 @@ struct Advert {
 };
 static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 
-// Minimum size of an advertised destination: an advert costs as much as copying this many bytes.
+// Minimum size of an advertised destination. An advert costs as much as copying this number of
+// bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
-// Slots for adverts in the sender's memory, used in turn. Several adverts can be in flight: data
-// from the ring may close the first before the sender has polled for it.
+// Number of slots for adverts in the sender's memory, which are used in turn. Several adverts can
+// be in flight, because data from the ring may close the first one before the sender has polled for
+// it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMaxAdverts = 4;
 
@@ -35,12 +37,13 @@ constexpr std::uint32_t kMaxAdverts = 4;
 class SenderView {
  public:
   void update(const Advert& advert) { advert_ = advert; }
-  // Returns how many of the bytes from `position` on may be written direct; 0 means use the ring.
+  // Returns the number of bytes from `position` on that may be written directly, or 0 if the ring
+  // must be used.
   [[nodiscard]] std::size_t direct_room(std::uint64_t position) const {
     if (position < advert_.position || position >= end()) return 0;
     return static_cast<std::size_t>(end() - position);
   }
-  // Returns the destination of the byte at `position`, for which direct_room() is not 0.
+  // Returns the destination of the byte at `position`. Requires direct_room(position) > 0.
   [[nodiscard]] std::uint64_t address(std::uint64_t position) const {
     return advert_.address + (position - advert_.position);
   }
@@ -61,9 +64,9 @@ class ReceiverView {
     direct_ = 0;
     begun_ = false;
   }
-  // Records `bytes` that were written direct. `ring_arrived` and `ring_taken` are the ring's
-  // counters at that moment: bytes that are in the ring then precede these. Returns false if the
-  // peer wrote more than was advertised.
+  // Records `bytes` that were written directly. `ring_arrived` and `ring_taken` are the ring's
+  // counters at that moment; the bytes that are then in the ring precede these. Returns false if
+  // the peer wrote more than was advertised.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {
     if (!begun_) {
@@ -73,15 +76,15 @@ class ReceiverView {
     direct_ += bytes;
     return open() && direct_ + (ring_before_ - ring_taken) <= left_;
   }
-  // Returns how many bytes in the ring precede those that were written direct.
+  // Returns the number of bytes in the ring that precede those written directly.
   [[nodiscard]] std::size_t ring_first(std::uint64_t ring_taken, std::size_t ring_holds) const {
     const std::size_t before =
         begun_ ? static_cast<std::size_t>(ring_before_ - ring_taken) : ring_holds;
     return std::min({before, ring_holds, left_});
   }
-  // Returns the bytes that were written direct and are not consumed yet.
+  // Returns the number of bytes that were written directly and are not consumed yet.
   [[nodiscard]] std::size_t direct() const { return direct_; }
-  // Consumes bytes, from the ring or from those written direct.
+  // Counts bytes as consumed: those written directly if `direct`, else those in the ring.
   void take(std::size_t bytes, bool direct) {
     left_ -= bytes;
     if (direct) direct_ -= bytes;
@@ -89,9 +92,9 @@ class ReceiverView {
 
  private:
   std::size_t left_ = 0;           // advertised bytes that are not consumed yet
-  std::size_t direct_ = 0;         // bytes written direct and not consumed yet
-  bool begun_ = false;             // whether any byte was written direct
-  std::uint64_t ring_before_ = 0;  // bytes of the ring before this position precede them
+  std::size_t direct_ = 0;         // bytes written directly and not consumed yet
+  bool begun_ = false;             // whether any byte was written directly
+  std::uint64_t ring_before_ = 0;  // end of the ring bytes that precede them
 };
 
 }  // namespace hccl::verbs

@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 Registration::~Registration() {
-  // Fails only if the device has gone, and the registration with it.
+  // Deregistration fails only if the device is gone, and the registration with it.
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 

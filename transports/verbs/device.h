@@ -49,7 +49,7 @@ class Registration {
 // Shared by a transport and its endpoints. Thread safety: any thread.
 class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
  public:
-  // Throws Error(hcclSystemError).
+  // Opens the device of `port` and allocates a protection domain. Throws Error(hcclSystemError).
   [[nodiscard]] static std::shared_ptr<RdmaDevice> open(const VerbsLibrary& library,
                                                         const UsablePort& port);
   ~RdmaDevice();
@@ -61,14 +61,14 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
   [[nodiscard]] const UsablePort& port() const { return port_; }
 
-  // Registers memory for local access, and for writes by peers if `remote`. On failure returns
+  // Registers memory for local access and, if `remote`, for writes by peers. On failure returns
   // nothing and sets errno.
   [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
   // Returns the descriptor that becomes readable when an asynchronous event arrives.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
   // Reads the pending asynchronous events and returns the condition that keeps the device from
-  // working. Does not block.
+  // working, if there is one. Does not block.
   [[nodiscard]] transport::Trouble check();
 
  private:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The final acknowledgement of an end that leaves in good order: the number of bytes of the stream
-// it has consumed, sent over the TCP connection of the pair. It confirms the arrival of data even
-// if the device's last acknowledgement was lost together with the queue pair that would have
-// repeated it.
+// The final acknowledgement of an end that closes the stream normally: the number of bytes that it
+// has consumed, sent over the TCP connection. It confirms the arrival of data even if the device's
+// last acknowledgement was lost and the queue pair that would have repeated it no longer exists.
 #pragma once
 
 #include "base/fields.h"
@@ -16,14 +15,14 @@ namespace hccl::verbs {
 
 class FinalAck {
  public:
-  // Sends the acknowledgement. Does not block; gives up if the connection takes nothing.
+  // Sends the acknowledgement. Does not block, and gives up if the socket's buffer is full.
   static void send(int socket, std::uint64_t consumed) noexcept;
 
   enum class Connection : std::uint8_t { open, closed, failed };  // failed: errno is set
   // Reads what the peer has sent and returns the state of the connection. Does not block.
   [[nodiscard]] Connection receive(int socket) noexcept;
-  // Returns how many bytes the peer has consumed, or nothing before its acknowledgement has
-  // arrived.
+  // Returns the number of bytes that the peer has consumed, or nothing before its acknowledgement
+  // has arrived.
   [[nodiscard]] std::optional<std::uint64_t> consumed() const;
 
  private:

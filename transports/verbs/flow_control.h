@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Credit-based flow control. The receiver's ring holds the bytes that arrived through it until they
-// are released, and every message takes one of its receive requests. The receiver returns both as
-// credit, in batches.
+// are released, and every message consumes one of its receive requests. The receiver returns both
+// bytes and messages as credit, in batches.
 #pragma once
 
 #include "verbs/immediate.h"
@@ -12,21 +12,23 @@
 
 namespace hccl::verbs {
 
-// Large enough for the data that a link carries between two polls of the receiver, and small enough
-// to fit the second-level cache together with the source and the destination of a copy.
+// Size of the ring. It is large enough for the data that a link carries between two polls of the
+// receiver, and small enough to fit into the second-level cache together with the source and the
+// destination of a copy.
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 // Maximum number of unacknowledged data messages.
 constexpr std::uint32_t kMaxMessages = 128;
 // The receiver returns credit once this many bytes or messages have been consumed.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMaxMessages / 4;
-// Maximum number of credit messages in flight: each returns kCreditBytes or kCreditMessages of a
+// Maximum number of credit messages in flight. Each returns kCreditBytes or kCreditMessages of a
 // full window.
 constexpr std::uint32_t kMaxCredits = kRingBytes / kCreditBytes + kMaxMessages / kCreditMessages;
 // Maximum number of bytes sent through the ring after a direct write until the peer consumes some.
-// The peer is likely to advertise the next destination as well, which saves a copy.
+// The peer is likely to advertise the next destination too, and a direct write there saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-// The bytes that the peer can lend in one piece: credit for up to kCreditBytes may be outstanding.
+// Number of bytes that the peer can lend in one piece, because credit for up to kCreditBytes may be
+// outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Immediate::kMaxBytes && kMaxMessages <= Immediate::kMaxMessages);
 
@@ -62,8 +64,8 @@ class SendWindow {
 
   std::uint64_t sent_ = 0;
   std::uint64_t taken_ = 0;
-  std::uint64_t run_ahead_end_ = kNoEnd;  // nothing is sent beyond it, even if there is room
-  std::uint32_t messages_ = 0;            // unacknowledged
+  std::uint64_t run_ahead_end_ = kNoEnd;  // the limit of sent_, even if the ring has room
+  std::uint32_t messages_ = 0;            // unacknowledged messages
 };
 
 // The receiver's window.
@@ -96,12 +98,12 @@ class ReceiveWindow {
   [[nodiscard]] bool credit_due() const {
     return released_ - returned_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
-  // Returns whether credit may wait until the receiver is idle: the peer can still send half of its
-  // messages and is not waiting for room.
+  // Returns whether credit may wait until the receiver is idle, because the peer can still send
+  // half of its messages and is not waiting for room.
   [[nodiscard]] bool credit_can_wait() const {
     return released_ - returned_ < kCreditBytes && messages_ < kMaxMessages / 2;
   }
-  // Returns the credit to send, and counts it as sent.
+  // Returns the credit to send and counts it as sent.
   [[nodiscard]] Immediate take_credit() {
     const Immediate credit{Immediate::Kind::credit,
                            static_cast<std::uint32_t>(released_ - returned_), messages_};
@@ -115,7 +117,7 @@ class ReceiveWindow {
   std::uint64_t lent_ = 0;
   std::uint64_t released_ = 0;
   std::uint64_t returned_ = 0;
-  std::uint32_t messages_ = 0;  // received, not acknowledged yet
+  std::uint32_t messages_ = 0;  // messages received and not acknowledged yet
 };
 
 }  // namespace hccl::verbs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GID: the address of a RoCE port. Its 16 bytes are an IPv6 address, or an IPv4 address mapped into
-// one.
+// A GID is the address of a RoCE port. Its 16 bytes are an IPv6 address or an IPv4-mapped IPv6
+// address.
 #pragma once
 
 #include "base/address.h"
@@ -31,9 +31,10 @@ struct Gid {
 [[nodiscard]] std::string to_text(const GidBytes& gid);
 [[nodiscard]] const char* to_text(Gid::Kind kind);
 
-// Returns the reason why no queue pair can connect the two, a clause, or an empty text if one can.
-// Subnets may differ because RoCE v2 is routed; loopback works only within a network namespace
-// (network_number() of base/process.h). Both sides get the same answer.
+// Returns the reason why no queue pair can connect the two GIDs, as a clause, or an empty text if
+// one can. The subnets may differ, because RoCE v2 is routed. Loopback works only within one
+// network namespace: `same_network` states whether network_number() of base/process.h is the same
+// for both ends. Both ends reach the same verdict.
 [[nodiscard]] std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs,
                                           bool same_network = true);
 

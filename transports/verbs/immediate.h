@@ -24,12 +24,13 @@ struct Immediate {
   friend bool operator==(const Immediate&, const Immediate&) = default;
 };
 
-// 2 bits of kind, 10 of messages, 20 of bytes; in host byte order.
+// The upper 2 bits are the kind, the next 10 the messages and the lower 20 the bytes, in host byte
+// order.
 [[nodiscard]] constexpr std::uint32_t encode(const Immediate& message) {
   return static_cast<std::uint32_t>(message.kind) << 30 | message.messages << 20 | message.bytes;
 }
 
-// Decodes any 32 bits. SendWindow and ReceiveWindow check whether the message is valid.
+// Decodes any 32 bits. SendWindow and ReceiveWindow check the validity of the message.
 [[nodiscard]] constexpr Immediate decode(std::uint32_t bits) {
   return {static_cast<Immediate::Kind>(bits >> 30), bits & Immediate::kMaxBytes,
           bits >> 20 & Immediate::kMaxMessages};

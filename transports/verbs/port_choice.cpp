@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objections rule an entry out; the best of the others is chosen.
+// Objections exclude a port or a GID; the best of the remaining ones is chosen.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"
@@ -72,8 +72,8 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
   return "";
 }
 
-// Returns the reason why the entry cannot be used. `own` is the interface here that has the
-// address.
+// Returns the reason why the GID cannot be used, or an empty text. `own` is the local interface
+// that has the address, or null.
 std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)
     return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another GID");
@@ -81,7 +81,7 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
   if (gid.index > kMaxGidIndex) return text("has an index over ", kMaxGidIndex);
-  // Devices may be shared by network namespaces: their tables show the addresses of all.
+  // Network namespaces may share a device, whose table then shows the addresses of all of them.
   if (own == nullptr) return "no interface here has that address";
   const Interface its{gid.interface, address_of(gid.bytes)};
   if (!request.interface_names.empty() && !is_named(its, request.interface_names))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the ports and GIDs that a rank uses, and explains the rejected ones, without touching a
-// device.
+// Chooses the ports and GIDs that a rank uses, and explains why the others are rejected. Accesses
+// no device.
 #pragma once
 
 #include "base/interfaces.h"
@@ -29,15 +29,16 @@ struct UsablePort {
 struct PortChoice {
   std::vector<UsablePort> usable;    // the best first; each port at most once
   std::vector<std::string> remarks;  // one per port: chosen or rejected, and the reason
-  std::string why_none;              // a clause, if nothing is usable
+  std::string why_none;              // a clause, set if no port is usable
 };
 
 // Returns the usable ports, the preferred one first. A port is usable if it is active, runs
-// Ethernet, is named by the request and has a RoCE v2 GID that is a non-link-local address of an
-// interface here. The requested GID index wins, then IPv4 over IPv6. Ports are in the order of
-// HCCL_IB_HCA; those on loopback or on interfaces of containers come last. Throws
-// Error(hcclInvalidArgument) if HCCL_IB_HCA matches no device or no port has a usable GID with the
-// requested index, and Error(hcclSystemError) if no port that HCCL_IB_HCA names can be used.
+// Ethernet, is named by the request and has a RoCE v2 GID that is an address of a local interface,
+// but not a link-local one. If the request names a GID index, only that GID is considered;
+// otherwise IPv4 is preferred to IPv6. Ports are sorted in the order of HCCL_IB_HCA; among equals,
+// those on loopback or on interfaces of containers come last. Throws Error(hcclInvalidArgument) if
+// HCCL_IB_HCA matches no device or no port has a usable GID with the requested index, and
+// Error(hcclSystemError) if no port that HCCL_IB_HCA names can be used.
 [[nodiscard]] PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& request,
                                       const std::vector<Interface>& interfaces);
 

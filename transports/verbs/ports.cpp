@@ -79,7 +79,7 @@ class PortReader {
     const int error = library_.query_gid_ex(context_, number(), static_cast<std::uint32_t>(index),
                                             &entry, 0, sizeof(entry));
     if (error == ENODATA) return std::nullopt;  // an empty entry
-    // Before Linux 5.10 the library reads sysfs as well, and fails if the interface belongs to
+    // On kernels before 5.10 the library itself reads sysfs, and fails if the interface belongs to
     // another network namespace.
     if (error != 0) return read_gid_from_sysfs(index);
     Gid gid{index, raw_bytes(entry.gid), kind_of(entry.gid_type), ""};
@@ -102,7 +102,7 @@ class PortReader {
     return gid;
   }
 
-  // A GID of an InfiniBand port has the same number in sysfs as one of RoCE v1.
+  // GIDs of InfiniBand ports have the same type number in sysfs as those of RoCE v1.
   [[nodiscard]] Gid::Kind kind_of(std::uint32_t type) const {
     if (type == IBV_GID_TYPE_ROCE_V2) return Gid::Kind::roce_v2;
     return type == IBV_GID_TYPE_ROCE_V1 && port_.ethernet ? Gid::Kind::roce_v1

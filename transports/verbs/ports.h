@@ -13,10 +13,10 @@ namespace hccl::verbs {
 
 struct Port {
   std::string device;
-  int number = 0;  // from 1; 0 if the device itself could not be read
-  std::string
-      unreadable;     // the reason why it could not be read, a clause; if set, the rest is unset
-  std::string state;  // "active", "down", ...
+  int number = 0;          // from 1; 0 if the device itself could not be read
+  std::string unreadable;  // the reason why it could not be read, as a clause; if set, the members
+                           // below are not
+  std::string state;       // "active", "down", ...
   bool active = false;
   bool ethernet = false;
   std::uint32_t mtu = 0;     // the active MTU, in bytes
@@ -31,7 +31,7 @@ constexpr const char* kSysfsDevices = "/sys/class/infiniband";
 [[nodiscard]] std::vector<Port> list_ports(const VerbsLibrary& library,
                                            const std::string& sysfs = kSysfsDevices);
 
-// Returns the MTU in bytes, or 0 for an unknown value.
+// Returns `mtu` in bytes, or 0 for an unknown value.
 [[nodiscard]] std::uint32_t bytes_of(ibv_mtu mtu);
 
 }  // namespace hccl::verbs

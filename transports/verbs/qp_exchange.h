@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The out-of-band exchange of two ends over their authenticated TCP connection, before their queue
-// pairs are connected: first the parameters of the pair, then a byte when it is ready to receive.
+// The out-of-band exchange between two ends over their authenticated TCP connection. Each end first
+// sends the parameters of its queue pair, and then a byte once the queue pair is ready to receive.
 #pragma once
 
 #include "base/fields.h"
@@ -32,7 +32,7 @@ struct QpInfo {
 constexpr std::size_t kQpInfoBytes = 56;
 
 [[nodiscard]] Bytes serialize(const QpInfo& info);
-// Returns nothing if no rank of this version sends these bytes.
+// Returns nothing if the bytes are malformed or come from another version.
 [[nodiscard]] std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes);
 
 // No call blocks. Thread safety: one thread at a time.
@@ -44,8 +44,8 @@ class QpExchange {
   void send(std::span<const std::byte> bytes) {
     to_send_.insert(to_send_.end(), bytes.begin(), bytes.end());
   }
-  // Sends and receives without blocking. Returns `done` once everything queued has been sent and
-  // `count` bytes have arrived; received() then returns them.
+  // Sends and receives as much as possible without blocking. Returns `done` once all queued bytes
+  // have been sent and `count` bytes have arrived; received() then returns those bytes.
   [[nodiscard]] Outcome poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }

@@ -44,7 +44,7 @@ QueuePair::QueuePair(std::shared_ptr<RdmaDevice> device, const Depths& depths)
   create_pair();
 }
 
-// A completion queue's events must be acknowledged before it is destroyed.
+// The events of a completion queue must be acknowledged before it is destroyed.
 QueuePair::~QueuePair() {
   pair_.reset();
   drain_notifications();
@@ -110,7 +110,7 @@ void QueuePair::connect(const QpInfo& peer, const ConnectionEnds& ends) {
   modify(to_ready_to_send(parameters), QueuePairState::Phase::ready_to_send, "ready to send");
 }
 
-// Receive requests need no memory: a write with immediate consumes one and brings its own address.
+// Receive requests need no memory: a write with immediate consumes one but carries its own address.
 void QueuePair::replenish_receives() {
   std::array<ibv_recv_wr, kReceiveBatch> requests{};
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -136,7 +136,7 @@ std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t l
   request.sg_list = &part;
   request.num_sge = bytes.empty() ? 0 : 1;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  // Completions are requested for these writes; each covers all writes before it.
+  // A completion is requested at least once in this number of writes. It covers all earlier writes.
   const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
   const bool copied = copies(bytes.size());
   if (copied) request.send_flags |= IBV_SEND_INLINE;

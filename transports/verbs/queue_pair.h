@@ -18,13 +18,13 @@
 
 namespace hccl::verbs {
 
-// The failure of a pair, and whether the peer is lost or this library is at fault.
+// The failure of a queue pair. If the peer is not lost, the device or this library is at fault.
 struct PairFailure {
   bool peer_lost = false;
   std::string text;
 };
 
-// Destroys verbs objects. That fails only if the device has gone.
+// Destroys verbs objects. Destruction fails only if the device is gone.
 struct Destroy {
   const VerbsLibrary* library = nullptr;
 
@@ -38,7 +38,7 @@ class QueuePair {
  public:
   struct Depths {
     std::uint32_t writes = 0;    // maximum number of incomplete writes
-    std::uint32_t arrivals = 0;  // maximum number of the peer's writes that are not polled
+    std::uint32_t arrivals = 0;  // maximum number of arrived writes that are not polled yet
     std::uint32_t inline_bytes = 0;
   };
   struct Target {
@@ -46,7 +46,7 @@ class QueuePair {
     std::uint32_t key = 0;
   };
 
-  // Throws Error(hcclSystemError).
+  // Creates the queue pair and its completion queue. Throws Error(hcclSystemError).
   QueuePair(std::shared_ptr<RdmaDevice> device, const Depths& depths);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
@@ -54,49 +54,52 @@ class QueuePair {
 
   [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
   [[nodiscard]] std::uint32_t first_packet() const { return first_packet_; }
-  // Throws Error(hcclSystemError) if the peer cannot be addressed.
+  // Connects to the peer's queue pair. Throws Error(hcclSystemError) if the peer cannot be
+  // addressed.
   void connect(const QpInfo& peer, const ConnectionEnds& ends);
 
-  // Returns how many writes can be posted now; poll() makes room for more.
+  // Returns the number of writes that can be posted now. poll() makes room for more.
   [[nodiscard]] std::uint32_t free_writes() const {
     return depths_.writes - static_cast<std::uint32_t>(posted_ - completed_);
   }
-  // Returns whether write() copies this many bytes before it returns.
+  // Returns whether write() copies `bytes` bytes before it returns.
   [[nodiscard]] bool copies(std::size_t bytes) const { return bytes <= depths_.inline_bytes; }
-  // Posts a write of `bytes` to the peer's memory and of the immediate to its completion queue, and
-  // returns the number of the write. Bytes that are not copied must not change until completed()
-  // has reached that number. Throws Error(hcclSystemError).
+  // Posts a write of `bytes` to the peer's memory, with an immediate for its completion queue, and
+  // returns the number of the write. Bytes that are not copied (see copies()) must not change until
+  // completed() has reached that number. Throws Error(hcclSystemError).
   std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t local_key,
                       const Target& target, std::uint32_t immediate);
-  // Returns the number of the last completed write. The peer has the bytes of all writes up to it.
+  // Returns the number of the last completed write. All writes up to it have arrived at the peer.
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
-  // Returns the immediates that have arrived since the last call, in order; none if the pair has
-  // failed.
+  // Returns the immediates that have arrived since the last call, in order. failure() reports
+  // whether the queue pair has failed.
   [[nodiscard]] std::span<const std::uint32_t> poll();
-  // Returns whether the last poll() may have left completions. No notification arrives for those.
+  // Returns whether the last poll() may have left completions in the queue. The device sends no
+  // notification for those.
   [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 
-  // Returns the descriptor that becomes readable at the next completion after arm().
+  // Returns the descriptor that becomes readable at the first completion after arm().
   [[nodiscard]] int descriptor() const { return channel_->fd; }
-  // Requests a notification for the next completion. Poll until nothing is left before sleeping.
-  // Returns false if the device fails.
+  // Requests a notification for the next completion and returns false if the device fails. The
+  // caller must then poll until no completion is left before it sleeps.
   [[nodiscard]] bool arm() noexcept;
   // Acknowledges the notifications that have arrived.
   void drain_notifications() noexcept;
 
-  // Aborts all traffic. On return the peer can write nothing more, and posted writes have completed
-  // or never will.
+  // Aborts all traffic. Once it has returned, the peer can write nothing more, and posted writes
+  // have completed or never will.
   void cut() noexcept;
-  // Blocks until all writes have been acknowledged, the deadline has passed, the pair has failed,
-  // or the peer has closed the socket `hung_up`.
+  // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair has
+  // failed, or the peer has closed the socket `hung_up`.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:
   static constexpr std::size_t kBatch = 32;
   // Receive requests are replenished in batches of this size. The queue holds one batch more than
-  // the peer's credits, so a batch can be missing without the peer ever finding no receive posted.
+  // the peer has credits, so a receive is always posted for the peer even while one batch is
+  // missing.
   static constexpr std::uint32_t kReceiveBatch = 16;
 
   template <class Object>
@@ -111,15 +114,15 @@ class QueuePair {
   std::shared_ptr<RdmaDevice> device_;
   Depths depths_;
   ConnectionEnds ends_;
-  // Destroyed in the opposite order.
+  // Destroyed in the reverse order of declaration.
   std::unique_ptr<ibv_comp_channel, Destroy> channel_;
   std::unique_ptr<ibv_cq, Destroy> completions_;
   std::unique_ptr<ibv_qp, Destroy> pair_;
   QueuePairState state_;
   std::uint32_t first_packet_ = 0;
   std::uint32_t missing_receives_ = 0;
-  std::uint64_t posted_ = 0;     // writes
-  std::uint64_t completed_ = 0;  // the last write known to be complete
+  std::uint64_t posted_ = 0;     // number of writes posted
+  std::uint64_t completed_ = 0;  // number of the last write known to be complete
   bool armed_ = false;
   bool has_more_ = false;
   PairFailure failure_;

@@ -13,7 +13,7 @@
 namespace hccl::verbs {
 namespace {
 
-// The endpoints issue no RDMA reads, but a device may reject 0.
+// Number of concurrent RDMA reads. The endpoints issue none, but a device may reject 0.
 constexpr std::uint8_t kReadsInFlight = 1;
 
 constexpr std::array<const char*, 5> kPhases{"reset", "initialized", "ready to receive",
@@ -54,7 +54,7 @@ QueuePairChange to_ready_to_receive(const QueuePairParameters& parameters) {
   attributes.rq_psn = parameters.peer_packet_number;
   attributes.max_dest_rd_atomic = kReadsInFlight;
   attributes.min_rnr_timer = kReceiverNotReadyTimer;
-  attributes.ah_attr.is_global = 1;  // RoCE addresses by GID alone
+  attributes.ah_attr.is_global = 1;  // RoCE addresses peers by GID alone
   attributes.ah_attr.port_num = parameters.own_port;
   attributes.ah_attr.grh.sgid_index = parameters.own_gid_index;
   attributes.ah_attr.grh.hop_limit = parameters.hop_limit;

@@ -11,15 +11,16 @@
 
 namespace hccl::verbs {
 
-// An unacknowledged packet is sent again after 4.096 us * 2^17, half a second, and devices may take
-// four times that. A shorter timeout ends queue pairs of a host that is merely loaded: a software
-// device (rxe) acknowledges in kernel threads, which wait for a core like any other.
+// Timeout of acknowledgements. A packet is retransmitted after 4.096 us * 2^17, half a second, and
+// devices may wait up to four times as long. A shorter timeout breaks queue pairs between hosts
+// that are merely loaded: a software device (rxe) acknowledges in kernel threads, which compete for
+// cores like any other thread.
 constexpr std::uint8_t kAckTimeout = 17;
-constexpr std::uint8_t kRetries = 6;  // at most 7, but rxe retries without end for 7
-// 7 means without end. A peer that is slow to post receives is not at fault, and credits make that
-// rare.
+constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe takes as unlimited
+// 7 means unlimited. A peer that is slow to post receives is not at fault, and credits make this
+// case rare.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;
-constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // the sender waits for 0.64 ms
+constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms between retries
 
 struct QueuePairParameters {
   std::uint8_t own_port = 1;
@@ -30,7 +31,7 @@ struct QueuePairParameters {
   std::uint32_t peer_packet_number = 0;
   std::uint32_t peer_mtu = 0;
   GidBytes peer_gid{};
-  // Every router on the path decrements it; 64 is the default of IP stacks.
+  // Decremented by every router on the path; 64 is the default of IP stacks.
   std::uint8_t hop_limit = 64;
   std::uint8_t traffic_class = 0;                    // DSCP and ECN of the packets' IP headers
   unsigned remote_access = IBV_ACCESS_REMOTE_WRITE;  // the peer's access to registered memory
@@ -41,23 +42,25 @@ struct QueuePairChange {
   int mask = 0;
 };
 
-// Returns the largest MTU that both ports can carry. Throws Error(hcclInternalError) below 256
-// bytes, which no port has.
+// Returns the largest MTU that both ports can carry. Throws Error(hcclInternalError) if that is
+// below 256 bytes, which no port has.
 [[nodiscard]] ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes);
 
 [[nodiscard]] QueuePairChange to_initialized(const QueuePairParameters& parameters);
 [[nodiscard]] QueuePairChange to_ready_to_receive(const QueuePairParameters& parameters);
 [[nodiscard]] QueuePairChange to_ready_to_send(const QueuePairParameters& parameters);
-// May be applied in any state. Everything that is posted completes as flushed.
+// Returns the transition to the error state, which is allowed in any state. All posted requests
+// then complete as flushed.
 [[nodiscard]] QueuePairChange to_error();
 
-// Checks the order of transitions. There is no way back: a failed queue pair is destroyed.
+// Checks the order of the transitions. No transition leads back: a failed queue pair is destroyed.
 class QueuePairState {
  public:
   enum class Phase : std::uint8_t { reset, initialized, ready_to_receive, ready_to_send, error };
 
   [[nodiscard]] Phase phase() const { return phase_; }
-  // Throws Error(hcclInternalError) for a transition out of order and keeps the phase.
+  // Advances to `next`. Throws Error(hcclInternalError) and keeps the phase if the transition is
+  // out of order.
   void advance(Phase next);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a stream: bytes arrive through the ring, or direct in an advertised buffer.
+// The receiving half of a stream. Bytes arrive in the ring, or directly in an advertised buffer.
 #pragma once
 
 #include "verbs/advert.h"
@@ -38,11 +38,11 @@ class Receiver {
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
   // Releases up to `count` lent bytes and returns how many it released.
   std::size_t release(std::size_t count);
-  // Moves arrived bytes to the destination and returns how many. Advertises the rest of the
+  // Moves arrived bytes to the destination and returns their number. Advertises the rest of the
   // destination if it has at least kLeastDirect bytes.
   [[nodiscard]] std::size_t take(std::span<std::byte> destination);
-  // Returns credit to the peer once a batch of it is due. `idle` means that this end has nothing
-  // else to do.
+  // Returns credit to the peer once a batch is due. `idle` states that this end has nothing else to
+  // do.
   void return_credit(bool idle);
 
  private:
@@ -58,9 +58,9 @@ class Receiver {
   ReceiverView receiver_view_;
   std::shared_ptr<Registration> advertised_;  // the registration of the open advert
   const std::byte* awaited_ = nullptr;        // the destination of the next advertised byte
-  std::uint64_t taken_ = 0;                   // bytes of the stream, by either path
+  std::uint64_t taken_ = 0;                   // bytes consumed from the ring or received directly
   std::uint32_t adverts_ = 0;                 // number of adverts sent
-  std::uint32_t seen_ = 0;                    // adverts that the peer has acknowledged
+  std::uint32_t seen_ = 0;                    // number of adverts that the peer has acknowledged
 };
 
 }  // namespace hccl::verbs

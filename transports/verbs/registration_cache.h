@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registrations of the program's memory. Memory is registered at first use in granules of 2 MiB and
-// stays registered until its pages are freed or the budget is exhausted. The limit of locked memory
-// applies to the process, so all its caches share one budget.
+// Caches the registrations of the program's memory. Memory is registered at first use in granules
+// of 2 MiB and stays registered until its pages are freed or the budget is exhausted. The limit of
+// locked memory applies to the process, so all caches of the process share one budget.
 #pragma once
 
 #include "transport/transport.h"
@@ -21,8 +21,8 @@
 
 namespace hccl::verbs {
 
-// Returns how many bytes all caches may register: the limit of locked memory, less a quarter for
-// the streams.
+// Returns the number of bytes that all caches together may register: three quarters of the limit of
+// locked memory, or no limit if none applies to the process.
 [[nodiscard]] std::uint64_t registration_budget();
 
 // Thread safety: any thread.
@@ -30,7 +30,7 @@ class RegistrationCache {
   struct Granule {
     std::shared_ptr<Registration> registration;
     std::uint64_t bytes = 0;
-    std::uint64_t used = 0;  // a stamp that grows with each use
+    std::uint64_t used = 0;  // the stamp of the last use; later uses have greater stamps
   };
 
  public:
@@ -42,31 +42,32 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-  // Registered memory, valid while the lease exists. It refers to the pages at the time of
-  // registration, even if the address range is mapped anew.
+  // Memory that stays registered while the lease exists. The registration refers to the pages at
+  // the time of registration, even if the address range is remapped later.
   struct Lease {
     std::shared_ptr<Registration> registration;
     std::size_t bytes = 0;  // registered bytes, counted from the start of the requested range
   };
 
-  // Permits registration of the region's ranges.
+  // Permits the registration of memory within the region.
   void add_region(const transport::Region& region);
-  // Drops the registrations of the region, whose pages are about to be freed.
+  // Drops the cached registrations of the region, whose pages are about to be freed.
   void invalidate(const transport::Region& region);
-  // Leases the part of the memory that lies in its first granule. Returns nothing if the memory is
-  // in no known region or the budget has no room.
+  // Leases `memory` up to the end of the granule in which it begins, and registers that granule if
+  // necessary. Returns nothing if the memory is in no known region or the granule cannot be
+  // registered.
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
   // Registers memory of the streams themselves, and evicts cached registrations if necessary.
-  // Throws Error(hcclSystemError), which names the limit to raise.
+  // Throws Error(hcclSystemError) with a text that names the limit to raise.
   [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
 
-  // Returns the number of bytes that this cache keeps registered.
+  // Returns the number of bytes that this cache has registered.
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
-  // `granule` counts from the start of the file. The address distinguishes granules that two
-  // regions share or that no file backs.
+  // `granule` is counted from the start of the file. The address distinguishes granules that two
+  // regions share and granules that no file backs.
   struct Key {
     int file = -1;
     std::uint64_t granule = 0;
@@ -74,11 +75,11 @@ class RegistrationCache {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // Most recently used first.
+  // The most recently used entry is the first.
   using Entry = std::pair<Key, Granule>;
   using Entries = std::list<Entry>;
 
-  // All caches of the process.
+  // The state that all caches of the process share.
   struct AllCaches {
     std::mutex mutex;
     std::vector<RegistrationCache*> caches;
@@ -87,7 +88,7 @@ class RegistrationCache {
   };
   [[nodiscard]] static AllCaches& all_caches();
 
-  // Call these with the mutex of all_caches() held.
+  // The functions below require that the caller holds the mutex of all_caches().
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
   [[nodiscard]] std::optional<Registration> register_with_eviction(std::span<std::byte> memory,
@@ -98,7 +99,7 @@ class RegistrationCache {
   void drop(std::map<Key, Entries::iterator>::iterator found);
 
   const std::shared_ptr<RdmaDevice> device_;
-  const std::uint64_t budget_;                             // of all caches
+  const std::uint64_t budget_;                             // of all caches together
   std::map<const std::byte*, transport::Region> regions_;  // by address
   Entries entries_;
   std::map<Key, Entries::iterator> by_key_;

@@ -6,7 +6,8 @@
 namespace hccl::verbs {
 namespace {
 
-// Copying fewer bytes is faster than finding their registration and reaping their completion.
+// Minimum size of a part that is sent from registered memory. Copying fewer bytes is faster than
+// looking up their registration and polling for their completion.
 constexpr std::size_t kWorthLeasing = std::size_t{8} << 10;
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of a stream. Reads registered memory of the program in place and copies anything
-// else to a staging ring first; writes to the buffer that the peer advertised, else to its ring.
+// The sending half of a stream. It reads the program's registered memory in place and copies all
+// other data to a staging ring first. It writes to the buffer that the peer has advertised, or else
+// to the peer's ring.
 #pragma once
 
 #include "verbs/advert.h"
@@ -17,10 +18,10 @@
 
 namespace hccl::verbs {
 
-// Maximum size of a message: large enough to keep the device busy, small enough that the receiver
-// reduces one while the next is in flight.
+// Maximum size of a message. It is large enough to keep the device busy, and small enough that the
+// receiver can reduce one message while the next is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
-// Writes reserved for credits, adverts and the last write of a stream.
+// Number of writes reserved for credits, adverts and the last write of a stream.
 constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts);
 
 class Sender {
@@ -30,13 +31,14 @@ class Sender {
          const QueuePair::Target& ring)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring) {}
 
-  // Takes a prefix of the concatenated parts and returns its size. Throws Error(hcclSystemError).
+  // Sends a prefix of the concatenated parts and returns its size. Does not block. Throws
+  // Error(hcclSystemError).
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts);
   // Releases the resources of completed writes.
   void release_completed();
-  // Returns whether no write reads the program's memory any more.
+  // Returns whether no write in flight reads the program's memory.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
-  // Returns how many bytes send() could take now.
+  // Returns the number of bytes that send() could take now.
   [[nodiscard]] std::size_t room() const;
   // Applies a credit message. Returns false if it exceeds what was sent.
   [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }
@@ -76,12 +78,12 @@ class Sender {
   SendWindow window_;
   SenderView sender_view_;
   std::uint32_t adverts_ = 0;   // adverts read
-  std::uint64_t written_ = 0;   // bytes of the stream, by either path
+  std::uint64_t written_ = 0;   // bytes written to the ring or directly
   std::size_t unwritten_ = 0;   // staged bytes that no write covers yet
   std::uint64_t staged_ = 0;    // bytes staged since the beginning
-  std::uint64_t unstaged_ = 0;  // of these, bytes whose room is free again
-  std::deque<Held> held_;       // by writes in flight, oldest first
-  std::size_t leased_ = 0;      // entries of held_ that hold memory of the program
+  std::uint64_t unstaged_ = 0;  // staged bytes whose space is free again
+  std::deque<Held> held_;       // of writes in flight, the oldest first
+  std::size_t leased_ = 0;      // entries of held_ with a registration
 };
 
 }  // namespace hccl::verbs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocates everything in one memory file. A shared mapping keeps its pages when the process forks.
+// Allocates all buffers in one memory file, because a shared mapping keeps its pages when the
+// process forks.
 #include "verbs/stream_memory.h"
 
 #include "base/shared_memory.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registered memory of one end of a stream: the ring that the peer writes to, mapped twice in a
-// row so that any arrived range is contiguous; a staging ring for data that is not in registered
-// memory; and slots for the peer's adverts.
+// The registered memory of one end of a stream. The ring receives the peer's writes and is mapped
+// twice in succession, so that every range of arrived bytes is contiguous. The staging ring holds
+// data to send that is not in registered memory. The slots receive the peer's adverts.
 #pragma once
 
 #include "base/mirrored_mapping.h"
@@ -21,12 +21,11 @@ class StreamMemory {
   // Throws Error(hcclSystemError).
   explicit StreamMemory(RegistrationCache& cache);
 
-  // Returns the address of the ring's byte at `position`. The kRingBytes from there on are
-  // contiguous.
+  // Returns the address of the ring's byte at `position`. The following kRingBytes are contiguous.
   [[nodiscard]] const std::byte* incoming(std::uint64_t position) const {
     return incoming_.at(position);
   }
-  // Returns the staging ring from `position` on, up to its end.
+  // Returns the part of the staging ring from `position` to the end of the ring.
   [[nodiscard]] std::span<std::byte> outgoing(std::uint64_t position) const {
     const std::size_t at = position % kRingBytes;
     return {outgoing_.data() + at, kRingBytes - at};

@@ -6,7 +6,7 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr std::uint8_t kAddressFormat = 0x56;  // unlike those of other transports
+constexpr std::uint8_t kAddressFormat = 0x56;  // differs from those of other transports
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address that a rank publishes: the GID of its RDMA port and the TCP port at which it accepts
-// connections there.
+// The address that a rank publishes: the GID of its RDMA port, and the TCP port on which it accepts
+// connections at the same address.
 #pragma once
 
 #include "base/address.h"
@@ -22,10 +22,10 @@ struct VerbsAddress {
 };
 
 [[nodiscard]] Bytes serialize(const VerbsAddress& address);
-// Returns nothing if the bytes are malformed or of another version.
+// Returns nothing if the bytes are malformed or come from another version.
 [[nodiscard]] std::optional<VerbsAddress> parse_verbs_address(std::span<const std::byte> bytes);
 
-// Returns the TCP address: the GID of a RoCE v2 port is an address of its network interface.
+// Returns the TCP address. The GID of a RoCE v2 port is also an address of its network interface.
 [[nodiscard]] Address tcp_address(const VerbsAddress& address);
 
 }  // namespace hccl::verbs

@@ -21,11 +21,11 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// Minimum room for which a sleeping sender wakes up.
+// Minimum room that wakes up a sleeping sender.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
-constexpr std::uint32_t kIdleCalls = 256;  // between checks of the peer
+constexpr std::uint32_t kIdleCalls = 256;  // calls between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
-constexpr std::uint32_t kUnseenSends = 8;  // without polling the completion queue
+constexpr std::uint32_t kUnseenSends = 8;  // sends without polling the completion queue
 constexpr QueuePair::Depths kDepths{.writes = 2 * kMaxMessages + kReservedWrites,
                                     .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                     .inline_bytes = kInlineBytes};
@@ -104,8 +104,8 @@ void VerbsEndpoint::start_exchange() {
   state_ = State::exchanging;
 }
 
-// A packet that arrives before this end is ready is dropped and repeated only after a long timeout.
-// So neither end sends before the other has reported that it is ready.
+// A packet that arrives before this end is ready is dropped, and is retransmitted only after a long
+// timeout. Therefore neither end sends before the other has reported that it is ready.
 void VerbsEndpoint::connect_to(const QpInfo& peer_info) {
   const UsablePort& port = device_->port();
   path_ = text(port.device, " port ", port.number, ", ",
@@ -164,11 +164,11 @@ void VerbsEndpoint::progress() {
   send_->release_completed();
   const PairFailure& failure = pair_->failure();
   if (failure.text.empty()) return receive_->return_credit(immediates.empty());
-  // A port that is down fails its pairs like any other cause: ask the device first.
+  // A port that is down fails its queue pairs like any other cause, so query the device first.
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  check_peer();  // the end of its process is the better explanation
+  check_peer();  // an ended process explains the failure better
   mark_lost(failure.text);
 }
 

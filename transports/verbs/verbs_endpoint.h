@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream over a queue pair: how it is established, sleeps and ends. Sending and receiving are in
-// sender.h and receiver.h. The TCP connection of the exchange stays open: it closes when the peer's
-// process ends, and its keep-alive detects a cut link while nothing is sent.
+// An endpoint of a stream over a queue pair. It establishes the queue pair, waits for events and
+// ends the stream; Sender and Receiver move the data. The TCP connection of the exchange stays
+// open: it closes when the peer's process ends, and its keep-alive detects a cut link while nothing
+// is sent.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -25,7 +26,7 @@ namespace hccl::verbs {
 
 class VerbsEndpoint final : public transport::Endpoint {
  public:
-  // `own` is this rank.
+  // `own` is the number of this rank.
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
                 std::shared_ptr<RdmaDevice> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::Limits& limits);
@@ -73,10 +74,10 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::unique_ptr<QueuePair> pair_;  // destroyed before the memory
   std::optional<Sender> send_;       // set by connect_to()
   std::optional<Receiver> receive_;
-  FinalAck final_ack_;              // the peer's
-  std::uint32_t idle_ = 0;          // calls that moved nothing
-  std::uint32_t unseen_sends_ = 0;  // since the last progress()
-  std::string lost_;                // why the peer is lost; empty while it is not
+  FinalAck final_ack_;              // received from the peer
+  std::uint32_t idle_ = 0;          // calls that moved no data
+  std::uint32_t unseen_sends_ = 0;  // sends since the last progress()
+  std::string lost_;                // the reason why the peer is lost; empty if it is not
 };
 
 }  // namespace hccl::verbs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of causes, one for the status of work requests and one for asynchronous events. The names
-// are those that libibverbs prints, so that users can search for them.
+// Tables of causes: one for completion statuses, and one for asynchronous events. The names are
+// those that libibverbs prints, so that users can search for them.
 #include "verbs/verbs_errors.h"
 
 #include "base/text.h"
@@ -63,7 +63,7 @@ constexpr std::array kCompletions{
           "the peer's process or host has stopped answering, or packets are lost on the way: a "
           "wrong GID index, a missing route, an MTU that a switch does not carry, a firewall that "
           "drops UDP port 4791, or congestion without flow control (PFC)",
-          ""},  // path_check()
+          ""},  // replaced by path_check()
     Cause{"RNR retry counter exceeded", Severity::peer_lost,
           "the peer has not posted a buffer for a message for a long time: its process is stopped, "
           "or runs "
@@ -132,8 +132,8 @@ const Cause& find(const std::array<Cause, N>& causes, int number) {
              : kUnknown;
 }
 
-// Returns the first check to make when a peer does not answer: a ping of the size of a full packet.
-// The headers of a RoCE v2 packet are 36 bytes longer than those of a ping.
+// Returns the first check to make when a peer does not answer: a ping with the size of a full
+// packet. The headers of a RoCE v2 packet are 36 bytes longer than those of a ping.
 std::string path_check(const ConnectionEnds& ends) {
   constexpr std::uint32_t kBeyondPing = 36;
   return text("see whether rank ", ends.peer_rank,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts for completion statuses, asynchronous events and failed registrations: the likely cause and
-// one thing to do.
+// Describes completion statuses, asynchronous events and failed registrations by the likely cause
+// and one remedy.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +34,17 @@ enum class Severity : std::uint8_t {
 [[nodiscard]] Severity severity_of(ibv_wc_status status);
 [[nodiscard]] Severity severity_of(ibv_event_type event);
 
-// Returns a description. Statuses that verbs.h does not define are described by their number.
+// Returns a description of a completion. A status that verbs.h does not define is described by its
+// number.
 [[nodiscard]] std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
                                               const ConnectionEnds& ends);
-// Returns a description. `port` is the event's port_num if it has one, else 0.
+// Returns a description of an event. `port` is the event's port_num if it has one, else 0.
 [[nodiscard]] std::string describe_event(ibv_event_type event, const std::string& device, int port);
 
 // Returns the soft RLIMIT_MEMLOCK in bytes, or RLIM_INFINITY if there is no limit.
 [[nodiscard]] std::uint64_t locked_memory_limit();
-// Returns the text for an ibv_reg_mr() that failed with `error_number`: "cannot register N bytes
-// with DEVICE: ...".
+// Returns the error text of an ibv_reg_mr() that failed with `error_number`: "cannot register N
+// bytes with DEVICE: ...".
 [[nodiscard]] std::string memlock_advice(std::size_t bytes, int error_number,
                                          const std::string& device,
                                          std::uint64_t limit = locked_memory_limit());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads libibverbs and finds its functions.
+// Loads libibverbs and resolves its symbols.
 #include "verbs/verbs_library.h"
 
 #include "base/text.h"
@@ -13,8 +13,7 @@ namespace {
 
 constexpr const char* kFile = "libibverbs.so.1";
 
-// The first ABI, of 2006, is still exported beside the current one, with the same names and other
-// structs.
+// The first ABI, from 2006, is still exported under the same names, with different structs.
 constexpr const char* kCurrentAbi = "IBVERBS_1.1";
 
 class Finder {
@@ -26,7 +25,7 @@ class Finder {
     function = reinterpret_cast<Function>(dlvsym(handle_, name, kCurrentAbi));
     note(name, function != nullptr);
   }
-  // Finds a symbol that exists in one version only, other than that of the current ABI.
+  // Finds a symbol that exists in one version only, which is not that of the current ABI.
   template <class Function>
   void unversioned(const char* name, Function& function) {
     optional(name, function);
@@ -81,7 +80,8 @@ void find_queue_functions(Finder& find, VerbsLibrary& functions) {
   find.required("ibv_destroy_qp", functions.destroy_qp);
 }
 
-// dlerror() begins with the name of the missing file: this one, or one that it needs.
+// The text of dlerror() begins with the name of the missing file: `file` itself, or a library that
+// it needs.
 std::string why_not_loaded(const std::string& file, const char* error) {
   const std::string reason = error == nullptr ? "no reason given" : error;
   if (!reason.starts_with(file + ": cannot open shared object file: No such file"))
@@ -101,7 +101,7 @@ struct Process {
   std::string fork_remark = fork_remark_of(library);
 };
 
-// Never destroyed: calls from static destructors of the application must still find it.
+// Never destroyed, because static destructors of the application may still call the library.
 const Process& process() {
   static const Process* const instance = new Process;
   return *instance;
@@ -121,7 +121,7 @@ LoadedLibrary load_verbs_library(const char* file) {
   find_queue_functions(find, result.functions);
   result.usable = find.missing().empty();
   if (result.usable) {
-    // It fails once memory is registered, so call it now.
+    // ibv_fork_init() fails once memory is registered, so call it now.
     result.fork_error = result.functions.fork_init();
   } else {
     result.why_not = text(file, " is too old: it lacks ", find.missing());
@@ -141,7 +141,7 @@ const std::string& fork_remark() { return process().fork_remark; }
 int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                ibv_port_attr* attributes) {
   *attributes = {};
-  // The table grows at its front; `sz` is the size of the context's version.
+  // Newer versions extend the table at its front; `sz` is the size of the context's version.
   constexpr std::size_t kReach = sizeof(verbs_context) - offsetof(verbs_context, query_port);
   const verbs_context* const extended = verbs_get_ctx(context);
   if (extended != nullptr && extended->sz >= kReach && extended->query_port != nullptr)

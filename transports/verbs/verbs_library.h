@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs, loaded at run time, so that the same program runs where it is not installed. The
-// layer is not linked with it: call its functions through this table alone, except those that
-// verbs.h defines inline over a context's own table (ibv_poll_cq, ibv_post_send, ibv_post_recv,
+// Loads libibverbs at run time, so that the same program runs on hosts without it. This layer is
+// not linked with libibverbs: call its functions through this table only, except those that verbs.h
+// defines inline on a context's own table (ibv_poll_cq, ibv_post_send, ibv_post_recv,
 // ibv_req_notify_cq).
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hccl::verbs {
 
-// The exported functions, each with the type that verbs.h declares. Tests fill in functions of
+// The exported functions, each with the type that verbs.h declares. Tests substitute functions of
 // their own.
 struct VerbsLibrary {
   decltype(&::ibv_get_device_list) get_device_list = nullptr;
@@ -23,7 +23,7 @@ struct VerbsLibrary {
   decltype(&::ibv_query_device) query_device = nullptr;
   decltype(&::ibv_query_port) query_port = nullptr;  // call verbs::query_port() below instead
   decltype(&::ibv_query_gid) query_gid = nullptr;
-  decltype(&::_ibv_query_gid_ex) query_gid_ex = nullptr;  // null before version 32
+  decltype(&::_ibv_query_gid_ex) query_gid_ex = nullptr;  // null in versions before 32
   decltype(&::ibv_alloc_pd) alloc_pd = nullptr;
   decltype(&::ibv_dealloc_pd) dealloc_pd = nullptr;
   decltype(&::ibv_reg_mr) reg_mr = nullptr;  // takes no optional access flags
@@ -53,7 +53,8 @@ struct LoadedLibrary {
   int fork_error = 0;   // the result of ibv_fork_init()
 };
 
-// Loads that file, never unloads it, and calls ibv_fork_init(). Call once per process and file.
+// Loads `file`, which is never unloaded, and calls ibv_fork_init(). Call it once per process and
+// file.
 [[nodiscard]] LoadedLibrary load_verbs_library(const char* file);
 
 // Returns libibverbs.so.1, loaded at the first call, or null if it is not available. Thread safety:
@@ -63,13 +64,14 @@ struct LoadedLibrary {
 // installed: ...".
 [[nodiscard]] const std::string& why_no_verbs_library();
 
-// Returns a remark about the danger of forking with registered memory, or an empty text if there is
-// none. Kernels from 5.12 on copy such pages at the fork; on older ones ibv_fork_init() keeps them
+// Returns a warning against forking with registered memory, or an empty text if forking is safe.
+// Kernels from 5.12 on copy such pages at the fork; on older kernels ibv_fork_init() withholds them
 // from the child, unless it fails.
 [[nodiscard]] const std::string& fork_remark();
 
-// Replaces the inline function of verbs.h, which needs the library at link time. Uses the context's
-// own table, which fills all fields, or else the exported function, which fills the older ones.
+// Queries a port. Replaces the inline function of verbs.h, which needs the library at link time.
+// Calls the function of the context's own table, which fills all fields, or else the exported
+// function, which fills only the older ones.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a device, listeners, dialers and endpoints.
+// Creates the device, the listener, the dialers and the endpoints.
 #include "verbs/verbs_transport.h"
 
 #include "base/error.h"
@@ -37,7 +37,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       device_(RdmaDevice::open(library, choice.usable.front())),
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
-  // Find out now whether memory can be locked, while another transport can still be chosen.
+  // Check now whether memory can be locked, while another transport can still be chosen.
   static_cast<void>(StreamMemory(*cache_));
   std::vector<FileDescriptor> sockets;
   sockets.push_back(listen());
