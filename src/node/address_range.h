@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of device memory that calls read and write, for those that begin ahead of their turn.
+// A range of device memory that a call reads or writes. Overlaps decide which calls may begin ahead
+// of their turn.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the calls that the ranks have posted, before anything is written, and words the error of
-// a mismatch with the names of the odd ranks.
+// Compares the calls that the ranks have posted, before any result is written, and formats the
+// error text of a mismatch.
 #pragma once
 
 #include "call/collective_call.h"
@@ -12,17 +12,18 @@
 
 namespace hccl::node {
 
-// Returns whether all ranks have posted the same call as this one to the lane's current operation.
-// Call once all have posted.
+// Returns whether all ranks have posted `call` to the lane's current operation. Requires that all
+// ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
-// Returns the error text of calls that do not match.
+// Returns the error text of calls that do not match. Lists the ranks in the minority first.
 [[nodiscard]] std::string mismatch_text(const Lane& lane, int ranks);
 
-// Returns what `rank` has posted to operation `number` of the lane with that ordinal, which this
-// rank may not have called; null if it has posted nothing.
+// Returns the slot of `rank` for operation `number` of the lane with that ordinal, or null if the
+// rank has not posted to it. This rank need not have made that call.
 [[nodiscard]] const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal,
                                     std::uint32_t number, int rank);
-// Returns the calls of those ranks that have posted: "ranks 0-2,5 barrier()".
+// Returns the posted calls, each with the ranks that made it: "ranks 0-2,5 barrier()". Omits ranks
+// that have not posted.
 [[nodiscard]] std::string posted_calls_text(const ControlBlock& control, std::uint32_t ordinal,
                                             std::uint32_t number);
 

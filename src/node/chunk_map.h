@@ -7,7 +7,7 @@
 
 namespace hccl::node {
 
-// One chunk in the buffer of each of the ranks from `first_rank` to before `end_rank`.
+// One chunk in the buffer of each rank in [first_rank, end_rank).
 struct RankChunks {
   int first_rank;
   int end_rank;
@@ -21,8 +21,8 @@ class ChunkMap {
   ChunkMap(const CollectiveCall& call, int ranks)
       : traits_(call.traits()), root_(call.root), ranks_(ranks) {}
 
-  // Returns the sent chunks from which `rank` gets the chunk `chunk` that it receives: one, or
-  // those that are to be reduced in rank order.
+  // Returns the sent chunks that make up the received chunk `chunk` of `rank`: a single one, or
+  // those to be reduced in rank order.
   [[nodiscard]] RankChunks sources(int rank, int chunk) const {
     const int sent = traits_.has_blocks_in_input ? rank : 0;
     if (traits_.reduces) return {0, ranks_, sent};
@@ -30,9 +30,9 @@ class ChunkMap {
     return {source, source + 1, sent};
   }
 
-  // Returns the received chunks that share their sources; `number` is that of the set. It is 0, but
-  // for the rank that receives in a reduce-scatter, and for the rank that sends in an all-gather.
-  // An all-to-all has no such sets: each chunk has a source of its own.
+  // Returns the received chunks that have the same sources. `number` identifies the set: the
+  // receiving rank in a reduce-scatter, the sending rank in an all-gather, and 0 otherwise. An
+  // all-to-all has no such sets, because each of its chunks has its own source.
   [[nodiscard]] RankChunks destinations(int number) const {
     if (traits_.receivers == RankSet::root) return {root_, root_ + 1, 0};
     if (traits_.has_blocks_in_input) return {number, number + 1, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective while a rank runs it, and its turn on the rank's lane.
+// The state of a collective that a rank runs, and its turn on the rank's lane.
 #pragma once
 
 #include "base/waiter.h"
@@ -36,12 +36,12 @@ struct CollectiveOperation {
   const CollectiveCall& call;
   const std::uint32_t number;      // on the lane
   Staging* const staging;          // null if this rank's buffers are device memory
-  Slicing slicing;                 // this rank's own, until all have posted: then the common one
+  Slicing slicing;                 // this rank's until all ranks have posted, then the common one
   std::uint32_t slice_number = 0;  // of the current slice
-  const std::uint64_t part_bytes;  // that a rank sends
-  const std::uint64_t send_bytes;  // of this rank's buffers that peers may touch
+  const std::uint64_t part_bytes;  // sent by each sending rank
+  const std::uint64_t send_bytes;  // of this rank's buffers that peers may access
   const std::uint64_t recv_bytes;
-  device::Placement send;  // of these buffers in this rank's memory file
+  device::Placement send;  // of the buffers in this rank's memory file
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
 
@@ -57,8 +57,9 @@ struct CollectiveOperation {
   [[nodiscard]] Slice slice() const { return slicing.slice(slice_number); }
 };
 
-// An operation's turn on its lane. However the operation ends, the next call gets the next number:
-// a peer may still post its part of this one. A suspended operation keeps its number.
+// An operation's turn on its lane. The destructor advances the lane to the next number even if the
+// operation has failed, because a peer may still post its part of this one. A suspended operation
+// keeps its number.
 class LaneTurn {
  public:
   LaneTurn(Lane& lane, bool eager) : lane_(lane), eager_(eager) {}
@@ -81,8 +82,8 @@ class LaneTurn {
   bool suspended_ = false;
 };
 
-// Tells when all ranks have posted their part of a slice of a lane's current operation. Looks no
-// more at ranks that have.
+// Checks whether all ranks have posted their part of a slice of the lane's current operation. Does
+// not check again the ranks that have.
 class PostedRanks {
  public:
   PostedRanks(const Lane& lane, int ranks, std::uint32_t slice = 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of a communicator share besides that of their devices: a fault record,
-// a record per rank, and lanes. It lies in one anonymous memory file; nothing in it is a pointer.
+// The control segment: the memory that the ranks of a communicator share besides their devices'
+// memory. It holds a fault record, a record per rank, lanes and mailboxes. It is one anonymous
+// memory file and contains no pointers.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -16,7 +17,7 @@ namespace hccl::node {
 inline constexpr int kMaxRanks = 64;
 inline constexpr std::uint32_t kLanes = 128;  // streams of one communicator in use at a time
 
-// The first fault of a communicator, which is final.
+// The first fault of a communicator. Later faults are not recorded.
 struct FaultRecord {
   static constexpr std::size_t kTextBytes = 1024;
   enum State : std::uint32_t { none = 0, being_written, readable };
@@ -30,18 +31,20 @@ enum class Presence : std::uint32_t { present = 0, departed, dead };
 
 struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
-  // The ordinal, plus one, of the lane whose operation the rank runs; 0 if it runs none.
+  // The ordinal plus one of the lane on which the rank runs an operation; 0 if it runs none.
   std::atomic<std::uint32_t> in_operation{0};
-  // The same once the rank has waited there for a while, if a host thread blocks on the stream.
+  // The same value once the rank sleeps in that operation while a host thread blocks on the stream;
+  // else 0.
   std::atomic<std::uint32_t> host_is_waiting{0};
-  // The send or receive it has been waiting in for a while, by pack_call(); 0 if in none.
+  // The first incomplete send or receive in which the rank sleeps, packed by pack_call(); 0 if
+  // none.
   std::atomic<std::uint64_t> in_exchange{0};
-  Doorbell mail;  // rung when a message to it is offered, or one from it is taken
+  Doorbell mail;  // rung when a message to the rank is offered, or one from it is taken
 };
 
-// A rank's part of an operation: one cache line with the flag and 16 bytes of payload, behind which
-// larger eager payloads continue. The stride is not a power of two, which would map all slots to
-// the same cache sets.
+// A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the
+// payload. A longer eager payload continues after it. The stride is not a power of two, because
+// that would map all slots to the same cache sets.
 struct alignas(64) Slot {
   static constexpr std::size_t kStride = 1024 + 64;
   static constexpr std::size_t kPayloadBytes = kStride - 48;
@@ -54,13 +57,13 @@ struct alignas(64) Slot {
   std::uint64_t count;
   std::uint64_t send_offset, recv_offset;  // in the rank's memory file
   std::uint32_t recv_serial;
-  std::atomic<std::uint32_t> slice;  // the rank is ready for; of an operation cut into slices
+  std::atomic<std::uint32_t> slice;  // that the rank is ready for, if the operation is sliced
   std::byte payload[16];
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
-// Packs facts about a rank's memory: what the send buffer holds (device::Content), and which of the
-// buffers are staging buffers.
+// Packs the content of a rank's send buffer (device::Content), and which of its buffers are staging
+// buffers.
 [[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_staged,
                                                  bool recv_is_staged) {
   return static_cast<std::uint8_t>(content | (send_is_staged ? 0x10 : 0) |
@@ -70,25 +73,25 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 [[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }
 
-// How many operations ahead of the current one a rank may post.
+// The most operations that a rank may post ahead of its current one.
 inline constexpr std::uint32_t kMaxAhead = 15;
-// Slots of a rank in a lane. A rank that posts operation n + kMaxAhead is in n, so all others
-// have posted n - 1 and have finished n - 2 - kMaxAhead: its slot is read no more.
+// Slots of a rank in a lane. A rank that posts operation n + kMaxAhead runs operation n, so all
+// others have posted n - 1 and have finished n - 2 - kMaxAhead, whose slot is no longer read.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
-// One stream's operations, one in flight at a time. `state` is number << 2 | phase; a complete
-// operation is the next one's gathering. A rank that had no processor may look at this when others
-// are several operations further on.
+// The operations of one stream, of which one is in flight at a time. `state` is number << 2 |
+// phase; an operation is complete once the state is that of the next operation's `gathering`. A
+// rank that was descheduled may read the state when the others are several operations ahead.
 struct LaneBlock {
   enum Phase : std::uint32_t { gathering = 0, open = 1, failed = 3 };
   [[nodiscard]] static constexpr std::uint32_t state_of(std::uint32_t number, Phase phase) {
     return number << 2 | phase;
   }
 
-  // The ordinal, plus one, of the lane that has this storage; 0 if it is free.
+  // The ordinal plus one of the lane that uses this storage; 0 if it is free.
   alignas(64) std::atomic<std::uint64_t> key{0};
-  std::uint32_t released = 0;  // ranks that have released the lane; under the pool's lock
+  std::uint32_t released = 0;  // number of ranks that have released the lane; guarded by pool_lock
   alignas(64) std::atomic<std::uint32_t> state{0};
   alignas(64) std::atomic<std::uint64_t> claimed{0};  // number << 32 | TileClaims
   alignas(64) std::atomic<std::uint32_t> tiles_done{0};
@@ -96,7 +99,7 @@ struct LaneBlock {
 };
 
 struct alignas(64) CurrentTile {
-  std::atomic<std::uint32_t> number{0};  // plus one, of the tile that the rank stores; 0: none
+  std::atomic<std::uint32_t> number{0};  // of the tile that the rank stores, plus one; 0: none
 };
 
 struct ControlHeader {
@@ -104,7 +107,7 @@ struct ControlHeader {
   std::uint32_t first_number = 0;  // of every lane's first operation
   alignas(64) FaultRecord fault;
   alignas(64) std::atomic<std::uint32_t> pool_lock{0};  // rank + 1 of the holder
-  // Lanes from here on were never used; looking at one costs a page.
+  // Lanes at and after this index have never been used; reading one would allocate a page.
   std::atomic<std::uint32_t> lane_end{0};
   RankRecord records[kMaxRanks];
 };
@@ -116,8 +119,8 @@ class ControlBlock {
     const auto count = static_cast<std::size_t>(ranks);
     return sizeof(ControlHeader) + kLanes * lane_bytes(ranks) + count * count * sizeof(Mailbox);
   }
-  // Makes a fresh segment. Tests start the numbers just below a wrap. Throws
-  // Error(hcclSystemError).
+  // Returns the memory file of a new segment. Tests pass a `first_number` just below the
+  // wrap-around. Throws Error(hcclSystemError).
   [[nodiscard]] static FileDescriptor create(int ranks, std::uint32_t first_number = 0);
 
   explicit ControlBlock(std::byte* base) : base_(base) {}
@@ -126,7 +129,7 @@ class ControlBlock {
   [[nodiscard]] LaneBlock& lane(std::uint32_t index) const {
     return *reinterpret_cast<LaneBlock*>(lane_base(index));
   }
-  // Returns a record for each rank.
+  // Returns an array with one element per rank.
   [[nodiscard]] CurrentTile* current_tiles(std::uint32_t index) const {
     return reinterpret_cast<CurrentTile*>(lane_base(index) + sizeof(LaneBlock));
   }
@@ -135,7 +138,7 @@ class ControlBlock {
         static_cast<std::size_t>(source) * header().ranks + static_cast<std::size_t>(destination);
     return *reinterpret_cast<Mailbox*>(lane_base(kLanes) + index * sizeof(Mailbox));
   }
-  // Returns kSlots rows of a slot for each rank.
+  // Returns an array of kSlots rows, each with one slot per rank.
   [[nodiscard]] std::byte* slots(std::uint32_t index) const {
     return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(CurrentTile);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of an operation: gathering, open, then gathering for the next one, or failed. Failing
-// is one compare-and-swap of the state word.
+// An operation's state goes from gathering to open to the next operation's gathering, or to failed.
+// A single compare-and-swap of the state word makes it fail.
 #include "node/cooperative_path.h"
 
 #include "base/deadline.h"
@@ -33,13 +33,15 @@ bool CooperativePath::run() {
   return true;
 }
 
-// Returns false if the wait budget is used up before the operation has begun.
+// Runs the current slice. Returns false if the wait budget is used up before the operation has
+// begun.
 bool CooperativePath::run_slice() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
-    // A suspended operation begins anew, so it may be suspended only before its second slice.
+    // A suspended operation restarts from its first slice, so it may be suspended only in the
+    // first.
     const WaitBudget wait_budget =
         op_.slice_number == 0 ? op_.wait_budget() : WaitBudget::unlimited;
     if (!wait_.wait_until(can_begin, wait_budget)) return false;
@@ -63,7 +65,7 @@ bool CooperativePath::run_slice() {
   return true;
 }
 
-// If the memory of any rank goes through a staging buffer, all ranks take its slices.
+// Adopts the slices of a staged operation if any rank uses a staging buffer.
 void CooperativePath::agree_on_slices() {
   bool staged = false;
   for (int rank = 0; rank < node_.size(); ++rank) {
@@ -75,8 +77,8 @@ void CooperativePath::agree_on_slices() {
   tiles_.plan_slice();
 }
 
-// Ends a complete slice and stores its result. Returns whether another slice follows, to which this
-// rank has then posted its part.
+// Stores the result of a complete slice and, if another slice follows, posts this rank's part of
+// that. Returns whether another slice follows.
 bool CooperativePath::next_slice() {
   const bool last = op_.slice_number + 1 == op_.slicing.slices();
   if (op_.recv_bytes != 0 && (last || op_.stages_recv()))
@@ -102,13 +104,14 @@ void CooperativePath::open_operation() {
                                            std::memory_order_seq_cst)) {
     return;  // another rank was first, or the operation has failed
   }
-  // Wakes one rank for each further core, because more would only take turns. Completion wakes all.
+  // Wakes one rank for each further core; more ranks would only share the cores. Completion wakes
+  // all.
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
 }
 
-// Without memory or address space this rank fails the operation: peers must not wait, and this rank
-// must leave in order.
+// Runs tiles. On an error, leaves the tile and fails the communicator, so that no peer waits for
+// this rank.
 void CooperativePath::run_tiles() {
   const auto fail = [&](hcclResult_t code, const char* why) {
     tiles_.leave_tile();
@@ -123,8 +126,9 @@ void CooperativePath::run_tiles() {
   }
 }
 
-// Blocks until no living peer stores into this rank's memory any more. A peer that stays inside a
-// tile (stopped by a signal) keeps the old pages: the allocations move to fresh ones.
+// Blocks, for at most 100 ms, until no living peer stores into this rank's memory. If a peer is
+// still inside a tile then (stopped by a signal), moves the allocations to fresh pages; the peer
+// keeps the old ones.
 void CooperativePath::await_storing_peers() {
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   for (int rank = 0; rank < node_.size(); ++rank) {

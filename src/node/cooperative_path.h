@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger collectives: once all ranks have posted, one opens the operation, then
-// whichever ranks run compute its tiles for everybody.
+// The path of larger collectives: once all ranks have posted, one of them opens the operation; then
+// the ranks that are running compute its tiles for all ranks.
 #pragma once
 
 #include "node/collective_operation.h"
@@ -19,8 +19,8 @@ class CooperativePath {
                   CollectiveOperation& op)
       : node_(node), op_(op), wait_(node, stalls, op), tiles_(node, cache_bytes, op) {}
 
-  // Returns true once the operation is complete, or false if its wait budget is used up before it
-  // has begun. Throws Error.
+  // Runs the operation. Blocks until it is complete and returns true, or returns false if its wait
+  // budget is used up before it has begun. Throws Error if it fails.
   bool run();
 
  private:

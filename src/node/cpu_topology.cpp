@@ -23,7 +23,7 @@ namespace hccl::node {
 namespace {
 
 // Returns how many processors a cgroup's cpu.max allows, rounded up; 0 if it sets no limit. The
-// file holds "max 100000" or "150000 100000", in microseconds of each period.
+// file holds the quota and the period in microseconds: "max 100000" or "150000 100000".
 std::uint32_t quota_of(const std::string& path) {
   std::ifstream file(path);
   std::string quota;
@@ -33,8 +33,8 @@ std::uint32_t quota_of(const std::string& path) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (allowed + period - 1) / period));
 }
 
-// Returns this process's cgroup in the unified hierarchy, and those above it up to the root, which
-// is empty.
+// Returns the path of this process's cgroup in the unified hierarchy and those of its ancestors up
+// to the root, whose path is empty.
 std::vector<std::string> unified_cgroups() {
   std::vector<std::string> found;
   std::ifstream groups("/proc/self/cgroup");
@@ -56,15 +56,15 @@ std::uint32_t cgroup_quota() {
   return smallest;
 }
 
-// Returns the cgroup namespace of this process, in which paths of cgroups have their meaning.
+// Returns the cgroup namespace of this process, which its cgroup paths are relative to.
 std::string cgroup_namespace() {
   std::array<char, 64> name{};
   const ssize_t length = readlink("/proc/self/ns/cgroup", name.data(), name.size());
   return {name.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
 }
 
-// Names the cgroup that decides this process's share of the processors. Returns nothing if that is
-// the root, in which autogroups decide.
+// Returns the name of the cgroup that determines this process's share of processor time, or an
+// empty string if that is the root, where autogroups determine it.
 std::string cpu_cgroup() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "1:cpu,cpuacct:/path"
@@ -75,16 +75,16 @@ std::string cpu_cgroup() {
     if (controllers.find(",cpu,") == std::string::npos) continue;
     return line.ends_with(":/") ? "" : line.substr(path);
   }
-  // Only groups below the root that the cpu controller manages have this file. A container's own
-  // root has it too.
+  // Only cgroups below the root for which the cpu controller is enabled have this file. The root of
+  // a container has it too.
   for (const std::string& path : unified_cgroups()) {
     if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return "unified:" + path;
   }
   return {};
 }
 
-// Returns the autogroup of this process, such as "/autogroup-7", or nothing where there are none.
-// The kernel makes one for each session of processes, unless a cgroup says otherwise.
+// Returns the autogroup of this process, such as "/autogroup-7", or an empty string if autogroups
+// are disabled. The kernel creates one for each process session; a cgroup takes precedence.
 std::string autogroup() {
   std::ifstream setting("/proc/sys/kernel/sched_autogroup_enabled");
   int enabled = 0;
@@ -123,7 +123,8 @@ std::uint64_t parse_bytes(const std::string& size) {
   }
 }
 
-// Returns sysfs's folder of the last-level cache of a processor, or nothing if there is none.
+// Returns the sysfs directory of a processor's last-level cache, or an empty string if there is
+// none.
 std::string last_level_of(const std::string& root, std::size_t processor) {
   std::string last;
   int highest = 0;
@@ -138,7 +139,7 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
   }
 }
 
-// Takes the processors of a list such as "0-7,64-71" out of the mask.
+// Clears the processors of a list such as "0-7,64-71" in the mask.
 void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowance::kWords>& mask) {
   std::istringstream ranges(list);
   for (std::string range; std::getline(ranges, range, ',');) {
@@ -216,7 +217,7 @@ std::uint64_t last_level_cache_bytes(std::span<const CpuAllowance> ranks, const 
       const std::string folder = last_level_of(root, word * 64 + static_cast<std::size_t>(bit));
       if (folder.empty()) continue;
       bytes += parse_bytes(read_line(folder + "/size"));
-      remove_listed(read_line(folder + "/shared_cpu_list"), left);  // it counts once
+      remove_listed(read_line(folder + "/shared_cpu_list"), left);  // count each cache once
     }
   }
   return bytes == 0 ? kUsualCacheBytes : bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processors of a node's ranks: how many cores the ranks really have and whether the scheduler
-// lets them take turns, which decides how they wait for each other, and the caches of these cores.
+// The processors that a node's ranks may use: the number of cores and the scheduling groups, which
+// decide how the ranks wait for each other, and the size of the caches.
 #pragma once
 
 #include "base/waiter.h"
@@ -18,9 +18,9 @@ struct CpuAllowance {
   static constexpr std::size_t kWords = 16;  // 1,024 processors
   std::array<std::uint64_t, kWords> mask{};
   std::uint32_t quota_cores = 0;  // cpu.max rounded up; 0: unlimited
-  // Identifies the cgroup or autogroup of the process. Processes on one host have equal values if
-  // they share a group. Linux shares processors out between such groups first, so sched_yield()
-  // gives way to threads of the caller's group alone.
+  // Identifies the cgroup or autogroup of the process; processes of one host that share a group
+  // have equal values. Linux divides processor time among such groups first, so sched_yield()
+  // yields only to threads of the caller's group.
   std::uint64_t scheduling_group = 0;
 
   [[nodiscard]] static CpuAllowance of_this_thread();
@@ -35,14 +35,15 @@ struct CoreCount {
   [[nodiscard]] WaitLadder ladder() const;
 };
 
-// Returns the number of processors in the union of the masks, at most the smallest quota. Ranks
-// have cores of their own only if every mask has a processor for each rank that it is the mask of.
+// Counts the processors in the union of the masks, up to the smallest quota. Ranks have cores of
+// their own if there are at least as many cores as ranks, and each mask has a processor for every
+// rank that uses it.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
-// Returns the bytes of all last-level caches next to the processors that the ranks may run on, each
-// counted once: above a share of it, operations store past the caches. Reads sysfs (under `root`,
-// for tests); 32 MiB if it has none. sysconf() would count the caches of all sockets even where the
-// process, or the virtual machine, has one.
+// Returns the total size of the last-level caches of the processors that the ranks may run on, from
+// which the engine derives when operations bypass the caches. Reads sysfs; tests pass another
+// `root`. Returns 32 MiB if sysfs describes no caches. sysconf() would count the caches of all
+// sockets even where the process, or the virtual machine, has only one.
 [[nodiscard]] std::uint64_t last_level_cache_bytes(
     std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 

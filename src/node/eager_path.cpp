@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies or reduces a chunk of the result after the other.
+// Copies or reduces the result chunk by chunk.
 #include "node/eager_path.h"
 
 #include "node/call_match.h"

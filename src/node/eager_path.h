@@ -14,8 +14,8 @@ class EagerPath {
   EagerPath(NodeSegment& node, StallMonitor& stalls, CollectiveOperation& op)
       : node_(node), stalls_(stalls), op_(op) {}
 
-  // Returns true once the operation is complete, or false once its wait budget is used up. Throws
-  // Error.
+  // Runs the operation. Blocks until it is complete and returns true, or returns false once its
+  // wait budget is used up. Throws Error if it fails.
   bool run();
 
  private:

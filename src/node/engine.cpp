@@ -17,8 +17,8 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   CollectiveOperation op(lane, call, node_.rank(), node_.size(), lane.number(), staging);
   op.ahead = ahead;
   LaneTurn turn(lane, op.eager());
-  // Peers may have begun or completed an operation to which this rank has posted: it runs to its
-  // end.
+  // Peers may have begun or completed an operation to which this rank has posted, so this rank runs
+  // it even after a fault.
   if (node_.fault().raised() && !lane.posted(op.number)) node_.fault().throw_error();
   RankRecord& record = node_.own_record();
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);

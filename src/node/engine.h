@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the calls of ranks that map each other's memory. Small collectives travel in the slots;
-// larger ones are cut into tiles that whichever ranks are running compute for everybody.
+// Runs the calls of ranks that map each other's memory. The data of small collectives is posted in
+// the slots; larger ones are cut into tiles, which the ranks that are running compute for all
+// ranks.
 #pragma once
 
 #include "base/wait_limit.h"
@@ -22,7 +23,7 @@
 namespace hccl::node {
 
 struct EngineOptions {
-  std::uint64_t cache_bytes = 0;  // operations on more than this store past the cache
+  std::uint64_t cache_bytes = 0;  // operations that touch more than about this bypass the caches
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
@@ -36,28 +37,29 @@ class Engine {
         stalls_(node, options.operation_timeout, options.hang_report),
         mailboxes_(node) {}
 
-  // Runs one operation, on a stream's turn. `ahead`: the calls that follow on this lane, or null.
-  // `staging`: copies this rank's host memory, or null. Returns true once the operation is
-  // complete. Unless the wait budget of `ahead` is unlimited it may return false instead of
-  // blocking: call it again with the same arguments to resume. Throws Error if the operation
-  // failed.
+  // Runs one operation on its stream's turn. `ahead`: the later calls of this lane, or null.
+  // `staging`: copies this rank's host memory, or null. Blocks until the operation is complete and
+  // returns true. If the wait budget of `ahead` is limited, may return false instead of blocking;
+  // another call with the same arguments then resumes the operation. Throws Error if the operation
+  // fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
                Staging* staging = nullptr);
 
-  // Runs sends and receives with other ranks concurrently, on a stream's turn. `place`: the
-  // position of the calls in their stream. `ahead`: the groups that follow them there. `staging`:
+  // Runs sends and receives with other ranks concurrently, on their stream's turn. `place`: the
+  // position of the calls in their stream. `ahead`: the later groups of that stream. `staging`: a
   // staging buffer of kExchangeStagingBytes for calls on host memory, or 0 if there are none.
-  // Returns as execute() does. Throws Error if one of the calls failed.
+  // Blocks and returns as execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
   [[nodiscard]] static std::shared_ptr<PendingMessages> make_pending_messages();
 
-  // Numbers the calls that exchange() runs.
+  // Returns the mailboxes, which number the calls that exchange() runs.
   [[nodiscard]] Mailboxes& mailboxes() { return mailboxes_; }
-  // Limits how long calls of this rank wait for others, from now on.
+  // Returns the limit on how long calls of this rank wait for others. A change applies to waits
+  // that begin afterwards.
   [[nodiscard]] WaitLimit& wait_limit() { return stalls_.wait_limit(); }
 
-  // Returns true if a call on device memory goes through the slots.
+  // Returns whether a call on device memory goes through the slots.
   [[nodiscard]] static bool is_eager(const CollectiveCall& call, int ranks) {
     return send_bytes(call, ranks) <= Slot::kPayloadBytes;
   }

@@ -36,7 +36,7 @@ bool Exchange::run() {
     bool moved = advance_current();
     if (remaining_ != 0) {
       lookahead_.announce_awaited();
-      // Begins the groups behind before ringing the peers, so that each is rung once.
+      // Begins later groups before it rings the peers, so that each peer is rung once.
       moved = lookahead_.advance() || moved;
     }
     steps_.ring_peers();
@@ -57,7 +57,7 @@ bool Exchange::run() {
   return true;
 }
 
-// Returns whether any call got further.
+// Advances the calls of the current group. Returns whether any of them made progress.
 bool Exchange::advance_current() {
   bool moved = false;
   for (MessageItem& item : pending_.current()) {
@@ -71,7 +71,8 @@ bool Exchange::advance_current() {
   return moved;
 }
 
-// A peer may depend on the staging buffer of a message that has been moved in part.
+// Returns whether run() may return before all calls are complete: not while a message is in transit
+// through a staging buffer, on which its peer may depend.
 bool Exchange::may_return_early() const {
   return ahead_.wait_budget() != WaitBudget::unlimited &&
          std::ranges::none_of(pending_.current(), [](const MessageItem& item) {

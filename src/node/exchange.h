@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one group on their stream's turn. All progress side by side, each as
+// The sends and receives of one group on their stream's turn. They progress concurrently, each as
 // soon as its peer has done its part, so their order does not matter.
 #pragma once
 
@@ -31,8 +31,8 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Returns true once all calls are complete, or false once the wait budget is used up. Throws
-  // Error.
+  // Runs the calls. Blocks until all are complete and returns true, or returns false once the wait
+  // budget is used up. Throws Error if a call fails.
   bool run();
 
  private:
@@ -46,7 +46,7 @@ class Exchange {
   ExchangeLookahead lookahead_;
   ExchangeWait wait_;
   std::size_t remaining_;  // calls that are not complete
-  bool failed_ = true;     // unless run() returns
+  bool failed_ = true;     // false once run() has returned
 };
 
 }  // namespace hccl::node

@@ -12,8 +12,8 @@ namespace {
 
 using State = MessageItem::State;
 
-// Returns whether nothing that happens elsewhere can come before the item's end any more. A send
-// stands in its stream until the peer takes part, and what is behind it could depend on that.
+// Returns whether the item will complete regardless of what its peer does next. Other sends block
+// their stream until the peer takes part, and later calls could depend on that.
 bool cannot_block(const MessageItem& item) {
   if (item.state == State::done) return true;
   if (item.state != State::offered) return false;
@@ -35,8 +35,8 @@ bool ExchangeLookahead::advance() {
   return moved;
 }
 
-// A message is awaited once the message that had its place before, perhaps on another stream, is
-// taken.
+// Announces a message only once the previous message in its mailbox entry, perhaps of another
+// stream, has been taken.
 void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   for (const MessageItem& item : items) {
     if (item.sends() || item.state != State::begun) continue;
@@ -51,9 +51,10 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   }
 }
 
-// Collects groups that can begin: not those that would read what an earlier receive stores, or
-// store over what an earlier send reads, nor those that need pages, which may fail and would be the
-// other group's error. Returns whether it found any.
+// Collects later groups that can begin. Returns whether it found any. Excludes groups that would
+// read memory that an earlier receive writes, or write memory that an earlier send reads. Also
+// excludes groups with unmapped pages, because mapping may fail and the error would belong to the
+// later group.
 bool ExchangeLookahead::collect_groups() {
   if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();
@@ -96,7 +97,7 @@ bool ExchangeLookahead::offer_messages() {
   return moved;
 }
 
-// Receives may store to one place, so they keep their order.
+// Takes messages in order, because several receives may write the same memory.
 bool ExchangeLookahead::take_messages() {
   const auto received = [](const MessageItem& item) {
     return item.sends() || item.state == State::done;
@@ -105,7 +106,7 @@ bool ExchangeLookahead::take_messages() {
   bool moved = false;
   for (MessageItem* item = pending_.next_receive(); item != nullptr && steps_.ready(*item);
        item = pending_.next_receive()) {
-    // A mismatch is reported in its turn.
+    // A mismatch is reported on the group's own turn.
     if (MessageSteps::is_streamed(*item) || !MessageSteps::matches(*item)) break;
     steps_.take(*item);
     moved = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Begins the groups of sends and receives behind the one whose turn it is: ranks that share a core
-// then take turns once in many groups, and others do not wait for the news of each.
+// Begins later groups of sends and receives while the current group waits. Ranks that share a core
+// then switch once in many groups, and other ranks do not wait for a notification per group.
 #pragma once
 
 #include "call/lookahead.h"
@@ -12,16 +12,17 @@
 
 namespace hccl::node {
 
-// Does not merge groups: each one is complete on its own turn.
+// Does not merge groups: each group completes on its own turn.
 class ExchangeLookahead {
  public:
   ExchangeLookahead(MessageSteps& steps, PendingMessages& pending, GroupLookahead& ahead)
       : steps_(steps), pending_(pending), ahead_(ahead) {}
 
-  // Tells the senders of messages that have not come yet that their messages are awaited. Call
-  // while the current group waits.
+  // Announces to the senders of the current group's missing messages that this rank awaits them.
+  // Call while the current group waits.
   void announce_awaited() const { announce_awaited(pending_.current()); }
-  // Offers and takes messages of the groups behind. Returns whether there were any. Throws Error.
+  // Offers and takes messages of later groups. Returns whether any message was offered or taken.
+  // Throws Error.
   bool advance();
 
  private:
@@ -34,7 +35,7 @@ class ExchangeLookahead {
   MessageSteps& steps_;
   PendingMessages& pending_;
   GroupLookahead& ahead_;
-  bool skipped_ = false;   // the groups that are pending
+  bool skipped_ = false;   // ahead_ is past the groups that are already pending
   bool seen_all_ = false;  // no other group can begin for now
 };
 

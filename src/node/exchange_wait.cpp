@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other ranks see in this rank's record which call it waits in.
+// Publishes in the rank record the call in which this rank waits.
 #include "node/exchange_wait.h"
 
 #include "base/text.h"
@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-// Another thread of a program that waits may still make the call.
+// Another thread of a waiting program may still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 // Returns the number of the collective that follows on the stream.
@@ -74,9 +74,9 @@ void ExchangeWait::check_collectives() {
            "; every rank must make the same calls in the same order"));
 }
 
-// Returns an item whose peer waits, on the same stream as far as this rank can tell, in a
-// collective that this rank has not called; the programs of both wait too, and the other side is
-// not queued on another stream. Returns null if there is none.
+// Returns an item whose peer waits in a collective that this rank has not called, on the same
+// stream as far as this rank can tell, while the programs of both ranks wait and the matching call
+// is not queued on another stream. Returns null if there is none.
 const MessageItem* ExchangeWait::find_blocked_by_collective() const {
   if (!ahead_.host_is_waiting())
     return nullptr;  // this rank's program may still call the collective

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sleeps of a group of sends and receives. Fails the communicator for peers that will never
-// come, also because they wait in a collective for the rank that waits for them.
+// Sleeps for a group of sends and receives. Fails the communicator if a peer will never make the
+// matching call, because it has departed or waits for this rank in a collective.
 #pragma once
 
 #include "base/deadline.h"
@@ -29,8 +29,8 @@ class ExchangeWait {
   ExchangeWait(const ExchangeWait&) = delete;
   ExchangeWait& operator=(const ExchangeWait&) = delete;
 
-  // Sleeps until an item of the current group is ready, the communicator has failed, or it is time
-  // to look for peers that will never come.
+  // Checks the peers and the time limits, then blocks until an item of the current group is ready,
+  // the communicator has failed, or the next check is due.
   void sleep();
 
  private:
@@ -49,8 +49,8 @@ class ExchangeWait {
   PendingMessages& pending_;
   const GroupLookahead& ahead_;
   StallTimer timer_;
-  const MessageItem* suspect_ = nullptr;  // blocked by a collective when last looked at
-  Deadline certain_ = Deadline::never();  // that it stays blocked
+  const MessageItem* suspect_ = nullptr;  // the item that a collective blocked at the last check
+  Deadline certain_ = Deadline::never();  // when suspect_ is considered blocked for good
 };
 
 }  // namespace hccl::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault of a communicator: raised once by whoever sees it first, seen by every rank of the
-// node.
+// The fault of a communicator. The rank that detects it first raises it, once; every rank of the
+// node sees it.
 #pragma once
 
 #include "node/control_block.h"
@@ -20,11 +20,11 @@ class Fault {
   [[nodiscard]] bool raised() const {
     return control_.header().fault.state.load(std::memory_order_seq_cst) != FaultRecord::none;
   }
-  // Records code and text unless there is a fault already. Then fails every operation in flight and
-  // wakes its waiters.
+  // Records `code` and `text` unless a fault is already recorded. Then fails every operation in
+  // flight and wakes its waiters.
   void raise(hcclResult_t code, std::string_view text) noexcept;
-  // Does the same with the text that `make_text()` returns, or a plain text if there is no memory
-  // for it: other ranks wait for the fault.
+  // Raises the fault with the text that make_text() returns, or with a fixed text if there is no
+  // memory for it, because other ranks wait for the fault.
   template <class MakeText>
   void raise_with(hcclResult_t code, MakeText make_text) noexcept {
     try {
@@ -34,7 +34,8 @@ class Fault {
     }
   }
 
-  // Return the code and the text of a raised fault. Block briefly while its writer writes it.
+  // Return the code and the text of a raised fault. Block for at most 100 ms while another rank
+  // writes the record.
   [[nodiscard]] hcclResult_t code() const;
   [[nodiscard]] std::string text() const;
   [[noreturn]] void throw_error() const;

@@ -42,7 +42,7 @@ HostStaging::HostStaging(device::Arena& arena, device::DeviceAddress buffer,
     recv_check_ =
         device::recheck_host_buffer(call.recv, recv_bytes(call, ranks), device::HostAccess::write);
   }
-  // A call that is in place stays in place: the same half of the staging buffer serves both ways.
+  // An in-place call stays in place: one half of the staging buffer serves both directions.
   const bool in_place = stages_send_ && call.send == call.recv;
   if (in_place || stages_recv_) staged_.recv = in_place ? buffer : buffer + kStagingHalfBytes;
 }

@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::chrono::milliseconds kPoolTimeout{10'000};  // for a section of microseconds
+constexpr std::chrono::milliseconds kPoolTimeout{10'000};  // the lock is held for microseconds
 
 }  // namespace
 
@@ -27,8 +27,8 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       cooperative_number_(control.header().first_number) {}
 
 void Lane::lock_pool() {
-  // The holder may be stopped, or die: then the communicator fails, and so does this wait, unless
-  // the holder had departed before.
+  // If the holder dies, the communicator fails, which ends this wait, unless the holder had
+  // departed before. The deadline ends the wait for a stopped holder.
   const Deadline deadline = Deadline::after(kPoolTimeout);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);
@@ -55,7 +55,7 @@ void Lane::initialise(LaneBlock& block, std::uint32_t index) {
   const std::uint32_t first = control_.header().first_number;
   for (std::size_t at = 0; at < kSlots * ranks_; ++at) {
     auto& slot = *reinterpret_cast<Slot*>(control_.slots(index) + at * Slot::kStride);
-    slot.number.store(first - 1 - kSlots, std::memory_order_relaxed);  // no operation to come
+    slot.number.store(first - 1 - kSlots, std::memory_order_relaxed);  // matches no operation
   }
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     control_.current_tiles(index)[rank].number.store(0, std::memory_order_relaxed);

@@ -14,59 +14,63 @@ namespace hccl::node {
 
 class Lane {
  public:
-  // `ordinal`: how many streams the communicator used before this one; the same on all ranks.
+  // `ordinal`: the number of streams that the communicator used before this one; the same on all
+  // ranks.
   Lane(ControlBlock control, int rank, std::uint32_t ordinal);
   // Releases the lane. Its storage is reused once every rank has released it.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Finds or claims the lane's storage at the first operation. Throws Error(hcclInvalidUsage) if
-  // all lanes are taken, or the communicator's fault.
+  // Finds or claims the lane's storage at the first operation. Blocks while another rank changes
+  // the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use,
+  // Error(hcclSystemError) if another rank blocks the table for too long, or the communicator's
+  // fault.
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
-  // Returns the slot of `rank` for operation `number`, from kMaxAhead before the current one to
-  // kMaxAhead behind it.
+  // Returns the slot of `rank` for operation `number`, which is at most kMaxAhead before or after
+  // the current one.
   [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *
                                                  Slot::kStride);
   }
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
-  // The number, plus one, of the tile that `rank` stores now; 0 if it stores none.
+  // Returns the number plus one of the tile that `rank` stores now; 0 if it stores none.
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
   }
   // Returns whether `rank` has posted its part of an operation.
   [[nodiscard]] bool has_posted(int rank, std::uint32_t number) const {
-    // Sequentially consistent, like posting and looking for sleepers.
+    // Sequentially consistent, like posting and the check for sleepers.
     return slot(number, rank).number.load(std::memory_order_seq_cst) == number;
   }
   [[nodiscard]] bool has_posted(int rank) const { return has_posted(rank, number_); }
 
-  // Returns whether this rank has posted its part of `number`, which may be ahead of the current
-  // one.
+  // Returns whether this rank has posted its part of operation `number`, which may be later than
+  // the current one.
   [[nodiscard]] bool posted(std::uint32_t number) const {
     return static_cast<std::int32_t>(posted_end_ - number) > 0;
   }
   void set_posted(std::uint32_t number) { posted_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // The number of the next or current operation. `cooperative_number` counts the slices of
-  // operations that went through the lane's state word.
+  // number() returns the number of the current or next operation. cooperative_number() counts the
+  // slices of operations that used the lane's state word.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
     return LaneBlock::state_of(cooperative_number_, phase);
   }
-  // Returns whether the current cooperative operation is complete. Other ranks may be further on.
+  // Returns whether the current cooperative operation is complete. Other ranks may be several
+  // operations ahead.
   [[nodiscard]] bool complete() const {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Notes a use of the buffer at `offset`. Returns whether the lane has used it before, as far as
-  // it remembers.
+  // Records a use of the buffer at `offset`. Returns whether the lane remembers an earlier use; it
+  // may have forgotten one.
   [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
     const std::uint64_t buffer = offset << 16 ^ serial;
     std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];

@@ -13,13 +13,13 @@ namespace hccl::node {
 // The progress, in bytes, of a message that goes through the sender's staging buffer.
 struct MessageStream {
   std::atomic<std::uint32_t> wanted;  // set by the receiver when it is ready to take the pieces
-  std::atomic<std::uint64_t> filled;  // by the sender, which has named the buffer before
+  std::atomic<std::uint64_t> filled;  // set by the sender, after the position of the buffer
   std::atomic<std::uint64_t> drained;
 };
 
-// An offered message. Its data lies in the sender's memory, or here if it is short; the receiver
-// copies it. The receiver only reads this: a cache line that both wrote would travel once more for
-// each message.
+// An offered message. The receiver copies its data from the sender's memory, or from the payload if
+// it is short. The receiver does not write to a message that is not streamed, because that would
+// transfer the cache line once more for each message.
 struct alignas(64) Message {
   static constexpr std::size_t kStride = 256;
   static constexpr std::size_t kPayloadBytes = 192;
@@ -32,7 +32,8 @@ struct alignas(64) Message {
   std::uint8_t content;  // device::Content, or kStreamed
   alignas(8) std::byte payload[kPayloadBytes];
 
-  // The receiver cannot map the sender's memory: the data comes in pieces through a staging buffer.
+  // A value of `content`: the receiver cannot map the sender's memory, so the data comes in pieces
+  // through a staging buffer.
   static constexpr std::uint8_t kStreamed = 0xff;
   [[nodiscard]] MessageStream& stream() { return *reinterpret_cast<MessageStream*>(payload); }
 };
@@ -44,28 +45,28 @@ static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) 
   return number << 32 | lane;
 }
 
-// The calls that one of the two ranks has queued. That rank alone writes them, on cache lines of
-// its own.
+// The calls that one of the two ranks has queued. Only that rank writes them, on its own cache
+// lines.
 struct alignas(64) QueuedCalls {
   static constexpr std::size_t kEntries = 16;
 
   std::atomic<std::uint64_t> count;
-  std::array<std::atomic<std::uint64_t>, kEntries> entries;  // of the last calls, by queued_on()
+  std::array<std::atomic<std::uint64_t>, kEntries> entries;  // of the latest calls: queued_on()
 
   [[nodiscard]] std::atomic<std::uint64_t>& entry(std::uint64_t number) {
     return entries[number % kEntries];
   }
 };
 
-// The receiver's progress through the messages that use an entry of the mailbox one after the
-// other. The receiver alone writes it.
+// The receiver's progress through the messages that successively use one entry of the mailbox. Only
+// the receiver writes it.
 struct Receipt {
-  std::atomic<std::uint64_t> taken;    // the number of the last one taken, plus one
-  std::atomic<std::uint64_t> awaited;  // awaiting() of the next one, once it is promised
+  std::atomic<std::uint64_t> taken;    // the number of the last message taken, plus one
+  std::atomic<std::uint64_t> awaited;  // awaiting() of the next message, once promised
 };
 
-// Packs the promise that a message is taken as soon as it comes, whatever else happens, if it has
-// this count and type. They are hashed to 24 bits.
+// Packs the receiver's promise to take message `number` as soon as it arrives, regardless of other
+// events, if it has this count and type. Both are hashed to 24 bits.
 [[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
                                                std::uint8_t type) {
   const std::uint64_t mixed = (count << 8 | type) * 0x9e3779b97f4a7c15u;
@@ -73,7 +74,7 @@ struct Receipt {
 }
 
 struct Mailbox {
-  static constexpr std::uint64_t kMessages = 16;  // the most that are offered and not taken
+  static constexpr std::uint64_t kMessages = 16;  // the most that are offered but not taken
   static_assert(kMessages == QueuedCalls::kEntries);
 
   QueuedCalls sends, receives;

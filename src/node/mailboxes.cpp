@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queued calls of a pair of ranks stand in its mailbox, for the peer to see.
+// Each rank publishes its queued calls in the mailboxes that it shares with its peers.
 #include "node/mailboxes.h"
 
 #include "reduce/reduce.h"
@@ -29,8 +29,8 @@ std::optional<Offer> Mailboxes::find_offer(int first) const {
     if (source == node_.rank()) continue;
     const std::uint64_t number = next_receive_[static_cast<std::size_t>(source)];
     const Message& message = boxes_[source * node_.size() + node_.rank()].message(number);
-    // Sequentially consistent, as in MessageSteps::ready(): a sleeper looks here after it has
-    // announced itself. The sender writes there again only when the message is taken.
+    // Sequentially consistent, as in MessageSteps::ready(): a sleeper checks this after it has
+    // registered. The sender writes the message again only after it has been taken.
     if (message.offered.load(std::memory_order_seq_cst) != number + 1) continue;
     const auto type = static_cast<hcclDataType_t>(message.type);
     return Offer{source, message.count * reduce::element_size(type)};

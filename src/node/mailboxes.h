@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This rank's side of the mailboxes that it shares with each other rank of the node: numbers its
-// sends and receives, and finds messages that it does not expect yet.
+// This rank's access to the mailboxes that it shares with the other ranks of the node. Numbers its
+// sends and receives, and finds messages for which no receive has been queued.
 #pragma once
 
 #include "call/backend.h"
@@ -26,14 +26,14 @@ class Mailboxes {
                                              : boxes_[call.peer * node_.size() + node_.rank()];
   }
 
-  // Assigns the call its sequence number among the calls of its direction with its peer, and
-  // announces it to the peer. `lane`: the ordinal of its lane plus one, or 0 if it has none yet.
-  // Call in program order. Thread safety: one thread at a time.
+  // Assigns the call its sequence number among this rank's sends to, or receives from, its peer,
+  // and publishes it to the peer. `lane`: the ordinal of its lane plus one, or 0 if it has none
+  // yet. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
 
-  // Returns a message for which no receive has a number yet, if there is one. Looks at the ranks
-  // round robin, from `first` on. Does not block. Thread safety: one thread at a time, and not
-  // beside number(), so that nobody takes the message meanwhile.
+  // Returns a message for which no receive has a number yet, if there is one. Checks the ranks in
+  // order, starting at `first` and wrapping around. Does not block. Thread safety: one thread at a
+  // time, and not concurrently with number(), so that no receive takes the message.
   [[nodiscard]] std::optional<Offer> find_offer(int first) const;
   // Blocks until `ready()` returns true, a message has been offered to this rank or taken from it,
   // the communicator has failed, or `limit` has passed.
@@ -48,8 +48,8 @@ class Mailboxes {
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
 };
 
-// Pack a send or receive into the word of RankRecord::in_exchange, without its address, and with a
-// count of at most 32 bits.
+// Pack a send or receive into the word of RankRecord::in_exchange, and unpack it. The address is
+// omitted, and the count is limited to 32 bits.
 [[nodiscard]] std::uint64_t pack_call(const PointToPoint& call);
 [[nodiscard]] PointToPoint unpack_call(std::uint64_t packed);
 

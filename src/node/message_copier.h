@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies received messages to their place, in the memory of the device or of the program.
+// Copies received messages to their destination in device or host memory.
 #pragma once
 
 #include "device/arena.h"
@@ -10,7 +10,7 @@
 
 namespace hccl::node {
 
-// Some bytes of a message, in the sender's memory file.
+// A range of a message's bytes in the sender's memory file.
 struct MessagePiece {
   std::uint64_t position;  // of its first byte in the message
   std::uint64_t bytes;
@@ -20,20 +20,22 @@ struct MessagePiece {
 
 class MessageCopier {
  public:
-  // Copies of more bytes check for a fault now and then, and let nobody wait for news.
+  // Copies of more bytes check for a fault at intervals. Peers are rung before they start, so that
+  // no peer waits for their end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
-  // `staging`: the staging buffer for messages to host memory, or 0 if there are none. Copies of
-  // more than about `cache_bytes` store past the cache.
+  // `staging`: the staging buffer for messages to host memory, or 0 if there are none. A copy
+  // bypasses the caches if such copies in all ranks would touch more than about `cache_bytes`.
   MessageCopier(NodeSegment& node, device::DeviceAddress staging, std::uint64_t cache_bytes)
       : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
 
-  // Returns where an item on device memory lies, and keeps that until allocations change: then the
-  // pages may be others.
+  // Returns the placement of an item in device memory. Keeps it in the item until allocations
+  // change, because the pages may then be different ones.
   const device::Placement& locate(MessageItem& item) const;
 
-  // Copy a whole message of the mailbox, and a piece from the sender's memory. locate() items on
-  // device memory first, and map their pages. Throw Error, the communicator's fault among them.
+  // Copy a whole message from its mailbox, and a piece of a message from the sender's memory. For
+  // an item in device memory, call locate() and map its pages first. Throw Error, including the
+  // communicator's fault.
   void copy_short(const MessageItem& item);
   void copy_piece(const MessageItem& item, const MessagePiece& piece);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A send is complete when its message has been taken: then both sides know of a mismatch, and the
-// buffer is the program's again.
+// A send is complete once its message has been taken: both sides then know of a mismatch, and the
+// program may reuse the buffer.
 #include "node/message_steps.h"
 
 #include "base/text.h"
@@ -47,12 +47,12 @@ bool MessageSteps::is_in_page_tables(MessageItem& item) const {
 
 bool MessageSteps::ready(const MessageItem& item) const {
   const std::uint64_t number = item.call->number;
-  // Sequentially consistent: a sleeper looks here after it has announced itself.
+  // Sequentially consistent: a sleeper checks this after it has registered.
   if (item.state == State::draining)
     return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
   if (!item.sends()) return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
   const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
-  if (item.state == State::offered)  // the next message in its place may be taken, too
+  if (item.state == State::offered)  // the next message in its entry may have been taken as well
     return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
 }
@@ -75,8 +75,8 @@ void MessageSteps::advance(MessageItem& item) {
 void MessageSteps::offer(MessageItem& item) {
   const PointToPoint& call = *item.call;
   Message& message = *item.message;
-  // The last message here may have been another stream's: the order came by way of the peer, whom a
-  // race detector does not see.
+  // The previous message of this entry may belong to another stream. Only the peer's process orders
+  // the two, which a race detector does not see, so this load makes the order explicit.
   static_cast<void>(message.offered.load(std::memory_order_acquire));
   message.type = call.type;
   message.count = call.count;
@@ -97,7 +97,7 @@ void MessageSteps::offer(MessageItem& item) {
   ring_later(call.peer);
 }
 
-// One fence for all peers: what was stored comes before the look for sleepers.
+// One fence for all peers orders the stores before the checks for sleepers.
 void MessageSteps::ring_peers() {
   if (peers_to_ring_ == 0) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -121,7 +121,7 @@ void MessageSteps::throw_mismatch(const MessageItem& item) {
 
 void MessageSteps::prepare_destination(MessageItem& item) {
   const PointToPoint& call = *item.call;
-  // As in offer(): the last message here may have been taken on another stream.
+  // As in offer(): the previous message of this entry may have been taken on another stream.
   static_cast<void>(item.mailbox->receipt(call.number).taken.load(std::memory_order_acquire));
   if (item.bytes == 0 || !device::is_device_address(call.address)) return;
   if (is_in_page_tables(item)) return;
@@ -143,8 +143,8 @@ void MessageSteps::take(MessageItem& item) {
 }
 
 void MessageSteps::finish(MessageItem& item) {
-  // The sender's buffer is its program's again once the communicator has failed: what was copied
-  // before that is whole.
+  // The sender's program may reuse its buffer once the communicator has failed, so the copy is
+  // valid only if no fault was raised before it ended.
   std::atomic_thread_fence(std::memory_order_acquire);
   node_.throw_if_failed();
   const PointToPoint& call = *item.call;
@@ -171,7 +171,7 @@ void MessageSteps::load_from_host(const PointToPoint& call, Message& message) {
 
 // Returns whether the next piece of an offered send can go to the staging buffer.
 bool MessageSteps::can_fill(const MessageItem& item) const {
-  // First what is known here: once the message is taken, its entry may be that of another.
+  // Checks local state first: once the message has been taken, its entry may hold another one.
   if (item.bytes <= Message::kPayloadBytes || item.moved == item.bytes ||
       device::is_device_address(item.call->address))
     return false;

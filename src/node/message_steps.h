@@ -15,8 +15,8 @@
 namespace hccl::node {
 
 // A long message from host memory goes through the two halves of its sender's staging buffer, which
-// peers can map, as soon as its receiver is ready for it: so one buffer serves all sends of a
-// group, whatever their order.
+// peers can map. It starts only when its receiver is ready for it, so that one buffer serves all
+// sends of a group in any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kExchangeStagingBytes for calls on host memory, or 0 if there
@@ -29,22 +29,22 @@ class MessageSteps {
         copier_(node, staging, cache_bytes) {}
 
   [[nodiscard]] MessageItem make_item(const PointToPoint& call) const;
-  // Returns whether an item's peer has done what comes before its next step.
+  // Returns whether the item's next step need not wait for its peer.
   [[nodiscard]] bool ready(const MessageItem& item) const;
   // Takes the next step of an item that is ready. Throws Error.
   void advance(MessageItem& item);
   // Offers a send that has not begun.
   void offer(MessageItem& item);
-  // Copies the message of a receive that has not begun, and is not streamed.
+  // Copies the message of a receive that has not begun and is not streamed.
   void take(MessageItem& item);
-  // Rings the peers that have something new to see. Call after steps.
+  // Rings the peers that must see the steps taken since the last call. Call after steps.
   void ring_peers();
 
   // Returns whether a message comes through the sender's staging buffer.
   [[nodiscard]] static bool is_streamed(const MessageItem& item);
-  // Returns whether an offered message is what its receive expects.
+  // Returns whether an offered message has the count and type that its receive expects.
   [[nodiscard]] static bool matches(const MessageItem& item);
-  // Returns whether an item on device memory needs no pages.
+  // Returns whether the pages of an item in device memory are already mapped.
   [[nodiscard]] bool is_in_page_tables(MessageItem& item) const;
 
  private:
@@ -62,8 +62,8 @@ class MessageSteps {
   const Mailboxes& mailboxes_;
   const device::DeviceAddress staging_;
   MessageCopier copier_;
-  const MessageItem* filling_ = nullptr;  // the send that has the staging buffer
-  std::uint64_t peers_to_ring_ = 0;       // a bit for each
+  const MessageItem* filling_ = nullptr;  // the send that uses the staging buffer
+  std::uint64_t peers_to_ring_ = 0;       // one bit per rank
 };
 static_assert(kMaxRanks <= 64);
 

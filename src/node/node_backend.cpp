@@ -82,7 +82,7 @@ std::optional<Offer> NodeBackend::probe(int first, bool only_looks, Deadline dea
                                         SpinLock& queueing) {
   std::optional<Offer> found;
   const auto look = [&] {
-    const std::lock_guard lock(queueing);  // while receives have no numbers, nobody takes it
+    const std::lock_guard lock(queueing);  // no receive gets a number meanwhile, so none takes it
     found = engine_.mailboxes().find_offer(first);
     return found.has_value();
   };

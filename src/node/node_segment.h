@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's membership of its node in a communicator: the memory that the node's ranks share, the
-// fault recorded there, and the ranks' identities.
+// A rank's membership in its node's part of a communicator: the memory that the node's ranks share,
+// the fault recorded there, and the ranks' identities.
 #pragma once
 
 #include "base/shared_memory.h"
@@ -25,13 +25,13 @@ struct Peer {
   int number = -1;  // of the rank in the whole communicator, for texts
   std::shared_ptr<device::ArenaView> memory;
   int pid = 0;
-  bool shares_pids = true;  // whether that is its pid for this process, too
+  bool shares_pids = true;  // whether `pid` is valid in this process's pid namespace
   std::string host;
 };
 
-// Every back end of a communicator with several ranks has one, also if its ranks do not all share
-// memory: then it holds the ranks of this node alone. `rank` in this folder is an index into
-// `peers`. A back end that runs no calls through shared memory needs no Engine:
+// Every back end of a communicator with several ranks has a segment, even if its ranks do not all
+// share memory: the segment then holds only the ranks of this node. In this folder, `rank` is an
+// index into `peers`. A back end that runs no calls through shared memory needs no Engine:
 //
 //   NodeSegment node(SharedSegment::map(control), std::move(peers), arena, rank, cores);
 //   node.throw_if_failed();               // at the start of a call, and while it waits
@@ -42,7 +42,7 @@ struct Peer {
 // Thread safety: any thread may call any function.
 class NodeSegment {
  public:
-  // `peers`: the node's ranks, this one among them at `rank`. `arena`: this rank's own memory,
+  // `peers`: the node's ranks, with this one at index `rank`. `arena`: this rank's own memory,
   // which must outlive the segment.
   NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers, device::Arena& arena,
               int rank, const CoreCount& cores);
@@ -60,7 +60,8 @@ class NodeSegment {
   [[nodiscard]] const ControlBlock& control() const { return control_; }
   [[nodiscard]] RankRecord& record(int rank) const { return control_.header().records[rank]; }
   [[nodiscard]] RankRecord& own_record() const { return record(rank_); }
-  // `ordinal`: how many lanes the communicator made before; the same on all ranks.
+  // Creates a lane. `ordinal`: the number of lanes that the communicator created before; the same
+  // on all ranks.
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) const {
     return std::make_unique<Lane>(control_, rank_, ordinal);
   }
@@ -70,11 +71,12 @@ class NodeSegment {
   void throw_if_failed() const {
     if (fault_.raised()) fault_.throw_error();
   }
-  // Raises a fault on all ranks of the node, with the name of this rank before `why`, unless there
-  // is one already.
+  // Raises a fault for all ranks of the node unless there is one already. Its text is `why`,
+  // prefixed with this rank's name.
   void fail(hcclResult_t code, const char* why) noexcept;
 
-  // Raises the fault of a process that has exited; called by the control thread.
+  // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called
+  // by the control thread.
   void rank_died(int rank) noexcept;
   // Ends this rank's membership. Peers that wait for it then fail.
   void depart();
@@ -84,7 +86,7 @@ class NodeSegment {
   // Returns whether the process of `rank` is stopped, as far as this process can see.
   [[nodiscard]] bool is_stopped(int rank) const;
 
-  // Return "rank 3 (pid 41, host a)".
+  // Return the description of a rank: "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 

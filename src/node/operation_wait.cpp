@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for ranks that hold an operation up before each sleep.
+// Checks before each sleep for ranks that delay the operation.
 #include "node/operation_wait.h"
 
 #include "base/text.h"
@@ -16,8 +16,8 @@ OperationWait::~OperationWait() {
 
 void OperationWait::prepare_sleep() {
   timer_.start();
-  // A rank that waits for this one in a send or receive learns here whether this rank's program can
-  // still make the matching call.
+  // Publishes whether this rank's program can still make the call that a send or receive of another
+  // rank waits for.
   const bool host_is_waiting = op_.ahead != nullptr && op_.ahead->host_is_waiting();
   node_.own_record().host_is_waiting.store(host_is_waiting ? op_.lane.ordinal() + 1 : 0,
                                            std::memory_order_relaxed);
@@ -47,7 +47,7 @@ std::string OperationWait::delay_text() const {
   return list.empty() ? "all ranks have arrived" : list;
 }
 
-// Returns nothing for a rank that does not hold the operation up.
+// Returns how `rank` delays the operation, or an empty string if it does not.
 std::string OperationWait::delay_of(int rank, bool all_posted) const {
   const Lane& lane = op_.lane;
   if (node_.is_stopped(rank)) return " is stopped (SIGSTOP or a debugger)";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for other ranks in a collective: polls, then sleeps on the lane's bell, and fails the
-// communicator for ranks that will never come.
+// Waits for other ranks in a collective: polls, then sleeps on the lane's bell. Fails the
+// communicator if a rank has departed without posting, or at the timeout.
 #pragma once
 
 #include "base/waiter.h"
@@ -20,8 +20,8 @@ class OperationWait {
   OperationWait(const OperationWait&) = delete;
   OperationWait& operator=(const OperationWait&) = delete;
 
-  // Blocks until `ready()` returns true. Returns false once the wait budget is used up, which an
-  // unlimited one never is. A fault of the communicator must make `ready()` true.
+  // Blocks until ready() returns true, and returns true. If `wait_budget` is limited, returns false
+  // once it is used up. ready() must return true after a fault of the communicator.
   template <class Ready>
   bool wait_until(Ready ready, WaitBudget wait_budget = WaitBudget::unlimited) {
     Waiter waiter(node_.ladder());

@@ -46,7 +46,7 @@ bool PendingMessages::conflicts(const PointToPoint& call) const {
   });
 }
 
-// Removes the items that have ended. Call between groups.
+// Removes the items that have ended and reserves space for `more` items. Call between groups.
 void PendingMessages::make_room_for(std::size_t more) {
   items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
   for (std::size_t* const index : {&next_send_, &next_receive_, &cannot_block_end_})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-flight sends and receives of one stream of a communicator: those of the group whose turn
-// it is, and of the groups behind it that were posted ahead.
+// The in-flight sends and receives of one stream of a communicator: those of the current group, and
+// those of later groups that were posted ahead.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -37,9 +37,9 @@ class PendingMessages {
  public:
   static constexpr std::size_t kMaxAhead = 32;  // items
 
-  // Starts, or resumes, the group of `calls` whose turn it is. Pointers to its items, and to items
-  // added behind them, stay valid until close(). Returns false if the group has not been added yet:
-  // the caller must then push_back() its calls.
+  // Starts or resumes the current group, which has `calls` calls. Pointers to its items, and to
+  // items added after them, stay valid until close(). Returns false if the group has not been added
+  // yet: the caller must then push_back() its calls.
   [[nodiscard]] bool open(std::size_t calls) {
     if (is_open_) return true;
     is_open_ = true;
@@ -49,7 +49,7 @@ class PendingMessages {
     --groups_ahead_;
     return true;
   }
-  // Ends the group.
+  // Ends the current group.
   void close() {
     first_ = current_end_;
     is_open_ = false;
@@ -77,11 +77,12 @@ class PendingMessages {
   [[nodiscard]] std::span<const MessageItem> current() const {
     return std::span(items_).subspan(first_, current_end_ - first_);
   }
-  // Returns the calls of the group that was added last.
+  // Returns the items of the group that was added last, which has `calls` calls.
   [[nodiscard]] std::span<const MessageItem> last(std::size_t calls) const {
     return std::span(items_).last(calls);
   }
-  // Return the first send, or receive, behind the group that has not begun; null if there is none.
+  // Return the first send or receive after the current group that has not begun; null if there is
+  // none.
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
@@ -106,11 +107,11 @@ class PendingMessages {
   [[nodiscard]] MessageItem* next(std::size_t& from, Direction direction);
 
   std::vector<MessageItem> items_;
-  std::size_t first_ = 0, current_end_ = 0;  // of the group; earlier items have ended
+  std::size_t first_ = 0, current_end_ = 0;  // of the current group; earlier items have ended
   std::size_t next_send_ = 0, next_receive_ = 0, cannot_block_end_ = 0;
   std::size_t groups_ahead_ = 0;
   bool is_open_ = false;
-  AddressRange sources_, destinations_;  // hulls, enough to tell most calls apart
+  AddressRange sources_, destinations_;  // hulls of the items' ranges, which exclude most conflicts
 };
 
 }  // namespace hccl::node

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot's number is stored last: with it the slot is posted.
+// A slot's number is stored last, which posts the slot.
 #include "node/post.h"
 
 #include "node/address_range.h"
@@ -27,14 +27,14 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   slot.send_serial = op.send.serial;
   slot.recv_serial = op.recv.serial;
   slot.slice.store(0, std::memory_order_relaxed);
-  // Sequentially consistent, like the sleepers' registration: either they see the number or this
-  // rank sees them.
+  // Sequentially consistent, like the sleepers' registration: either the sleepers see the number,
+  // or this rank sees the sleepers.
   slot.number.store(op.number, std::memory_order_seq_cst);
   op.lane.set_posted(op.number);
 }
 
-// Returns whether posting needs no pages. Getting them may fail, which would be the other
-// operation's error.
+// Returns whether the pages that posting accesses are mapped. Mapping may fail, and the error would
+// belong to the later operation.
 bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
   device::Arena& arena = node.arena();
   const device::ArenaView& memory = *arena.view();
@@ -49,7 +49,7 @@ bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
 
 void post(NodeSegment& node, CollectiveOperation& op) {
   device::Arena& arena = node.arena();
-  if (op.eager()) {  // names no memory: peers touch the slot alone
+  if (op.eager()) {  // names no memory: peers access only the slot
     if (op.send_bytes != 0) {
       op.content =
           load(arena, op.call.send, op.send_bytes, op.lane.slot(op.number, node.rank()).payload);
@@ -76,13 +76,13 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
   bell.ring_always();
 }
 
-// Only calls that take the same path are posted. Cooperative operations read and write once all
-// before them are complete. Eager ones read now: the first that reads what an earlier one stores
-// must wait for its turn, and so must a barrier.
+// Posts only calls that take the same path. Cooperative operations access memory after all earlier
+// ones are complete. Eager ones are read at once, so the first that reads the result of an
+// unfinished one must wait for its turn, and so must a barrier.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
-  // After a fault, operations that are not complete pass on their numbers, so slots must not be
-  // reused.
+  // After a fault, the lane's number advances past operations that are not complete, so slots must
+  // not be reused.
   if (node.fault().raised()) return;
   op.looked_ahead = true;
   std::array<AddressRange, kMaxAhead> unfinished;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources in holes are zeros that all operations share.
+// Reads of holes return one block of zeros, which all operations share.
 #include "node/rank_memory.h"
 
 #include "device/copy.h"

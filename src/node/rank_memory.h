@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of the ranks' device memory that leave holes (memory that nobody ever wrote) as they are.
+// Reads the ranks' device memory without allocating pages for holes (memory that has never been
+// written).
 #pragma once
 
 #include "device/arena.h"
@@ -9,18 +10,19 @@
 
 namespace hccl::node {
 
-// The longest range that as_source() can show.
+// The longest range that as_source() can return.
 inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 
-// Returns what a range of this rank's memory file holds, and maps its pages if that is data.
+// Returns the content of a range of this rank's memory file, and maps its pages if the content is
+// data.
 [[nodiscard]] device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
                                               std::uint64_t bytes);
-// Copies this rank's device memory to `destination`. Returns what it held.
+// Copies this rank's device memory to `destination`. Returns the content of that memory.
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination);
-// Returns a range of a rank's memory to be read. `content`: what the rank has said that it holds.
-// `mapped`: all of it is in this process's page tables; else its pages are mapped now. Throws
-// Error(hcclOutOfMemory).
+// Returns a pointer for reading a range of a rank's memory. `content`: the content that the rank
+// has published. `mapped`: the whole range is in this process's page tables; otherwise its pages
+// are mapped now. Throws Error(hcclOutOfMemory).
 [[nodiscard]] const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
                                          std::uint64_t bytes, device::Content content, bool mapped);
 

@@ -11,10 +11,11 @@
 
 namespace hccl::node {
 
-// Half of a staging buffer holds the data that a rank sends, the other half the data that it
-// receives. Small enough that a slice stays in the cache between the copies and the tiles.
+// One half of a staging buffer holds the data that a rank sends, the other the data that it
+// receives. A half is small enough that a slice stays in the cache between the copies and the
+// tiles.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
-// Behind the halves, a page for short messages.
+// The offset of a page for short messages, which follows the halves.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
 inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
 
@@ -41,7 +42,7 @@ class Slicing {
   [[nodiscard]] std::uint64_t buffer_bytes(bool staged, int chunks) const {
     return (staged ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
   }
-  // Returns where a slice's part of a chunk begins in such a buffer.
+  // Returns the offset in such a buffer at which a slice's part of a chunk begins.
   [[nodiscard]] std::uint64_t offset_in(bool staged, int chunk, std::uint32_t number) const {
     return buffer_bytes(staged, chunk) + (staged ? 0 : slice(number).first_byte);
   }

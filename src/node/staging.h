@@ -13,8 +13,8 @@ struct Slice {
   std::uint64_t bytes = 0;
 };
 
-// Copies a rank's host memory, which peers cannot map, through a staging buffer that they can. The
-// call names the staging buffer.
+// Copies a rank's host memory through a staging buffer, whose address the call has in place of the
+// host memory's.
 class Staging {
  public:
   Staging() = default;
@@ -25,8 +25,8 @@ class Staging {
   [[nodiscard]] virtual bool stages_send() const = 0;
   [[nodiscard]] virtual bool stages_recv() const = 0;
   // fill() copies the data that this rank sends in a slice into the staging buffer; drain() copies
-  // the data that it has received there to the program. In the staging buffer, the slice's parts of
-  // all chunks lie one after the other, at Slicing::offset_in(). Throw Error.
+  // the data received there to the program's memory. The slice's parts of all chunks are contiguous
+  // in the staging buffer, at Slicing::offset_in(). Throw Error.
   virtual void fill(const Slice& slice) = 0;
   virtual void drain(const Slice& slice) = 0;
 };

@@ -10,7 +10,8 @@
 namespace hccl::node {
 namespace {
 
-// Some of what a waiting rank looks for rings no bell, such as a peer that waits elsewhere.
+// Some events that a waiting rank checks for ring no bell, such as a peer that waits in another
+// call.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
 }  // namespace

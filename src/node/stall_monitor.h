@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how long calls wait for other ranks: HCCL_TIMEOUT fails the communicator, and
-// HCCL_HANG_REPORT writes one line that names the ranks that hold it up.
+// HCCL_HANG_REPORT writes one line that names the ranks that delay the call.
 #pragma once
 
 #include "base/deadline.h"
@@ -20,7 +20,8 @@ class StallMonitor {
                std::chrono::milliseconds hang_report)
       : node_(node), wait_limit_(timeout), hang_report_(hang_report) {}
 
-  // Applies to waits that begin from now on. Thread safety: any thread.
+  // Returns the timeout. A change applies to waits that begin afterwards. Thread safety: any
+  // thread.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
 
  private:
@@ -31,7 +32,7 @@ class StallMonitor {
   NodeSegment& node_;
   WaitLimit wait_limit_;
   const std::chrono::milliseconds hang_report_;
-  std::atomic<bool> reported_{false};  // once in the life of the communicator
+  std::atomic<bool> reported_{false};  // the report is written once per communicator
 };
 
 // The time limits of one call.
@@ -39,12 +40,12 @@ class StallTimer {
  public:
   explicit StallTimer(StallMonitor& monitor) : monitor_(monitor) {}
 
-  // Starts the limits at the first call. Call before a sleep: the time of the polling before it is
-  // not worth a look at the clock.
+  // Starts the time limits at the first call; later calls do nothing. Call before a sleep: the
+  // polling before it is too short to be worth reading the clock.
   void start();
   [[nodiscard]] bool started() const { return started_; }
-  // Raises a fault at the timeout, and writes the hang report. `call()` returns the text of the
-  // call, `delay()` which ranks hold it up, and how.
+  // Raises a fault if the timeout has passed, or else writes the hang report if it is due. `call()`
+  // returns the text of the call, `delay()` the ranks that delay it and the reasons.
   template <class Call, class Delay>
   void check(Call call, Delay delay) {
     if (deadline_.expired()) {

@@ -17,9 +17,9 @@ class TileClaims {
     std::uint32_t tile;
     std::uint32_t claimed;  // including this tile
   };
-  // Returns the first free tile from the start of the worker's share of the tiles on, or of all
-  // tiles if that finds none: so a worker gets the tiles of the call before, whose data may still
-  // be in the nearest cache. Returns nothing once all tiles are claimed.
+  // Returns the first free tile at or after the start of the worker's share of the tiles, or else
+  // the first free tile of all. A worker thus tends to get the same tiles in each call, whose data
+  // may still be in its nearest cache. Returns nothing once all tiles are claimed.
   [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
     if (tiles_ > kBits) {
       if (claimed_ >= tiles_) return std::nullopt;

@@ -8,7 +8,7 @@ namespace hccl::node {
 namespace {
 
 constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kTilesPerCore = 2;  // a core that comes late still finds work
+constexpr std::uint64_t kTilesPerCore = 2;  // leaves work for a core that starts late
 
 std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int cores) {
   const std::uint64_t share = bytes / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
@@ -45,8 +45,8 @@ Tile TilePlan::tile(std::uint32_t number) const {
           std::min(tile_bytes_, chunk_bytes_ - first)};
 }
 
-// Chunks are the pairs (0, 0), (0, 1) ... (0, n - 1), (1, 1) ... (n - 1, n - 1), or the rows of
-// these.
+// Chunks are the pairs (0, 0), (0, 1) ... (0, n - 1), (1, 1) ... (n - 1, n - 1), or whole rows of
+// these pairs.
 Tile TilePlan::pair_tile(std::uint32_t number) const {
   auto chunk = static_cast<int>(number / tiles_per_chunk_);
   if (whole_rows_) return {chunk, 0, chunk_bytes_, chunk, ranks_};

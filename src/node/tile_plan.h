@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every collective inside a node is a list of tiles {source ranks} -> {destination ranks}; this is
-// the arithmetic from a tile's number to the elements it covers. Pure.
+// Divides a collective inside a node into tiles {source ranks} -> {destination ranks}, and maps a
+// tile's number to the bytes that it covers. Pure.
 #pragma once
 
 #include "call/collective_call.h"
@@ -11,10 +11,10 @@
 
 namespace hccl::node {
 
-// A run of bytes of one chunk. All-gather and reduce-scatter have a chunk per rank. All-to-all has
-// one per pair of ranks, whose parts for each other a tile exchanges, so that it may be in place;
-// short ones are taken together: rank `chunk` and every rank from `first_peer` on. The others have
-// one chunk.
+// A range of bytes of one chunk. All-gather and reduce-scatter have a chunk per rank. All-to-all
+// has one per pair of ranks; a tile exchanges the data of both, so that the call may be in place.
+// Short chunks of an all-to-all are combined: rank `chunk` and every rank from `first_peer` on.
+// Other collectives have one chunk.
 struct Tile {
   int chunk = 0;
   std::uint64_t first_byte = 0;  // in the chunk
@@ -25,14 +25,14 @@ struct Tile {
 
 class TilePlan {
  public:
-  // Measured: from 1 MiB on, tiles of 64 KiB took up to a fifth longer. Tiles of an all-to-all are
-  // shorter, because a thread that exchanges in place copies them to a bounce buffer first.
+  // Measured: operations of 1 MiB or more took up to a fifth longer with tiles of 64 KiB. Tiles of
+  // an all-to-all are shorter, because an in-place exchange copies them to a bounce buffer first.
   static constexpr std::uint64_t kMaxTileBytes = 256 << 10;
   static constexpr std::uint64_t kMaxPairTileBytes = 64 << 10;
   static constexpr std::uint64_t kMinTileBytes = 4 << 10;
 
-  // Plans a slice of `chunk_bytes` of every chunk of the call, which may be the whole chunk. All
-  // ranks get the same plan for the same call and number of cores.
+  // Plans a slice of `chunk_bytes` of every chunk, or whole chunks. The plan is the same on all
+  // ranks for the same call and number of cores.
   TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes);
 
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }
@@ -50,7 +50,7 @@ class TilePlan {
   int ranks_;
   ChunkMap map_;
   std::uint64_t chunk_bytes_;
-  bool whole_rows_;  // an all-to-all whose parts are short
+  bool whole_rows_;  // an all-to-all of short chunks
   std::uint32_t chunks_;
   std::uint64_t tile_bytes_;
   std::uint32_t tiles_per_chunk_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A claimer says which tile it is inside before it looks at the operation's state once more, so a
-// rank that leaves a failed operation knows which peers to wait for.
+// A rank publishes the tile that it has claimed before it checks the operation's state again, so
+// that a rank that leaves a failed operation knows which peers to wait for.
 #include "node/tile_runner.h"
 
 #include "node/rank_memory.h"
@@ -17,7 +17,7 @@ namespace {
 
 #ifdef HCCL_TEST_RELAXED_TILE_DONE
 constexpr auto kTileDone =
-    std::memory_order_relaxed;  // wrong on purpose: the race detector must see it
+    std::memory_order_relaxed;  // wrong on purpose: the race detector must report it
 #else
 constexpr auto kTileDone = std::memory_order_acq_rel;
 #endif
@@ -55,7 +55,7 @@ void TileRunner::complete_slice() const {
 }
 
 // Calls visit(memory, offset, bytes, serial, write) for the buffers of every peer that this
-// operation may touch, as long as it returns true. Returns whether it always did.
+// operation may access, until it returns false. Returns whether all calls returned true.
 template <class Visit>
 bool TileRunner::all_peer_buffers(Visit visit) const {
   const int from_chunks = send_chunks(op_.call, node_.size());
@@ -80,10 +80,10 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
   return true;
 }
 
-// Without page tables filled in advance, tiles of reused buffers take page faults for hundreds of
-// calls, until every process has met every page. So buffers seen for the second time are mapped as
-// a whole; those seen for the first time only tile by tile, because most processes will never touch
-// most of their pages. Returns false if the operation has ended meanwhile.
+// Maps the peers' buffers as a whole if this rank uses its buffer for the second time; otherwise
+// reused buffers would take page faults for hundreds of calls, until every process has accessed
+// every page. Buffers used for the first time are mapped tile by tile, because most processes never
+// access most of their pages. Returns false if the operation has ended meanwhile.
 bool TileRunner::map_peers() {
   mapped_ = all_peer_buffers([](device::ArenaView& memory, std::uint64_t offset,
                                 std::uint64_t bytes, std::uint32_t serial, bool) {
@@ -105,15 +105,16 @@ bool TileRunner::map_peers() {
   return mapped_;
 }
 
-// Returns a tile of this operation, if one is left and the operation has not failed.
+// Claims a tile of this operation. Returns nothing if none is left or the operation has failed.
 std::optional<std::uint32_t> TileRunner::claim_tile() const {
   LaneBlock& block = op_.lane.block();
-  // Caches belong to cores; a rank that has a core of its own also has its chunk there.
+  // A worker is a core, because caches belong to cores. A rank that has a core of its own also has
+  // its chunk in that core's cache.
   const CoreCount& cores = node_.cores();
   const auto worker = static_cast<std::uint32_t>(cores.exclusive ? node_.rank() : sched_getcpu());
   const auto workers = static_cast<std::uint32_t>(cores.exclusive ? node_.size() : cores.cores);
-  // Compared and swapped: adding might take a tile from an operation to come, which others have
-  // opened since this rank last had a processor.
+  // Uses compare-and-swap, because an addition might claim a tile of a later operation, which
+  // others have opened since this rank last ran.
   std::uint64_t before = block.claimed.load(std::memory_order_relaxed);
   std::optional<TileClaims::Claim> claim;
   do {
@@ -123,8 +124,8 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
   } while (!block.claimed.compare_exchange_weak(before, before >> 32 << 32 | claim->claimed,
                                                 std::memory_order_relaxed));
   const std::uint32_t number = claim->tile;
-  // Both sequentially consistent: either a leaver sees this rank inside the tile or this rank sees
-  // that the operation has failed.
+  // Both accesses are sequentially consistent: either a leaving rank sees this rank inside the
+  // tile, or this rank sees that the operation has failed.
   op_.lane.current_tile(node_.rank()).store(number + 1, std::memory_order_seq_cst);
   if (block.state.load(std::memory_order_seq_cst) == op_.lane.state_word(LaneBlock::open))
     return number;
@@ -132,9 +133,10 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
   return std::nullopt;
 }
 
-// Measured: up to here plain stores still find enough of their lines in the caches, in the upper
-// part line by line. Where little is written for much that is read, it is better to leave the
-// caches to the latter sooner; where it is the other way round, later.
+// The limits are measured: up to `most`, plain stores still find enough of their lines in the
+// caches, in the upper part of the range if they alternate with streaming stores. Operations that
+// read much more than they write bypass the caches earlier, to leave them to the data read; those
+// that write much more do so later.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // drained at once
   const std::uint64_t read =
@@ -191,7 +193,8 @@ void TileRunner::run_tile(std::uint32_t number) const {
   }
 }
 
-// Exchanges both directions of a pair at once: in place, each part lies where the other has to go.
+// Exchanges both directions of a pair together, because in place each part occupies the destination
+// of the other.
 void TileRunner::exchange_tile(const Tile& tile) const {
   alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
   const int rank = tile.chunk;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims tiles of an open collective and computes them, for whichever ranks they are.
+// Claims tiles of an open collective and computes them on behalf of all ranks.
 #pragma once
 
 #include "node/chunk_map.h"
@@ -16,7 +16,7 @@ namespace hccl::node {
 
 class TileRunner {
  public:
-  // Operations that touch more than about `cache_bytes` store past the cache.
+  // Operations that touch more than about `cache_bytes` bypass the caches.
   TileRunner(NodeSegment& node, std::uint64_t cache_bytes, const CollectiveOperation& op)
       : node_(node), cache_bytes_(cache_bytes), op_(op) {}
 
@@ -25,9 +25,9 @@ class TileRunner {
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
 
   // Runs tiles until none is left to claim or the operation has failed. Completes the slice after
-  // its last tile. Throws Error or std::bad_alloc: call leave_tile() then.
+  // its last tile. Throws Error or std::bad_alloc; the caller must then call leave_tile().
   void run();
-  // Tells the other ranks that this one has stopped storing into their memory.
+  // Publishes that this rank no longer stores into other ranks' memory.
   void leave_tile() const;
 
  private:
