@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory that a thread has found accessible, so that instructions may copy it instead of
-// system calls.
+// Remembers the host memory that a thread has found accessible, so that the thread can copy it by
+// instructions instead of system calls.
 #pragma once
 
 #include "device/host_memory.h"
@@ -11,8 +11,8 @@
 
 namespace hccl::device {
 
-// Remembers which host ranges allow one kind of access, at most kMaxRanges of them. Neighbours are
-// joined, so a buffer that is copied slice by slice is one range.
+// Remembers at most kMaxRanges host ranges that allow one kind of access. Joins adjacent ranges, so
+// a buffer that is copied slice by slice is one range.
 class AccessibleRanges {
  public:
   static constexpr std::size_t kMaxRanges = 64;
@@ -22,9 +22,9 @@ class AccessibleRanges {
   // Returns the calling thread's own instance, so that looking up a range takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Asks the kernel again about the known part of the range, and forgets it unless all its pages
-  // are mapped and the first and the last admit the access. Takes about 1.5 us for any length. It
-  // does not detect a range of which only the middle has since been protected.
+  // Checks the known ranges that overlap this one again, and forgets each unless all pages of the
+  // overlap are mapped and the first and the last of them admit the access. Takes about 1.5 us for
+  // any length. Does not detect that only the middle has been protected since.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Returns true if every page of the range is mapped and admits the access. Populates a range that
   // is not known. Makes no system call for a known one, so call recheck() once before a series of

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First-fit allocation of ranges in a space of offsets. Pure bookkeeping: touches no memory.
+// Allocates ranges in a space of offsets by first fit. This is pure bookkeeping: it touches no
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ class AddressAllocator {
  public:
   AddressAllocator(std::uint64_t first, std::uint64_t end) { free_.emplace(first, end - first); }
 
-  // Returns the lowest free range of `bytes` at a multiple of `alignment`, or nothing if there is
-  // none. Like release(), throws std::bad_alloc without having changed anything.
+  // Returns the offset of the lowest free range of `bytes` at a multiple of `alignment`, or nothing
+  // if there is none. Throws std::bad_alloc, like release(); both change nothing then.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
   void release(std::uint64_t offset, std::uint64_t bytes);
 

@@ -22,7 +22,8 @@ std::atomic<std::uint64_t> next_serial{1};
 
 constexpr std::uint64_t kLeadStep = std::uint64_t{6} * 64;  // six cache lines
 
-// The allocation that a thread looked up last. Collectives resolve the same few buffers repeatedly.
+// An allocation that a thread has looked up lately. Collectives resolve the same few buffers
+// repeatedly.
 struct CachedLookup {
   std::uint64_t serial = 0;
   std::uint64_t version = 0;
@@ -83,13 +84,13 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   }
   const std::lock_guard lock(mutex_);
   collect_locked();
-  // A tile reads and writes many buffers at the same offset. If all of them started at the same
-  // offset of a page, those lines would compete for the same few sets of the first-level cache.
+  // A tile reads and writes many buffers at the same offset. If all buffers started at the same
+  // offset of a page, their lines would compete for the same few sets of the first-level cache.
   std::uint64_t lead = next_lead_ % kPageBytes;
   next_lead_ += kLeadStep;
   std::uint64_t pages = round_up(lead + bytes, kPageBytes);
   auto offset = addresses_.allocate(pages, pages >= kHugePageBytes ? kHugePageBytes : kPageBytes);
-  if (!offset) {  // only the remaining space, to the last page, may fit
+  if (!offset) {  // it may still fit without the lead and the large alignment
     lead = 0;
     pages = round_up(bytes, kPageBytes);
     offset = addresses_.allocate(pages, kPageBytes);
@@ -126,7 +127,7 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
   try {
     collect_locked();
   } catch (const std::bad_alloc&) {
-    // It is released; a later call collects its range.
+    // The allocation is released already; a later call collects its range.
   }
 }
 
@@ -172,8 +173,8 @@ bool Arena::give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept {
   const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(file_offset), static_cast<off_t>(bytes));
   const int error = errno;
-  // Notify only now: a user of a neighbouring allocation could have registered the old pages again
-  // before.
+  // Notify the watchers only now: before the pages were freed, a user of a neighbouring allocation
+  // could have registered them again.
   for (PageWatcher* const watcher : watchers_) watcher->pages_freed(file_offset, bytes);
   errno = error;
   return result == 0;
@@ -243,7 +244,7 @@ Placement Arena::place(DeviceAddress address) {
   if (hit != nullptr) return {hit->file_offset + (offset - hit->first), hit->pages, hit->version};
   const std::lock_guard lock(mutex_);
   const auto entry = find(offset);
-  // A range of zero bytes at the end of an allocation is not found.
+  // find() does not find an empty range at the end of an allocation.
   return entry == allocations_.end() ? Placement{offset, 0} : remember(*entry, offset);
 }
 

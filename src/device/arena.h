@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of one emulated device: a sparse memory file, the allocations in it, and where each
-// lies in the file. Pages cost nothing until they are written.
+// The memory of one emulated device: a sparse memory file, the allocations in it, and the position
+// of each in the file. Pages take no memory until they are written.
 #pragma once
 
 #include "device/address.h"
@@ -28,15 +28,15 @@ struct MemoryRange {
   std::uint64_t bytes = 0;
 };
 
-// Where an address lies now.
+// The current position of an address.
 struct Placement {
   std::uint64_t file_offset = 0;
-  std::uint32_t serial =
-      0;  // of the pages there, by which peers recognise new ones (ArenaView::follow)
+  // The number of the pages there, by which peers recognise new pages (ArenaView::follow).
+  std::uint32_t serial = 0;
   std::uint64_t version = 0;  // of the allocations at the time of the look-up
 };
 
-// Observes freed pages. Called with the arena's lock held; must not take it.
+// Observes freed pages. The arena holds its lock during the call, so the watcher must not take it.
 class PageWatcher {
  public:
   PageWatcher() = default;
@@ -44,7 +44,7 @@ class PageWatcher {
   PageWatcher(const PageWatcher&) = delete;
   PageWatcher& operator=(const PageWatcher&) = delete;
 
-  // The pages of the range have been freed. The range is not reused until this returns.
+  // Called when the pages of the range have been freed. The range is not reused before it returns.
   virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
@@ -58,12 +58,14 @@ class Arena {
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
   ~Arena();
 
-  // Returns the address of a new allocation, a multiple of 128 bytes. Allocations share no page.
-  // Throws SynError(synOutOfDeviceMemory), whose text begins with `what`.
+  // Returns the address of a new allocation, which is a multiple of 128. Allocations share no page.
+  // Throws SynError(synInvalidArgument) for 0 bytes, and SynError(synOutOfDeviceMemory), whose text
+  // begins with `what`.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Returns at once; the range is reused and its pages are freed once `quiescent` returns true.
-  // Throws SynError(synInvalidArgument) for anything but the base address of an allocation.
+  // Frees an allocation. Does not block: the range is reused and its pages are freed once
+  // `quiescent` returns true. Throws SynError(synInvalidArgument) for anything but the base address
+  // of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. Throws
@@ -72,13 +74,14 @@ class Arena {
   [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
 
   // Returns the host address at which the program's own code can access [address, address + bytes),
-  // valid until it is freed. Throws Error(hcclInvalidArgument) as resolve() does, and
-  // Error(hcclOutOfMemory).
+  // which is valid until the allocation is freed. Throws Error(hcclInvalidArgument) as resolve()
+  // does, and Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
-  // Translates an address that a program passes as memory: returns the device address behind it if
-  // it lies in the range of host views, else `address` itself. Does not check allocations. Takes
-  // two comparisons. If the system refuses that range (see ViewSpace), views count as host memory.
+  // Translates an address that the program passes: returns the device address that a host view
+  // shows there, or `address` itself if it lies outside the range of host views. Does not check
+  // allocations. Takes two comparisons. If the system refuses that range (see ViewSpace), views
+  // count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;
@@ -94,23 +97,25 @@ class Arena {
   // and Error(hcclSystemError) if the system refuses.
   void trim(DeviceAddress address, std::uint64_t bytes);
 
-  // Sets whether children forked from now on get a private copy of the range in its host view,
-  // until it is freed; by default nothing is mapped there. Throws as host_view() does.
+  // Sets whether children forked from now on, until the range is freed, get a private copy of it at
+  // the address of its host view. By default they have nothing mapped there. Throws as host_view()
+  // does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // Call these around a fork(), as fork_snapshot.cpp does. Both processes hold the lock of the
-  // arena in between. lock_for_fork() returns the number of bytes that the child keeps.
+  // Lock and unlock the arena around a fork(), as fork_snapshot.cpp does: both processes hold the
+  // lock in between. lock_for_fork() returns the number of bytes that the child keeps.
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // Called in the child: makes the copies. Returns false if there is no memory for one, which is
-  // then missing. Does not allocate.
+  // Makes the copies. Returns false if there is no memory for one, which is then left unmapped.
+  // Uses no heap. Called in the child.
   [[nodiscard]] bool copy_kept() const noexcept;
-  // Called in the child: unmaps the copies.
+  // Unmaps the copies. Called in the child.
   void drop_kept() const noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
   // writes of a stopped peer to the old ones have no effect. The old pages stay until the
-  // allocation is freed: other ranks' operations may be reading them.
+  // allocation is freed: other ranks' operations may be reading them. Throws
+  // Error(hcclOutOfMemory).
   void move_to_fresh_pages(MemoryRange range);
   // Copies an operation's result to the allocation's current pages if the allocation has moved
   // since the operation resolved its memory to `before`.
@@ -130,10 +135,10 @@ class Arena {
   [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
 
-  // Resolves an address of a queued operation before it runs. Also finds freed allocations that
-  // still wait for the operation.
+  // Returns the position of an address that a queued operation uses, just before the operation
+  // runs. Also finds freed allocations that still wait for the operation.
   [[nodiscard]] Placement place(DeviceAddress address);
-  // Returns whether place() would return the same placement. May return false wrongly.
+  // Returns true only if place() would return the same placement. May return false even then.
   [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
     return placement.version == version_.load(std::memory_order_acquire);
   }
@@ -147,7 +152,7 @@ class Arena {
     std::uint64_t lead = 0;         // bytes from the first page to the address
     std::uint64_t bytes = 0;        // whole pages
     std::uint64_t file_offset = 0;  // of the first page
-    std::uint32_t serial = 0;       // of the pages: changes when they are replaced
+    std::uint32_t serial = 0;       // number of the pages; changes when they are replaced
     bool live = true;
     Quiescent quiescent;
     std::vector<std::uint64_t> left_behind;  // file offsets of earlier pages
@@ -160,11 +165,11 @@ class Arena {
   // if it was freed meanwhile.
   [[nodiscard]] Allocations::value_type& require_live(DeviceAddress address);
   void map_view(Allocations::value_type& entry);
-  // Calls visit(view, file offset, bytes) for all page ranges that children keep.
+  // Calls visit(view, file offset, bytes) for every range of pages that children keep.
   template <class Visit>
   void for_each_kept(Visit visit) const;
   void collect_locked();
-  // Returns false and sets errno if the system refuses.
+  // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses.
   bool give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept;
   void retire_pages(std::uint64_t file_offset, std::uint64_t bytes);
   // Puts an allocation into the thread's look-up cache. Returns the placement of `offset`.
@@ -182,8 +187,8 @@ class Arena {
   AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages
   std::atomic<std::uint64_t> allocated_{0};
   std::uint32_t next_serial_ = 1;
-  std::atomic<std::uint64_t> version_{
-      1};                 // changes with the allocations and validates cached look-ups
+  // Changes with the allocations; a cached look-up is valid while it is the same.
+  std::atomic<std::uint64_t> version_{1};
   std::uint64_t serial_;  // identifies the arena in those caches
   std::size_t retiring_ = 0;
   KeptRanges kept_;  // offsets in the arena

@@ -66,7 +66,7 @@ void Arena::trim(DeviceAddress address, std::uint64_t bytes) {
   const std::uint64_t first = round_up(offset, kPageBytes);
   const std::uint64_t end = (offset + bytes) / kPageBytes * kPageBytes;
   if (first >= end) return;
-  // The serial tells peers, which know the old pages, that there are new ones.
+  // The new serial makes peers forget the old pages (ArenaView::follow).
   allocation.serial = next_serial_++;
   version_.fetch_add(1, std::memory_order_release);
   if (!give_back(first, end - first)) {
@@ -111,8 +111,8 @@ void Arena::for_each_kept(Visit visit) const {
 
 namespace {
 
-// Allows huge pages where all of one is about to be written. Elsewhere they would enlarge memory
-// that is mostly holes.
+// Allows huge pages only where a whole one is about to be written. Elsewhere they would enlarge
+// memory that is mostly holes.
 void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   const auto start = reinterpret_cast<std::uint64_t>(memory);
   const std::uint64_t first = round_up(start, kHugePageBytes);
@@ -120,7 +120,7 @@ void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
-// Copies the file's data in the range to memory that is all zeros.
+// Copies the file's data in the range to memory that is all zeros. Returns false if a read fails.
 bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
                   std::uint64_t bytes) noexcept {
   const int file = view.file().get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows onto a device's memory file and the record of populated pages.
+// Maps windows of a device's memory file and records populated pages.
 #include "device/arena_view.h"
 
 #include "base/errno_advice.h"
@@ -28,13 +28,13 @@ std::map<FileIdentity, std::weak_ptr<ArenaView>>& registry() {
   return *views;
 }
 
-// For kernels without MADV_POPULATE_*: one access per page.
+// Accesses each page once, for kernels without MADV_POPULATE_*.
 void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
   for (std::size_t at = 0; at < bytes; at += kPageBytes) {
     auto* word = reinterpret_cast<std::atomic<std::uint8_t>*>(start + at);
     if (write) {
-      word->fetch_add(
-          0, std::memory_order_relaxed);  // keeps the value, even if others write concurrently
+      // Keeps the value, even if others write concurrently.
+      word->fetch_add(0, std::memory_order_relaxed);
     } else {
       static_cast<void>(word->load(std::memory_order_relaxed));
     }
@@ -103,7 +103,7 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
   }
   madvise(mapped, bytes, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes, MADV_DONTFORK);
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // has an effect if shared memory may have them
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // effective if shared memory may use them
   window.pages = std::move(pages);
   base = static_cast<std::byte*>(mapped);
   window.base.store(base, std::memory_order_release);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device's memory as this process sees it: the memory file of one device, its own or a peer's,
-// mapped in windows at first use, with a record of the pages that are in this process's page
-// tables.
+// Maps the memory file of one device, this process's own or a peer's, in windows at first use, and
+// records which of its pages are in this process's page tables.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -56,17 +55,17 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Brings a part of the range that is not populated yet into the page tables, and allocates pages
-  // if `write`. Processes at most kSlice bytes from *position on, so that the caller can check for
-  // an abort in between; returns whether it is done. Do not call it on holes without `write`:
-  // reading a hole allocates it. Throws Error(hcclOutOfMemory).
+  // Brings the next unpopulated pages of the range, at most kSlice bytes from *position on, into
+  // the page tables, and advances *position, so that the caller can check for an abort between
+  // calls. Allocates pages if `write`; without it, do not call this for holes, because reading a
+  // hole allocates it. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
-  // Returns what the file holds in the range. Asks the kernel, which examines every page of the
-  // data that begins there, even beyond the range, so do not call it for a range piece by piece.
-  // Allocates nothing.
+  // Returns whether the range holds data, a hole or both. The kernel examines every page of data
+  // from its start to the next hole, even beyond the range, so do not call this for a range piece
+  // by piece. Allocates nothing.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Returns whether the range is a hole, with one system call.
@@ -78,8 +77,8 @@ class ArenaView {
 
   // Forgets which pages of the range are populated.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Forgets them if the owner has put new pages there since a buffer that starts at `offset` was
-  // last followed. `serial` is the owner's number of the pages.
+  // Forgets which pages of a buffer that starts at `offset` are populated if the owner has replaced
+  // the pages since the last call for that buffer. `serial` is the owner's number of the pages.
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;
@@ -103,8 +102,8 @@ class ArenaView {
   static constexpr std::size_t kWords = kWindowBytes / 4096 / 64;
   struct Window {
     std::atomic<std::byte*> base{nullptr};
-    std::unique_ptr<std::atomic<std::uint64_t>[]>
-        pages;  // a bit per page; created with the mapping
+    // One bit per page; created with the mapping.
+    std::unique_ptr<std::atomic<std::uint64_t>[]> pages;
   };
 
   ArenaView(FileDescriptor file, std::uint64_t bytes);
@@ -117,7 +116,7 @@ class ArenaView {
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  // A buffer, and the end of the range that was followed.
+  // The page and the serial of a buffer, and the end of the range that was followed.
   struct Followed {
     std::atomic<std::uint64_t> known{0};
     std::atomic<std::uint64_t> end{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of a stream, in order: any number of producers under the stream's lock, one consumer
-// at a time. A running command may look ahead at those behind it.
+// Queues the commands of a stream in order, for any number of producers, which hold the stream's
+// lock, and one consumer at a time. A running command may look ahead at later ones.
 #pragma once
 
 #include "device/progress.h"
@@ -20,7 +20,7 @@ namespace hccl::device {
 class Stream;
 class Lookahead;
 
-// Work that orders or times other work and touches no data. It runs even behind a failure.
+// Work that orders or times other work and touches no data. It runs even after a failure.
 template <class Work>
 struct Ordering {
   Work work;
@@ -33,9 +33,9 @@ inline constexpr bool kIsOrdering = false;
 template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
-// A callable with its arguments, stored in place. It runs once. It may take a Lookahead&; only such
-// a command can run opportunistically. Behind failed work every other command fails without
-// running, unless it is an Ordering.
+// A callable, stored in place, that runs once. Only a callable that takes a Lookahead& can run
+// opportunistically, and it runs even after failed work. Every other command fails after failed
+// work without running, unless it is an Ordering.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -91,8 +91,8 @@ class CommandQueue {
   CommandQueue(const CommandQueue&) = delete;
   CommandQueue& operator=(const CommandQueue&) = delete;
 
-  // Called by producers, one at a time. The command becomes visible with pushed(). Returns its
-  // ticket, which counts from 1.
+  // Appends a command, which the consumer may run once pushed() includes it. Returns its ticket;
+  // tickets count from 1. Thread safety: one producer at a time.
   template <class Work, class... Arguments>
   std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
@@ -111,9 +111,9 @@ class CommandQueue {
     return pushed_.load(std::memory_order_seq_cst);
   }
 
-  // Called by the consumer, `stream`. Runs the next command, which must have been pushed. If
-  // `opportunistic`, the command may return Outcome::would_block and stay in the queue.
-  // `behind_failure`: see Progress::poisons().
+  // Runs the next command, which must have been pushed. If `opportunistic`, the command may return
+  // Outcome::would_block; then it stays in the queue. `behind_failure` says that earlier work has
+  // poisoned the stream (Progress::poisons()). Called by the consumer, `stream`.
   [[nodiscard]] Outcome run_next(const Stream& stream, bool opportunistic,
                                  bool behind_failure) noexcept;
 
@@ -127,7 +127,7 @@ class CommandQueue {
 
   alignas(64) std::atomic<std::uint64_t> pushed_{0};
   Segment* head_;                      // owned by the consumer
-  std::uint64_t head_end_ = kSegment;  // owned by the consumer: the first command after the head
+  std::uint64_t head_end_ = kSegment;  // owned by the consumer: index of the end of the head
   std::uint64_t taken_ = 0;            // owned by the consumer
   alignas(64) Segment* tail_;          // owned by the producers
   std::atomic<Segment*> spare_{nullptr};
@@ -146,10 +146,10 @@ class Lookahead {
         segment_(queue.head_),
         position_(queue.taken_ + 1) {}
 
-  // Returns whether earlier work has failed, so that the command's data may be wrong: then it must
-  // fail as well.
+  // Returns whether earlier work has failed. Then the command's data may be wrong, so it must fail
+  // as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Returns how that work failed.
+  // Returns the code and the reason of that failure.
   [[nodiscard]] FailureNote failure() const;
   // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;
@@ -158,14 +158,14 @@ class Lookahead {
   // Returns whether a host thread blocks on the stream, and so queues nothing else.
   [[nodiscard]] bool host_is_waiting() const noexcept;
 
-  // Returns how long the command may wait. Unless it is unlimited the command runs
-  // opportunistically, on a thread that may be needed elsewhere: it does what it can within the
-  // budget, and returns Outcome::would_block if that is not all.
+  // Returns how long the command may wait. With a limited budget the command runs
+  // opportunistically, on a thread that may be needed elsewhere: it does the work that fits the
+  // budget, and returns Outcome::would_block if work is left.
   [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
-  // Returns whether commands behind this one may begin although earlier ones may still block:
-  // nothing else uses the device's memory before their turn, because the program waits for this
-  // stream and no other stream has work. Computed once.
+  // Returns whether later commands may begin although earlier ones may still block: nothing else
+  // uses the device's memory until their turn, because the program waits for this stream and no
+  // other stream has work. Computed at the first call.
   [[nodiscard]] bool may_begin() noexcept;
 
   // Returns the next command's callable if it is a `Work`, or null.

@@ -40,7 +40,8 @@ constexpr std::size_t kLeastPlainCopy = 2048;
 // check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
-// Returns true if this process can reach both sides of a copy without a fault that would end it.
+// Returns whether instructions can access both sides of a copy without a fault, which would end the
+// process.
 bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
   const std::size_t least = check == HostCheck::by_copy ? kLeastCheckedCopy : kLeastPlainCopy;
@@ -58,7 +59,8 @@ void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Cop
     copy(view.at(offset + done), done, std::min(kPiece, bytes - done));
 }
 
-// Repeats a transfer until all is moved; `transfer(done)` moves the rest.
+// Calls transfer(done), which moves bytes from position `done` on and returns their number, until
+// all are moved.
 template <class Transfer>
 void move_all(std::size_t bytes, const char* what, const void* host, Transfer transfer) {
   for (std::size_t done = 0; done < bytes;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills of device memory, run by a stream. Holes are read without allocating them, and a
-// bad host pointer is an error instead of a crash.
+// Copies and fills device memory as work of a stream. Reads holes without allocating them, and
+// turns a bad host pointer into an error instead of a crash.
 #pragma once
 
 #include "device/address.h"
@@ -14,8 +14,8 @@ namespace hccl::device {
 class Arena;
 class ArenaView;
 
-// Tells whether the copy itself asks the kernel about the host memory, or its caller has called
-// recheck_host_buffer() for the whole buffer, of which this thread then copies pieces.
+// Says who checks the host memory with the kernel: the copy itself, or its caller, by
+// recheck_host_buffer() for a whole buffer that this thread then copies in pieces.
 enum class HostCheck : std::uint8_t { by_copy, by_caller };
 
 // Prepares for copies from (read) or to (write) pieces of a host buffer on this thread. Pass the
@@ -23,8 +23,9 @@ enum class HostCheck : std::uint8_t { by_copy, by_caller };
 [[nodiscard]] HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes,
                                             HostAccess access);
 
-// All copies throw Error(hcclInvalidArgument) for a bad host address and Error(hcclOutOfMemory).
-// The device ranges were checked when the work was queued.
+// All copies throw Error(hcclInvalidArgument) for a bad host address, Error(hcclOutOfMemory) and
+// Error(hcclSystemError). They do not check device ranges, which were checked when the work was
+// queued.
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
                     HostCheck check = HostCheck::by_copy);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,

@@ -7,8 +7,8 @@
 
 namespace hccl::device {
 
-// Returns a dma-buf of the pages that hold the range. It keeps these pages after the memory is
-// freed. Throws Error(hcclInvalidArgument) if the range is not in one allocation,
+// Returns a dma-buf of the pages that hold the range. The dma-buf keeps these pages when the memory
+// is freed. Throws Error(hcclInvalidArgument) if the range is empty or not in one allocation, and
 // Error(hcclUnsupported) if this system cannot make dma-bufs.
 [[nodiscard]] FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address,
                                                std::uint64_t bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records, waits and measures.
+// Records positions of streams, waits for them and returns their times.
 #include "device/event.h"
 
 #include "base/syn_error.h"

@@ -15,14 +15,16 @@ class Event {
  public:
   explicit Event(bool collects_time) : collects_time_(collects_time) {}
 
-  // Captures everything queued on `stream` so far; replaces an earlier capture (waits queued on
-  // that one keep it).
+  // Captures everything queued on `stream` so far. Replaces an earlier capture, but waits that are
+  // already queued keep the earlier one.
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;
 
-  // Blocks until the captured work is complete, and runs work of its stream meanwhile. Like
-  // query(), writes the reason of a failure to `reason`, unless that is null.
+  // Blocks until the captured work is complete, and runs work of its stream meanwhile. Returns the
+  // outcome, and writes the reason of a failure to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
+  // Returns whether the captured work is complete. If so, sets the outcome and the reason of a
+  // failure. Does not block.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr) const;
 
   // Returns the time on the clock of now(), in nanoseconds, at which the captured work completed.

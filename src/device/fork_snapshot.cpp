@@ -68,8 +68,8 @@ void unlock(Snapshots& all) noexcept {
   all.mutex.unlock();
 }
 
-// Waits until the child reports that it is done or has ended, at most 10 s plus 1 s per GiB. A
-// child that is stopped for longer finds the connection closed.
+// Waits until the child reports that it is done, or ends, for at most 10 s plus 1 s per GiB. A
+// child that takes longer finds the connection closed.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {

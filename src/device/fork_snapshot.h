@@ -7,7 +7,7 @@ namespace hccl::device {
 class Arena;
 
 // Makes children forked from now on copy the ranges that `arena` keeps. A second call does nothing.
-// Do not hold the arena's lock. Throws std::bad_alloc.
+// The caller must not hold the arena's lock. Throws std::bad_alloc.
 void copy_at_fork(Arena& arena);
 // Call before the arena is destroyed.
 void forget_at_fork(Arena& arena) noexcept;

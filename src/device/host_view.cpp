@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps allocations for the program.
+// Maps and unmaps the pages of one allocation for the program.
 #include "device/host_view.h"
 
 #include "base/errno_advice.h"
@@ -62,7 +62,7 @@ void HostView::map(void* at, const FileDescriptor& file, std::uint64_t offset) {
   }
   madvise(mapped, bytes_, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes_, MADV_DONTFORK);
-  madvise(mapped, bytes_, MADV_HUGEPAGE);  // has an effect if shared memory may have them
+  madvise(mapped, bytes_, MADV_HUGEPAGE);  // effective if shared memory may use them
   base_ = static_cast<std::byte*>(mapped);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation as the program's own code sees it: contiguous, at one address for its lifetime.
+// Maps one allocation for the program's own code: contiguous, and at one address for its lifetime.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -12,8 +12,9 @@ namespace hccl::device {
 class HostView {
  public:
   HostView() = default;
-  // Maps [offset, offset + bytes) of the file, whole pages, at `place` in address space that the
-  // caller has reserved, or anywhere if that is null. Throws Error(hcclOutOfMemory).
+  // Maps [offset, offset + bytes) of the file, which must be whole pages, at `place`, in address
+  // space that the caller has reserved, or anywhere if `place` is null. Throws
+  // Error(hcclOutOfMemory).
   HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
            std::byte* place = nullptr);
   // Returns the address range to the reservation, or unmaps it if there is none.

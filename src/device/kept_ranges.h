@@ -9,8 +9,7 @@ namespace hccl::device {
 
 class KeptRanges {
  public:
-  // Adds a range. Throws std::bad_alloc; then the set of bytes is unchanged, but ranges may have
-  // been joined.
+  // Adds a range. Throws std::bad_alloc; then ranges that the new one touches may be lost.
   void add(std::uint64_t begin, std::uint64_t end);
   void remove(std::uint64_t begin, std::uint64_t end);
 

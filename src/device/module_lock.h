@@ -15,6 +15,7 @@ struct NameLock {
   std::string no_folder;  // the reason why there is no folder, a clause; empty if there is one
 };
 
+// Takes the lock of this name for as long as `held` exists. Does not block.
 [[nodiscard]] NameLock lock_name(const std::string& name);
 
 // Returns true if a process of this user holds the lock of this name.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims modules by the names of abstract sockets. The holder listens but never accepts: that lets
-// the kernel report the holder's process to one that connects.
+// Claims modules by the names of abstract sockets. The holder listens but never accepts: listening
+// lets the kernel report the holder to a process that connects.
 #include "device/module_registry.h"
 
 #include "base/abstract_socket.h"
@@ -44,9 +44,10 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
   const SocketAddress address = abstract_address(name);
   FileDescriptor socket = unix_socket(id, 0);
   if (bind(socket.get(), address.get(), address.length) == 0) {
-    // Another user may have held the name until a moment ago.
+    // Another user may have held the name until a moment ago, so a process of this user may hold
+    // the lock.
     if (is_locked(name)) return std::nullopt;
-    // The claim is valid without it; it only serves holder_text().
+    // The claim is valid even if listen() fails; listening only serves holder_text().
     static_cast<void>(listen(socket.get(), SOMAXCONN));
     return socket;
   }
@@ -64,7 +65,7 @@ std::string holder_text(std::uint32_t id) {
   const auto holder = peer_credentials(socket.get());
   if (!holder) return kUnknown;
   if (holder->pid == getpid()) return "this process";
-  // The kernel gives 0 for a process that this pid namespace does not show.
+  // The kernel reports 0 for a process that this pid namespace does not show.
   if (holder->pid <= 0) return "a process of another pid namespace, perhaps in another container";
   const std::string name = process_name(holder->pid);
   const std::string user = holder->uid != geteuid() ? text(" of user ", holder->uid) : "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holders of this node's modules. A claim is a bound abstract socket, so there is no file to go
-// stale and a claim ends with its holder. If another user has bound the name first, a lock in a
-// folder of this user takes its place.
+// Claims this node's modules. A claim is a bound abstract socket, so no file can go stale and a
+// claim ends with its holder. If another user has bound the name, a lock in a folder of this user
+// replaces the socket.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -19,7 +19,8 @@ namespace hccl::device {
 
 class Stream;
 
-// Delivered once, when the work up to `up_to` has run: the result of the work in (after, up_to].
+// A callback that gets the result of the work in (after, up_to], once the work up to `up_to` has
+// run.
 struct Notification {
   std::uint64_t after;
   std::uint64_t up_to;
@@ -27,24 +28,26 @@ struct Notification {
   void* argument;
 };
 
-// Sleeps until a stream reaches a position for which there is a notification. Thread safety: any
-// thread.
+// Delivers each notification once its stream has reached its position. Thread safety: any thread.
 class Notifier {
  public:
-  // Never destroyed: streams may ring it while the process exits.
+  // Returns the only notifier, which is never destroyed: streams may ring it while the process
+  // exits.
   [[nodiscard]] static Notifier& instance();
 
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  // Starts the thread if it does not run. Does not block. Throws Error(hcclSystemError) if no
-  // thread can be started, or std::bad_alloc; then the callback is never called.
+  // Adds a notification, and starts the thread if it does not run. Does not block. Throws
+  // Error(hcclSystemError) if no thread can be started, or std::bad_alloc; then the callback is
+  // never called.
   void add(Stream& stream, const Notification& notification);
-  // Call when a stream may have reached a position, after its progress was stored with seq_cst
-  // order.
+  // Wakes the thread. Call it when a stream may have reached the position of a notification, after
+  // storing the stream's progress with seq_cst order.
   void ring() noexcept { bell_.ring(); }
   // Delivers due notifications, waits for their callbacks and ends the thread. Does nothing if
-  // called by a callback. Other notifications stay, and are delivered after the next add().
+  // called by a callback. Notifications that are not due stay, and are delivered after the next
+  // add().
   void stop();
 
  private:
@@ -68,10 +71,10 @@ class Notifier {
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
-  // Called by the thread, which ends if it returns true.
+  // Returns whether the thread must end, and records that it has. Called by the thread.
   [[nodiscard]] bool ends();
-  // Called by the thread before it sleeps. Asks the streams to ring, and returns whether one has
-  // progressed meanwhile.
+  // Asks the streams to ring, then returns whether a notification is due or the thread must end.
+  // Called by the thread before it sleeps.
   [[nodiscard]] bool has_news();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();
@@ -80,11 +83,11 @@ class Notifier {
   std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<Watch> watches_;  // each with pending notifications
-  std::size_t turn_ = 0;        // the watch that is checked first
+  std::size_t turn_ = 0;        // index of the watch that was checked last
   bool running_ = false;
   bool stopping_ = false;
   bool exiting_ = false;
-  std::uint64_t ends_ = 0;  // how often the thread has ended
+  std::uint64_t ends_ = 0;  // number of times that the thread has ended
   Doorbell bell_;
 };
 

@@ -12,7 +12,7 @@ namespace hccl::device {
 namespace {
 
 constexpr std::size_t kRememberedFailures = 256;
-// Maximum number of failures that poison a stream at a time. They come from different streams.
+// Maximum number of failures, of different streams, that poison a stream at a time.
 constexpr std::size_t kRememberedPoisons = 16;
 
 std::shared_ptr<WorkFailure> make_failure() noexcept {
@@ -60,8 +60,8 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
   last_failure_.store(ticket, std::memory_order_release);
 }
 
-// A command that takes over another stream's failure shares it, and so does work suppressed behind
-// a failure. Work that fails like its predecessor adds no record until the failure is reported.
+// A command that takes over another stream's failure shares it, and so does work suppressed after a
+// failure. Work that fails like its predecessor adds no record until the failure is reported.
 std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
   std::shared_ptr<const FailureNote> note = take_explanation();
   if (taken_over_) return std::exchange(taken_over_, nullptr);
@@ -207,7 +207,8 @@ void Progress::report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pu
   if (knows_all) advance_reported(up_to);
 }
 
-// Reports without the lock: a report also ends the poison of other streams.
+// Calls WorkFailure::report() without the lock, because a report also ends the poison of other
+// streams.
 void Progress::report_each(std::uint64_t after, std::uint64_t up_to,
                            std::uint64_t pushed) noexcept {
   while (const std::shared_ptr<WorkFailure> failure = next_to_report(after, up_to, pushed)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The position of a stream and the failures of its work. Outlives the stream, because events refer
-// to it.
+// Records the position of a stream and the failures of its work. The record outlives the stream,
+// because events refer to it.
 #pragma once
 
 #include "base/deadline.h"
@@ -20,8 +20,8 @@ namespace hccl::device {
 
 class Stream;
 
-// Ordered by severity. would_block: the work was run opportunistically, would have had to wait, and
-// will run again.
+// A failure is worse than the failures after it in this order. would_block: the work ran
+// opportunistically, could not finish without waiting, and will run again.
 enum class Outcome : std::uint8_t { success, failed, collective_failed, would_block };
 
 struct Capture;
@@ -36,7 +36,8 @@ class Progress {
   }
   [[nodiscard]] bool reached(std::uint64_t ticket) const noexcept { return completed() >= ticket; }
 
-  // Called by the stream's owner, in ticket order.
+  // Records that the work with this ticket is complete. Called by the stream's owner, in ticket
+  // order.
   void complete(std::uint64_t ticket, Outcome outcome) noexcept {
     if (outcome != Outcome::success) [[unlikely]]
       record_failure(ticket, outcome);
@@ -60,8 +61,8 @@ class Progress {
   }
   // Wakes all threads that wait for a ticket, and the notifier.
   void wake() noexcept;
-  // Makes the completion of `ticket`, and perhaps of an earlier one, call wake() once. A waiter
-  // calls it before each check that precedes a sleep.
+  // Makes the completion of `ticket`, and perhaps that of an earlier one, call wake() once. A
+  // waiter calls this before each check that precedes a sleep.
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
   // Changes the number of notifications that wait for this stream. While there are any, wake()
   // rings the notifier.
@@ -69,8 +70,8 @@ class Progress {
     notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
 
-  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that had been
-  // reported to the program by report number `reports`. Writes the reason to `reason`, unless that
+  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that were reported to
+  // the program no later than report number `reports`. Writes the reason to `reason`, unless that
   // is null.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
@@ -87,17 +88,18 @@ class Progress {
     return find_note(after, up_to);
   }
 
-  // Called by this stream's owner, for a command that waits for a capture of another stream:
-  // returns the outcome of the captured work. A failure becomes the command's own.
+  // Returns the outcome of work that was captured on another stream. If that work failed, its
+  // failure becomes that of the command which runs on this stream. Called by this stream's owner.
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
-  // A failed copy or kernel leaves wrong data behind, so it poisons the stream: all work queued
-  // before the failure is reported to the program fails as well. A failed collective does not
-  // poison it; its communicator fails. Called by the owner.
+  // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or
+  // kernel leaves wrong data, so it poisons the stream: all work that is queued until the failure
+  // is reported to the program fails as well. A failed collective does not poison the stream; its
+  // communicator fails. Called by the owner.
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
-  // Returns the reason why the next work may not run, or why the last suppressed work did not.
+  // Returns the reason why the next work must not run, or why the last suppressed work did not run.
   // Called by the owner.
   [[nodiscard]] FailureNote failure() const;
   // Called by the owner after complete(): returns, once, the failure that has just poisoned the
@@ -105,7 +107,7 @@ class Progress {
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
-  // Call once the program knows of the failure: work queued after `pushed` runs again.
+  // Ends the poison of a failure that the program knows: work queued after `pushed` runs again.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // Returns the ticket up to which failures have been reported. Synchronising with a failure
@@ -119,7 +121,7 @@ class Progress {
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
-  // Work that failed for one reason.
+  // A range of tickets whose work failed for one reason.
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
@@ -129,8 +131,8 @@ class Progress {
     std::shared_ptr<WorkFailure> failure;  // as in Interval
     std::uint64_t until;
   };
-  // Ask only after announcing the sleeper: a wake-up for an earlier request also clears this one,
-  // but then it reaches the sleeper.
+  // Asks for the wake-up only once the sleeper is announced: a wake-up for an earlier ticket clears
+  // this request too, but then it also wakes this sleeper.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {
@@ -139,8 +141,8 @@ class Progress {
     });
   }
   void report_each(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
-  // Returns a failure in the range that has not been reported yet, or null if there is none. Marks
-  // failures without a record as reported.
+  // Returns a failure in the range that has not been reported yet, or null if there is none. Ends
+  // every poison whose failure was not recorded for lack of memory.
   [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t after,
                                                             std::uint64_t up_to,
                                                             std::uint64_t pushed) noexcept;
@@ -168,27 +170,27 @@ class Progress {
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
   std::atomic<std::uint64_t> poisoned_until_{0};
-  // The lowest ticket that a sleeper waits for. Completing others makes no system call.
+  // The lowest ticket that a sleeper waits for. Completing an earlier one makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
-  std::atomic<int> notifications_{0};  // that wait in the notifier
+  std::atomic<int> notifications_{0};  // number that wait in the notifier
   Doorbell bell_;
   mutable std::mutex mutex_;
   std::vector<Interval> failures_;  // ascending; neighbours differ
   std::vector<Poison> poisons_;
   std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
-  std::shared_ptr<WorkFailure>
-      taken_over_;  // owned by the owner: the failure that its command returns
-  std::shared_ptr<WorkFailure> new_poison_;  // owned by the owner
+  // Used only by the owner: the failure that its running command returns.
+  std::shared_ptr<WorkFailure> taken_over_;
+  std::shared_ptr<WorkFailure> new_poison_;  // used only by the owner
 };
 
-// A point in a stream's work: everything queued before it.
+// All work that was queued on a stream up to a point.
 struct Capture {
-  std::shared_ptr<Progress> progress;  // null if nothing was captured; then it is complete
+  std::shared_ptr<Progress> progress;  // null if nothing was captured; then the capture is complete
   std::weak_ptr<Stream> stream;
   std::uint64_t ticket = 0;
-  std::uint64_t reported =
-      0;  // failures up to this ticket had been reported at the time of the capture
+  // Failures up to this ticket had been reported at the time of the capture.
+  std::uint64_t reported = 0;
   std::uint64_t reports = 0;  // number of reports of all streams at that time
 
   [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }

@@ -20,11 +20,12 @@ namespace hccl::device {
 
 class Runtime {
  public:
-  // Never destroyed: programs call from static destructors.
+  // Returns the only runtime, which is never destroyed: programs make calls from static
+  // destructors.
   [[nodiscard]] static Runtime& instance();
 
   // Reads the environment. A second call succeeds, or throws SynError(synAlreadyInitialized) if
-  // HCCL_STRICT is set.
+  // Config::refuse_double_initialize is set.
   void initialize();
   // Completes all work and releases everything; initialize() may follow.
   void destroy();
@@ -34,10 +35,13 @@ class Runtime {
   // Throws SynError(synUninitialized) before initialize().
   void require_initialized() const;
 
-  // Acquires module `module`, or the first free one; modules beyond the node's count are created on
-  // demand. Makes the device the calling thread's current one. Throws SynError(synUnavailable) if
-  // the module is held, SynError(synNoDeviceFound) if it does not exist.
+  // Acquires module `module`, or else the first free one, even beyond the node's number of devices.
+  // Makes the device the calling thread's current one. Throws SynError(synUnavailable) if the
+  // module is held, SynError(synNoDeviceFound) if it does not exist, and
+  // SynError(synDeviceAlreadyAcquired) for a second device if HCCL_STRICT is set.
   std::shared_ptr<Device> acquire(std::optional<std::uint32_t> module);
+  // Runs the work of the device's streams, destroys them and releases the device. Throws as
+  // device() does.
   void release(std::uint32_t device_id);
 
   // Throws SynError(synInvalidArgument) for an id that is not held.

@@ -26,7 +26,7 @@ void Stream::close() {
   }
   for (bool has_run_all = false; !has_run_all;) {
     run_until(pushed());
-    const std::lock_guard lock(lock_);  // see emplace_behind()
+    const std::lock_guard lock(lock_);  // emplace_behind() may have added work
     has_run_all = queued() == 0;
   }
   worker_.stop();
@@ -42,7 +42,7 @@ void Stream::close() {
 
 void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void()> action) {
   const std::lock_guard lock(destroy_callbacks_mutex_);
-  // A stream may outlive any number of communicators.
+  // Remove expired ones, because a stream may outlive any number of communicators.
   std::erase_if(destroy_callbacks_,
                 [](const DestroyCallback& callback) { return callback.owner.expired(); });
   destroy_callbacks_.push_back({std::move(owner), std::move(action)});
@@ -118,7 +118,7 @@ bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   return progress_->reached(ticket);
 }
 
-// Waits until the owner reaches `ticket`, or leaves the queue to this thread; returns true in the
+// Waits until the owner reaches `ticket`, or this thread becomes the owner. Returns true in the
 // second case.
 bool Stream::wait_or_own(std::uint64_t ticket) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
@@ -130,8 +130,8 @@ bool Stream::wait_or_own(std::uint64_t ticket) {
   return owner;
 }
 
-// Called by a waiter that has not become the owner: the last owner may have left the rest of the
-// work to it.
+// Wakes the worker if work is left without an owner. Called by a waiter that has not become the
+// owner, because the last owner may have relied on the waiter.
 void Stream::pass_on() {
   if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
     worker_.ring();
@@ -165,8 +165,8 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// Work that failed before the event was recorded fails this stream too, whose work may read the
-// results, unless the failure had been reported before.
+// Failed work in the capture fails this stream too, whose work may read its results, unless the
+// failure had been reported before the capture.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // in order already
   if (capture.complete() && capture.outcome() == Outcome::success) return;
@@ -196,9 +196,10 @@ void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
   owner ? disown() : pass_on();
 }
 
-// Runs the queue as a thread that synchronises does: the commands are in this core's cache, and
-// another thread would compete for the core. But this thread may have to queue work that peers wait
-// for, so it never blocks. If it can run nothing, it leaves the queue to the worker for some time.
+// Runs the queue on this thread, as a thread that synchronises does: the commands are in this
+// core's cache, and another thread would compete for the core. But this thread may have to queue
+// work that peers wait for, so it never blocks. If it can run nothing, it leaves the queue to the
+// worker for some time.
 void Stream::run_opportunistically(std::uint64_t ticket) {
   constexpr std::uint32_t kSkippedAttempts = 15;
   if (skipped_attempts_.load(std::memory_order_relaxed) != 0) {

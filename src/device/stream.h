@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream: work in order. A thread that synchronises runs the stream's queue itself. A worker
-// thread runs it when no thread waits.
+// A stream runs work in order. A thread that synchronises runs the stream's queue itself. A worker
+// thread runs the queue when no thread waits.
 #pragma once
 
 #include "base/deadline.h"
@@ -54,8 +54,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     if (worker_.is_asleep()) worker_.ring();
     return ticket;
   }
-  // Appends work behind everything queued so far, even while the stream is closing. Does nothing if
-  // everything has run.
+  // Appends work even while the stream is closing. Does nothing if all queued work has run.
   template <class Work, class... Arguments>
   void emplace_behind(Arguments&&... arguments) {
     {
@@ -71,8 +70,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
       refuse();
   }
 
-  // Runs or waits for the work up to `ticket`. Called by a thread of the program, or by a command
-  // of another stream.
+  // Blocks until the work up to `ticket` has run, and runs it unless another thread does. Called by
+  // a thread of the program or, without `by_program`, for a command of another stream.
   void run_until(std::uint64_t ticket, bool by_program = true);
   // Waits for the work up to `ticket` until the deadline, and runs only work that does not block.
   // Returns whether all of it has run.
@@ -81,9 +80,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Keeps the queue long. For ranks that share cores: they gain more from starting calls ahead of
-  // their turn, while the program waits for all it has queued, than from a queue that stays in the
-  // cache.
+  // Lets the queue grow to kLongQueue commands. Ranks that share cores gain more from starting
+  // calls ahead of their turn, while the program waits for all its work, than from a queue that
+  // stays in the cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
@@ -99,20 +98,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void hurry();
 
   [[nodiscard]] Capture capture();
-  // Makes work that is queued from now on wait for the captured work, and fail with it.
+  // Makes work that is queued from now on wait for the captured work, and fail if that has failed.
   void follow(Capture capture);
-  // Waits for work of another stream, or of this one, and helps to run it. Called by a command of
-  // the stream's owner.
+  // Blocks until the captured work is complete, and runs work of its stream meanwhile.
   static void wait_for(const Capture& capture);
 
-  // Call once the program knows of a failure that poisons this stream: work queued from now on runs
-  // again.
+  // Ends the poison of a failure that the program knows: work queued from now on runs again.
   void release(const WorkFailure& failure) noexcept;
 
   // Registers an action that runs when the stream is destroyed, after its last work, if `owner`
   // still exists.
   void at_destruction(std::weak_ptr<const void> owner, std::function<void()> action);
-  // Accepts no more work, and runs all that is queued.
+  // Refuses further work, runs all queued work, then the actions of at_destruction(). Blocks.
   void close();
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
@@ -126,15 +123,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   friend class StreamWorker;
-  // Number of commands, small enough that they stay in a core's cache until they run.
+  // Length of a full queue in commands, which stay in a core's cache until they run.
   static constexpr std::uint64_t kFullQueue = 2048;
   static constexpr std::uint64_t kLongQueue = 65536;
   [[nodiscard]] std::uint64_t least_full() const noexcept {
     return least_full_.load(std::memory_order_relaxed);
   }
 
-  // Reads completed() first: what completed had been pushed before, while later completions might
-  // exceed the earlier count of pushes.
+  // Reads completed() before pushed(): in the other order, commands that are pushed and completed
+  // in between would make the difference negative.
   [[nodiscard]] std::uint64_t queued() const noexcept {
     const std::uint64_t completed = progress_->completed();
     return queue_.pushed() - completed;
@@ -156,8 +153,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void pass_on();
-  // Called by the owner after work has failed, so that the report of the failure releases this
-  // stream.
+  // Adds this stream to the failure that has just poisoned it, so that the report of the failure
+  // releases the stream. Called by the owner.
   void hold_behind_failure() noexcept;
   void wait_for_room();
   [[noreturn]] static void refuse();
@@ -176,8 +173,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
   std::atomic<std::uint32_t> skipped_attempts_{0};     // opportunistic runs to skip
   std::atomic<bool> closing_{false};                   // written with the lock held
-  std::atomic<bool> runs_opportunistically_{
-      false};  // the program has run its queue itself to make room
+  // The program has run its queue itself to make room.
+  std::atomic<bool> runs_opportunistically_{false};
   std::mutex destroy_callbacks_mutex_;
   struct DestroyCallback {
     std::weak_ptr<const void> owner;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread behind a stream: runs its queue when no thread waits for it.
+// The thread that runs a stream's queue when no other thread waits for the stream.
 #pragma once
 
 #include "base/waiter.h"
@@ -12,20 +12,20 @@ namespace hccl::device {
 
 class Stream;
 
-// After use the worker naps in steps so short that work without a waiter starts within 200 us, and
-// an enqueue need not wake it by a system call; after 10 ms without use it sleeps and must be
-// woken. The steps are longer once the program has waited for all its work itself for 5 ms, because
-// with more ranks than cores the naps took a quarter of the time. Then the first work without a
-// waiter starts within 1 ms, or when it is queried.
+// While the stream is in use, the worker takes naps so short that work without a waiter starts
+// within 200 us and no enqueue needs a system call to wake it. After 10 ms without use it sleeps
+// until it is woken. The naps are longer once threads of the program have run all work for 5 ms,
+// because with more ranks than cores the short naps took a quarter of the time. Then the first work
+// without a waiter starts within 1 ms, or when it is queried.
 class StreamWorker {
  public:
   explicit StreamWorker(Stream& stream) : stream_(stream) {}
   ~StreamWorker() { stop(); }
 
-  // Call after the work was pushed with seq_cst order.
+  // Returns whether ring() must wake the worker. Call it after pushing the work with seq_cst order.
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
-  // Call before the first work is pushed. Throws Error(hcclSystemError) if no thread can be
-  // started.
+  // Starts the thread unless it runs. Call it before pushing work. Throws Error(hcclSystemError) if
+  // no thread can be started.
   void start_once() {
     if (!started_.load(std::memory_order_acquire)) [[unlikely]]
       start();

@@ -33,12 +33,13 @@ class ViewSpace {
   }
 
  private:
-  // No host address lies within the length of an arena above it, because device addresses do.
+  // The base while no range is reserved. No host address lies less than the length of an arena
+  // above it, because device addresses do.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;
-  // Any thread that passes host memory to a call reads it. A thread that passes a view got it from
-  // a call that followed the store.
+  // Stored by the first address_at(), read by every thread that passes host memory to a call.
+  // Relaxed order is enough: a thread that passes a view got it from a call after the store.
   std::atomic<std::uint64_t> base_{kNowhere};
   bool refused_ = false;
 };

@@ -14,13 +14,13 @@ namespace hccl::device {
 
 namespace {
 
-// Number of streams without an allocation. Few streams wait for each other.
+// Number of streams for which memory is reserved. Few streams wait for each other.
 constexpr std::size_t kUsualStreams = 8;
 
 std::atomic<std::uint64_t> last_report{0};
 
-// The text that explain_failure() keeps for the command that runs on this thread. Plain storage: a
-// thread may end after static objects are destroyed.
+// The text that explain_failure() stores for the command that runs on this thread. It is plain
+// storage, because a thread may end after static objects are destroyed.
 struct Explanation {
   hcclResult_t code;
   std::array<char, 1024> text;

@@ -25,17 +25,17 @@ struct FailureNote {
   friend bool operator==(const FailureNote&, const FailureNote&) = default;
 };
 
-// Called by a command that is about to return a failure. Keeps the reason, for threads that wait
-// for the command and for work queued behind it. Uses no heap, so it works when memory is short;
-// truncates a text that does not fit.
+// Stores the reason of the failure that a command is about to return, for threads that wait for the
+// command and for later work. Uses no heap, so it works when memory is short. Truncates a text that
+// does not fit. Called by the command.
 void explain_failure(hcclResult_t code, std::string_view text) noexcept;
 
-// Takes the reason that explain_failure() kept for the last command that ran on this thread.
+// Takes the reason that explain_failure() stored for the last command that ran on this thread.
 // Returns null if there is none, or if no memory is left for it.
 [[nodiscard]] std::shared_ptr<const FailureNote> take_explanation() noexcept;
 
-// Shared by all work that failed for the same reason, on the stream where it happened and on those
-// that waited for it. Thread safety: any thread.
+// One failure, shared by all work that failed because of it, on the stream where it happened and on
+// the streams that waited for that work. Thread safety: any thread.
 class WorkFailure {
  public:
   WorkFailure();
@@ -60,12 +60,13 @@ class WorkFailure {
   // Adds a stream whose work the failure suppresses. If the failure has been reported already,
   // returns false and does not add the stream.
   [[nodiscard]] bool hold(std::weak_ptr<Stream> stream) noexcept;
-  // Marks the failure as reported: work queued from now on runs on all streams that were added.
+  // Marks the failure as reported, and releases all streams that were added: work that is queued on
+  // them from now on runs.
   void report() noexcept;
 
  private:
   std::shared_ptr<const FailureNote> note_;
-  std::atomic<std::uint64_t> report_{0};  // number of the report; 0 if not reported
+  std::atomic<std::uint64_t> report_{0};  // number of the report; 0 if there was none
   std::mutex mutex_;
   std::vector<std::weak_ptr<Stream>> held_;
 };
