@@ -15,8 +15,9 @@ struct Family {
   std::vector<std::int32_t> children;
 };
 
-// In the tree over places 1 .. count that is in order from left to right: a subtree's root stands
-// at its largest power of two. Odd places are the leaves. The whole's parent is place 0.
+// Returns the neighbours of `place` in the in-order binary tree over places 1 .. count. Within a
+// subtree, the root is the place whose number, counted from the start of the subtree, is the
+// largest power of two. Odd places are leaves. The parent of the tree's root is place 0.
 [[nodiscard]] inline Family family_in_order(std::int32_t count, std::int32_t place) {
   const auto top = [](std::int32_t size) {
     return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size)));
@@ -27,7 +28,7 @@ struct Family {
     return family;
   }
   std::int32_t parent = 0;
-  std::int32_t before = 0;  // the subtree
+  std::int32_t before = 0;  // the place before the subtree
   std::int32_t size = count;
   while (place != before + top(size)) {
     parent = before + top(size);
@@ -42,9 +43,9 @@ struct Family {
   return family;
 }
 
-// Returns the neighbours of the shape's rank in its channel's tree. The root is above both trees.
-// In the second tree, places 1 .. n - 1 are renumbered so that odd and even change roles: mirrored,
-// or shifted by one.
+// Returns the neighbours of the shape's rank in its channel's tree. The collective's root is above
+// both trees. In the second tree, places 1 .. n - 1 are renumbered, mirrored or shifted by one, so
+// that odd and even places exchange roles.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, builders and bounds. docs/generate.py makes docs/reference/algorithms.md of this table;
-// the tests prove that the schedules keep to it.
+// The names, builders and bounds of the algorithms. docs/generate.py generates
+// docs/reference/algorithms.md from this table, and the tests prove that the schedules stay within
+// the bounds.
 #include "algorithms/catalogue.h"
 
 #include <algorithm>
@@ -75,9 +76,9 @@ Bound dissemination(const Scale& s) {
   return {.steps = s.log_n, .hops = s.log_n, .sent = 0, .received = 0, .peers = 2 * s.log_n};
 }
 
-// One tree for each half of the data.
+// Each tree carries half of the data.
 constexpr Knobs kTwoTrees{.channels = 2, .pipelined = true};
-// The channels of a hierarchical call follow each other through its phases.
+// The channels of a hierarchical call are pipelined through its phases.
 constexpr Knobs kPhases{.channels = 4};
 
 constexpr std::array kFlat = {
@@ -108,7 +109,7 @@ constexpr bool is_all_reduce(const Algorithm& algorithm) {
 }
 constexpr auto kRails = static_cast<std::size_t>(std::ranges::count_if(kFlat, is_all_reduce));
 
-// A hierarchical all-reduce over each flat one.
+// The flat algorithms, and a hierarchical all-reduce over each flat all-reduce.
 constexpr auto kCatalogue = [] {
   std::array<Algorithm, kFlat.size() + kRails> all{};
   auto* next = std::ranges::copy(kFlat, all.begin()).out;

@@ -12,40 +12,41 @@ namespace hccl::algorithms {
 
 // The arguments of a bound.
 struct Scale {
-  double n = 1;      // ranks
-  double log_n = 0;  // rounded up, to base 2
+  double n = 1;      // number of ranks
+  double log_n = 0;  // binary logarithm of n, rounded up
   double m = 1;      // Shape::pipeline
 };
 
-// How the planner may cut a large message for an algorithm.
+// How the planner may divide a large message for an algorithm.
 struct Knobs {
-  std::uint32_t channels = 1;  // at most
-  bool pipelined = false;      // cuts its message into Shape::pipeline chunks
+  std::uint32_t channels = 1;  // maximum number
+  bool pipelined = false;      // whether it divides its message into Shape::pipeline chunks
 };
 
 struct Algorithm {
   std::string_view name;
   Collective collective;
-  // A hierarchical algorithm's builder and bound are those of the algorithm that it uses across
-  // nodes (hierarchical.h).
+  // The builder and the bound of a hierarchical algorithm are those of the algorithm that it uses
+  // across nodes (hierarchical.h).
   Schedule (*build)(const Shape&);
   schedule::Bound (*bound_at)(const Scale&);
   Knobs knobs{};
-  std::string_view across_nodes{};  // the algorithm across nodes; empty: not hierarchical
+  std::string_view across_nodes{};  // the algorithm across nodes; empty if flat
 
   [[nodiscard]] bool hierarchical() const { return !across_nodes.empty(); }
   [[nodiscard]] schedule::Bound bound(const Shape& shape) const;
 };
 
-// Returns all algorithms, the flat ones first. An index identifies an algorithm between ranks.
+// Returns all algorithms, the flat ones first. Ranks identify an algorithm to each other by its
+// index.
 [[nodiscard]] std::span<const Algorithm> catalogue();
-// Returns those that are not hierarchical: their schedules follow from the shape alone.
+// Returns the algorithms that are not hierarchical. Their schedules depend on the shape alone.
 [[nodiscard]] std::span<const Algorithm> flat();
 
 // Returns the first algorithm of that name for the collective, or null.
 [[nodiscard]] const Algorithm* find(std::string_view name, Collective collective);
 
-// Returns the hierarchical all-reduce that uses `rails`, a flat one, across nodes.
+// Returns the hierarchical all-reduce that uses the flat algorithm `rails` across nodes.
 [[nodiscard]] const Algorithm& hierarchical_over(const Algorithm& rails);
 
 }  // namespace hccl::algorithms

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chain: the message goes from rank to rank, each passing on what has arrived slice by slice, so
-// that in the end all links are busy at once: M. Barnett et al., "Building a high-performance
-// collective communication library", 1994. One step, n - 1 hops; each rank sends the message once.
+// Chain: the message passes from rank to rank. Each rank forwards the slices as they arrive, so
+// that eventually all links are busy at once: M. Barnett et al., "Building a high-performance
+// collective communication library", 1994. Takes one step and n - 1 hops; each rank sends the
+// message once.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"
@@ -26,7 +27,7 @@ Schedule chain_broadcast(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// From the last place to the root.
+// Reduces from the last place to the root.
 Schedule chain_reduce(const Shape& shape) {
   const std::int32_t place = place_after_root(shape);
   const bool last = place + 1 == shape.rank_count;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct: every rank talks to every other at once, and reductions fold in rank order. One step. An
-// all-reduce is a reduce-scatter and an all-gather, in two; one-shot, everybody sends the whole
-// message to everybody, which is one hop but n / 2 times the data. In place, a second step copies.
+// Direct: every rank exchanges data with every other rank at once, in one step, and reductions fold
+// in rank order. An all-reduce takes two steps, a reduce-scatter and an all-gather. In the one-shot
+// all-reduce, every rank sends the whole message to every other rank, which takes one hop but n / 2
+// times the data; in place, a second step copies the result.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "algorithms/rank_order.h"
@@ -16,7 +17,8 @@ namespace {
 
 RankGroup everybody(const Shape& shape) { return {0, shape.rank_count}; }
 
-// The nearest first, so that not all begin with the same.
+// Calls the function for each peer, from the next rank on, so that not all ranks begin with the
+// same peer.
 template <class Function>
 void for_peers(const Shape& shape, Function function) {
   for (std::int32_t i = 1; i < shape.rank_count; ++i) function(rank_at(shape, i));
@@ -24,7 +26,7 @@ void for_peers(const Shape& shape, Function function) {
 
 }  // namespace
 
-// In place, the input is still being sent when the sum begins, so that goes to scratch.
+// In place, the input is still being sent when the reduction begins, so the sum goes to scratch.
 Schedule one_shot_all_reduce(const Shape& shape) {
   ScheduleBuilder builder(shape, 1);
   const auto sum = shape.in_place ? schedule::scratch(0, 0) : output(0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double binary tree: P. Sanders, J. Speck and J. L. Träff, "Two-tree algorithms for full bandwidth
-// broadcast, reduction and scan", 2009. Channels take turns between two trees, each over half of
-// the data; who passes data on in one is a leaf of the other. About log2(n) hops each way; each
-// rank has at most three peers in a tree, and sends and receives at most three times the tree's
-// part in an all-reduce, which goes up and down the tree in `pipeline` chunks.
+// broadcast, reduction and scan", 2009. The channels alternate between two trees, each of which
+// carries half of the data; an inner node of one tree is a leaf of the other. There are about
+// log2(n) hops each way. A rank has at most three peers in a tree. An all-reduce goes up and down
+// the tree in `pipeline` chunks, and a rank sends and receives at most three times the tree's part.
 #include "algorithms/algorithms.h"
 #include "algorithms/binary_tree.h"
 #include "schedule/builder.h"
@@ -17,7 +17,7 @@ using schedule::Span;
 
 namespace {
 
-// A chunk from the parent to the children; what the root holds is its own.
+// Passes a chunk from the parent to the children. The root sends its own chunk.
 void pass_downward(ScheduleBuilder& builder, const Family& family, const Span& own,
                    const Span& into) {
   if (family.parent) builder.receive(*family.parent, into);
@@ -30,7 +30,7 @@ void pass_downward(ScheduleBuilder& builder, const Family& family, const Span& o
   }
 }
 
-// A rank's own chunk and its children's, reduced, to its parent.
+// Sends the reduction of the rank's own chunk and of its children's chunks to its parent.
 void reduce_upward(ScheduleBuilder& builder, const Family& family, const Span& own,
                    const Span& into) {
   Span operand = own;
@@ -64,9 +64,9 @@ Schedule tree_reduce(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// Step t takes chunk t up and chunk t - 1 down, both slice by slice through the whole tree. The lag
-// is the same for all ranks: were it shorter near the root, parent and child would wait for each
-// other at different steps.
+// Step t carries chunk t up and chunk t - 1 down, both slice by slice through the whole tree. The
+// lag is the same for all ranks: if it were shorter near the root, parent and child would wait for
+// each other at different steps.
 Schedule tree_all_reduce(const Shape& shape) {
   const Family family = family_in_tree(shape);
   const std::uint32_t chunks = shape.pipeline;

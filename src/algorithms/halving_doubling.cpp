@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Halving and doubling on any number of ranks: J. L. Träff, "Optimal, non-pipelined reduce-scatter
-// and allreduce algorithms", arXiv:2410.14234, 2024. Each step halves the chunks that a rank still
-// has to reduce; the all-gather goes the same way back. ceil(log2 n) steps each, n - 1 of n chunks.
+// and allreduce algorithms", arXiv:2410.14234, 2024. Each step halves the number of chunks that a
+// rank still has to reduce; the all-gather reverses these steps. Each half takes ceil(log2 n) steps
+// and moves n - 1 of n chunks.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"
@@ -18,8 +19,9 @@ using schedule::Span;
 
 namespace {
 
-// Chunks are counted from the rank's own on, in the circle. Calls for the one or two runs of
-// `count` chunks from the `first` on: (first chunk, where it stands in the count, chunks).
+// Calls function(chunk, place, count) for each of the one or two contiguous runs of the `count`
+// chunks from place `first` on. Places number the chunks in the circle, starting with the rank's
+// own chunk.
 template <class Function>
 void for_runs(const Shape& shape, std::int32_t first, std::int32_t count, Function function) {
   const std::int32_t begin = rank_at(shape, first);
@@ -28,17 +30,18 @@ void for_runs(const Shape& shape, std::int32_t first, std::int32_t count, Functi
   if (count > until_end) function(0U, chunk_of(first + until_end), chunk_of(count - until_end));
 }
 
-// The numbers of chunks left to reduce after each step: n, n / 2 rounded up, ... 1.
+// Returns the number of chunks left to reduce after each step: n, n / 2 rounded up, ... 1.
 std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
   std::vector<std::int32_t> sizes{rank_count};
   while (sizes.back() > 1) sizes.push_back((sizes.back() + 1) / 2);
   return sizes;
 }
 
-// In a step from `size` to `left` chunks, those from `left` on go to the rank that far on, for
-// which they are the first; and the same comes from the rank that far back. `held(chunk, place,
-// count)` is where partial results are. If the number is odd, one chunk has no part in the first
-// step: `keep_odd` has it copied, to be in one piece with the others.
+// Adds the steps of a reduce-scatter. In a step from `size` to `left` chunks, a rank sends those
+// from place `left` on to the rank at distance `left`, where they are the first ones, and receives
+// its own first ones from the rank at distance -left. held(chunk, place, count) returns the span of
+// partial results. If the number of chunks is odd, one chunk takes no part in the first step;
+// `keep_odd` copies it to make it contiguous with the others.
 template <class Held>
 void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
            bool keep_odd) {
@@ -65,7 +68,7 @@ void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& 
   }
 }
 
-// The way back: `own` is what the rank begins with.
+// Adds the steps of an all-gather, which reverse those of halve(). `own` is the rank's own chunk.
 void double_up(ScheduleBuilder& builder, const Shape& shape, const Span& own) {
   const auto sizes = sizes_of(shape.rank_count);
   for (std::size_t step = sizes.size() - 1; step > 0; --step) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hierarchical all-reduce: a direct reduce-scatter on each node, an all-reduce between the ranks of
-// equal place on all nodes (a rail; as many as the smallest node has ranks), a direct all-gather on
-// each node. Two steps more than the rails' algorithm; across nodes, a rank sends that algorithm's
-// data divided by the number of rails.
+// Hierarchical all-reduce: a direct reduce-scatter on each node, an all-reduce along each rail, and
+// a direct all-gather on each node. A rail consists of the ranks with the same place on all nodes;
+// there are as many rails as the smallest node has ranks. Takes two steps more than the rails'
+// algorithm. Across nodes, a rank sends that algorithm's data divided by the number of rails.
 #include "algorithms/hierarchical.h"
 
 #include "algorithms/numbering.h"
@@ -21,7 +21,7 @@ using schedule::Span;
 
 namespace {
 
-// Where a rank is: node and place among the node's ranks; and how many rails there are.
+// The node of a rank, its place among the node's ranks, and the number of rails.
 struct Position {
   Position(std::int32_t rank, std::span<const std::int32_t> node_sizes)
       : rails(*std::min_element(node_sizes.begin(), node_sizes.end())) {
@@ -45,7 +45,8 @@ Shape rail_shape(const Shape& shape, std::size_t node, std::size_t nodes) {
   return rail;
 }
 
-// The rail's schedule on the rail's chunks of the output, between real ranks.
+// Applies the rail's schedule to the rail's chunks of the output and to the ranks of the
+// communicator.
 class Rail {
  public:
   Rail(const Position& position, std::span<const std::int32_t> node_sizes, const Schedule& schedule)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on ranks and chunks in a circle.
+// Modular arithmetic on ranks and chunks.
 #pragma once
 
 #include "schedule/shape.h"
 
 namespace hccl::algorithms {
 
-// Returns value modulo count, for values from -count on.
+// Returns value modulo count, for values of at least -count.
 [[nodiscard]] constexpr std::int32_t circular(std::int32_t value, std::int32_t count) {
   return (value + count) % count;
 }
-// Returns the rank `distance` further on, for distances from -rank_count on.
+// Returns the rank at `distance` from the shape's rank, for distances of at least -rank_count.
 [[nodiscard]] inline std::int32_t rank_at(const schedule::Shape& shape, std::int32_t distance) {
   return circular(shape.rank + distance, shape.rank_count);
 }
@@ -19,7 +19,7 @@ namespace hccl::algorithms {
   return static_cast<std::uint32_t>(rank);
 }
 
-// Ranks counted from the root on: the root is 0.
+// Convert between ranks and places, which are counted from the root: the root has place 0.
 [[nodiscard]] inline std::int32_t place_after_root(const schedule::Shape& shape) {
   return rank_at(shape, -shape.root);
 }

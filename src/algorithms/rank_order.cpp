@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fold ((x0 + x1) + x2) + ... with own data in the middle.
+// Builds the fold ((x0 + x1) + x2) + ..., in which this rank's own data has its place in the order.
 #include "algorithms/rank_order.h"
 
 namespace hccl::algorithms {
@@ -20,7 +20,7 @@ void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank
       sum = into;
     } else if (i == 0 && below > 1) {
       builder.receive(peer, sum);
-    } else if (i == 0 || (i == 1 && below == 0)) {  // own data is next to it in the order
+    } else if (i == 0 || (i == 1 && below == 0)) {  // own data is adjacent in the order
       builder.receive_reduce(peer, into, own);
     } else {
       builder.receive_reduce(peer, sum, sum);

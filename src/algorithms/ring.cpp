@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring: each rank talks to its two neighbours alone. P. Patarasuk and X. Yuan, "Bandwidth optimal
-// all-reduce algorithms for clusters of workstations", 2009. n - 1 steps of one of n chunks each
-// for a reduce-scatter or an all-gather, twice that for an all-reduce, which no algorithm undercuts
-// in data.
+// Ring: each rank exchanges data only with its two neighbours. P. Patarasuk and X. Yuan, "Bandwidth
+// optimal all-reduce algorithms for clusters of workstations", 2009. A reduce-scatter or an
+// all-gather takes n - 1 steps of one of n chunks each. An all-reduce takes twice as many; no
+// algorithm does it with less data.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"
@@ -14,8 +14,8 @@ using schedule::output;
 using schedule::ScheduleBuilder;
 using schedule::scratch;
 
-// In step s of the first half, rank r sends chunk r - s - 1 and receives chunk r - s - 2. So a
-// rank's chunk starts at the next rank, and reaches its own rank last, fully reduced.
+// In step s of the first half, rank r sends chunk r - s - 1 and receives chunk r - s - 2. A rank's
+// chunk therefore starts at the next rank and reaches its own rank last, fully reduced.
 Schedule ring_all_reduce(const Shape& shape) {
   const std::int32_t next = rank_at(shape, 1);
   const std::int32_t previous = rank_at(shape, -1);
@@ -36,7 +36,8 @@ Schedule ring_all_reduce(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// The first half alone. Data on its way is in scratch, as the output has room for one block.
+// The first half of the all-reduce alone. Partial results are in scratch, because the output has
+// room for one block only.
 Schedule ring_reduce_scatter(const Shape& shape) {
   const auto block = [&](std::int32_t behind) { return chunk_of(rank_at(shape, -behind)); };
   const auto slot = [](std::int32_t step) { return static_cast<std::uint32_t>(step % 2); };
