@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each cell remembers which transfer of the step touched it last.
+// Records for each cell which transfer of the step accessed it last.
 #include "proof/hazards.h"
 
 #include "base/text.h"

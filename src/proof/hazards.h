@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof that the transfers of a step do not disturb each other.
+// Proves that the transfers of a step do not interfere with each other.
 #pragma once
 
 #include "proof/symbols.h"
@@ -10,24 +10,24 @@ namespace hccl::proof {
 using schedule::Step;
 using schedule::Transfer;
 
-// Finds the hazards of one rank's schedule. Shape and schedule must outlive it. Transfers of a step
-// may touch the same memory only as the same span: then they do so slice by slice, in the order
-// listed.
+// Finds the hazards of one rank's schedule. The shape and the schedule must outlive it. Transfers
+// of a step may access the same memory only as the same span; they then access it slice by slice,
+// in the order in which they are listed.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);
 
-  // Checks a step. Call for all steps in order.
+  // Checks a step. Call it for all steps in order.
   [[nodiscard]] std::optional<Violation> verify(std::uint32_t step);
 
  private:
-  // For each cell, the number of the last transfer that touched it, plus one.
+  // For each cell, the number of the last transfer that accessed it, plus one.
   using Touched = std::array<std::vector<std::uint32_t>, 3>;
 
   [[nodiscard]] std::optional<std::string> read(std::uint32_t transfer, const Span& span);
   [[nodiscard]] std::optional<std::string> write(std::uint32_t transfer);
   [[nodiscard]] std::optional<std::string> send(const Transfer& transfer) const;
-  // Returns the transfer of this step that touched the cell, if any.
+  // Returns the transfer of this step that accessed the cell, or null.
   [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
                                         std::uint32_t cell) const;
   [[nodiscard]] Location place(const Span& span) const {
@@ -37,7 +37,7 @@ class HazardCheck {
 
   const Shape* shape_;
   const Schedule* schedule_;
-  std::uint32_t first_of_step_ = 0;  // receive
+  std::uint32_t first_of_step_ = 0;  // the first receive of the step
   Touched read_;
   Touched written_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete events in the order of time.
+// A discrete event simulation.
 #include "proof/simulator.h"
 
 #include "schedule/chunking.h"
@@ -24,9 +24,9 @@ using schedule::Transfer;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kMostSlices = 32;
 
-// A send under way. Its slices become ready, leave, and arrive, each in order.
+// A send in progress. Its slices become ready, leave and arrive, each in order.
 struct SimulatedFlow {
-  std::size_t from = 0;  // programs
+  std::size_t from = 0;  // indices of programs
   std::size_t to = 0;
   const Transfer* send = nullptr;
   double slice_bytes = 0;
@@ -35,20 +35,20 @@ struct SimulatedFlow {
   std::uint32_t left = 0;
   std::uint32_t arrived = 0;
   bool queued = false;
-  std::size_t receive = kNone;  // of the target's step, once that is there
+  std::size_t receive = kNone;  // index in the target's step, once the target has reached it
 };
 
 // A receive of a program's current step.
 struct Receive {
   const Transfer* transfer = nullptr;
-  std::size_t flow = kNone;  // none of a copy
+  std::size_t flow = kNone;  // none for a copy
   std::uint32_t slices = 0;
   std::uint32_t written = 0;
-  std::size_t after = kNone;   // the receive that writes the same span before
-  std::size_t before = kNone;  // and the one that does so next
+  std::size_t after = kNone;   // the previous receive that writes the same span
+  std::size_t before = kNone;  // the next receive that writes the same span
 };
 
-// One rank in one channel.
+// The schedule of one rank in one channel.
 struct Program {
   Program(const Shape& shape_in, const Schedule& schedule_in, std::uint64_t bytes)
       : shape(&shape_in), schedule(&schedule_in), chunking(shape_in, schedule_in, bytes, 1) {}
@@ -61,16 +61,17 @@ struct Program {
   const Schedule* schedule;
   Chunking chunking;
   std::size_t step = 0;
-  double end = 0;  // of what the step has done so far
+  double end = 0;  // end of the step's transfers so far
   double folds_until = 0;
-  std::size_t left = 0;  // transfers of the step
+  std::size_t left = 0;  // unfinished transfers of the step
   std::vector<Receive> receives{};
-  std::vector<std::size_t> forwards{};  // flows
+  std::vector<std::size_t> forwards{};  // indices of flows
   std::map<std::int32_t, std::deque<std::size_t>>
       early{};  // flows that no receive waits for, by sender
 };
 
-// Where slices leave a node, or a rank for its neighbours: flows take turns.
+// The card through which slices leave a node, or the link through which they leave a rank for
+// others of its node. Flows take turns.
 struct NetworkCard {
   std::deque<std::size_t> flows{};
   bool busy = false;
@@ -80,7 +81,7 @@ enum class What : std::uint8_t { enters, is_ready, has_arrived, is_free };
 
 struct SimulatedEvent {
   double time = 0;
-  std::size_t order = 0;  // of two at one time, the one made first
+  std::size_t order = 0;  // breaks ties in favour of the event created first
   What what = What::enters;
   std::size_t which = 0;  // program, flow or port
 
@@ -200,7 +201,7 @@ class Simulation {
     offer(made, now);
   }
 
-  // Puts a flow in the queue of its port, if a slice is ready.
+  // Puts a flow into the queue of its port if a slice is ready.
   void offer(std::size_t number, double now) {
     SimulatedFlow& flow = flows_[number];
     if (flow.queued || flow.left == flow.ready) return;
@@ -248,9 +249,10 @@ class Simulation {
     if (--program.left == 0) push(program.end, What::enters, number);
   }
 
-  // Writes what slices of a receive can be written; then those that waited for them.
+  // Writes the slices of a receive that can be written now, then those of the receives that waited
+  // for them.
   void write(std::size_t number, std::size_t which, double now) {
-    if (which == kNone) return;  // the target is not there yet
+    if (which == kNone) return;  // the target has not reached the step yet
     Program& program = programs_[number];
     Receive& receive = program.receives[which];
     const bool local = receive.transfer->peer == program.shape->rank;
@@ -283,8 +285,8 @@ class Simulation {
   std::size_t cards_ = 0;
   std::vector<Program> programs_;
   std::deque<SimulatedFlow> flows_;
-  std::vector<NetworkCard> ports_;      // of the nodes' cards, then of the ranks
-  std::vector<double> arriving_until_;  // at the nodes' cards
+  std::vector<NetworkCard> ports_;      // the cards of the nodes, then the links of the ranks
+  std::vector<double> arriving_until_;  // for each node's card
   std::priority_queue<SimulatedEvent, std::vector<SimulatedEvent>, std::greater<>> events_;
   std::size_t made_ = 0;
 };

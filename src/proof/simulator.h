@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the time of schedules on a modelled cluster from latency, bandwidth and reduction, slice
-// by slice; the transfers of a node take turns on its network card. The model has neither
-// congestion inside the network nor credits: it serves to choose algorithms, not to quote times.
+// Predicts the time that schedules take on a modelled cluster from latency, bandwidth and reduction
+// speed, slice by slice. The transfers of a node take turns on its network card. The model has
+// neither congestion inside the network nor credits: it serves to choose algorithms, not to predict
+// absolute times.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -20,14 +21,14 @@ struct LinkModel {
 struct Cluster {
   std::vector<std::int32_t> node_of_rank;
   LinkModel network;        // between nodes: a card per node, which its ranks share
-  LinkModel memory;         // between ranks of a node: each rank its own
-  double reduction = 0;     // bytes per second that a rank folds; 0: it takes no time
-  std::uint64_t slice = 1;  // bytes; a long transfer is taken to have 32 slices at most
+  LinkModel memory;         // between ranks of a node: one link per rank
+  double reduction = 0;     // bytes per second that a rank reduces; 0 if that takes no time
+  std::uint64_t slice = 1;  // bytes; a transfer is modelled with at most 32 slices
 };
 
 // Returns the seconds until the last rank has finished, or infinity if the schedules do not
-// complete. Shapes and schedules are those of all ranks of channel 0, then of channel 1, and so on.
-// `bytes`: of the message, or of one block.
+// complete. `shapes` and `schedules` hold all ranks of channel 0, then all ranks of channel 1, and
+// so on. `bytes` is the size of the message, or of one block.
 [[nodiscard]] double simulate(std::span<const Shape> shapes, std::span<const Schedule> schedules,
                               const Cluster& cluster, std::uint64_t bytes);
 

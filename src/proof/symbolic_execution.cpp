@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A work list of ranks that may be able to go on.
+// Executes with a work list of the ranks that may be able to advance.
 #include "proof/symbolic_execution.h"
 
 #include "base/text.h"
@@ -82,7 +82,7 @@ std::optional<Violation> SymbolicExecution::advance(Member& member) {
     const std::uint32_t received = member.received;
     while (member.received < member.current().receives.count && receive(member)) ++member.received;
     if (failure_) return failure_;
-    if (member.received != received) wake_those_waiting_for(member);  // for what it forwards
+    if (member.received != received) wake_those_waiting_for(member);  // they may wait for a forward
     if (!member.done_with_step()) return std::nullopt;
     ++member.step;
     if (auto violation = enter_step(member)) return violation;
@@ -173,8 +173,8 @@ void SymbolicExecution::fail(Property property, const Member& member, const std:
       Violation{property, text("rank ", member.shape->rank, ", step ", member.step, ": ", reason)};
 }
 
-// Names one rank that cannot go on: one whose receive is not there, or else one whose send is not
-// taken.
+// Names one rank that cannot advance: one whose receive does not arrive, or else one whose send is
+// not received.
 Violation SymbolicExecution::stuck() const {
   for (const Member& member : members_) {
     if (member.finished()) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the schedules of all ranks on symbolic memory, without buffering: a transfer takes place
+// Executes the schedules of all ranks on symbolic memory, without buffering: a transfer takes place
 // only while both ranks are at its step.
 #pragma once
 
@@ -13,22 +13,22 @@ namespace hccl::proof {
 
 class SymbolicExecution {
  public:
-  // Both must outlive it and be well formed.
+  // The shapes and the schedules must outlive this object and be well formed.
   SymbolicExecution(std::span<const Shape> shapes, std::span<const Schedule> schedules);
 
   [[nodiscard]] std::optional<Violation> run();
 
-  // Return what run() has found, once it has returned.
+  // Return the results of run(), after it has returned.
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
-  // Returns whose signals a rank has received in a barrier, its own included.
+  // Returns which ranks' signals have reached a rank in a barrier, its own included.
   [[nodiscard]] const std::vector<bool>& heard(std::int32_t rank) const { return at(rank).heard; }
 
  private:
   struct Send {
     std::int32_t peer = 0;
     std::uint32_t transfer = 0;
-    std::uint32_t after_receives = 0;  // of the step: those that write what it forwards
+    std::uint32_t after_receives = 0;  // the receives of the step that a forward needs
     bool done = false;
   };
   struct Member {
@@ -39,15 +39,15 @@ class SymbolicExecution {
     SymbolicMemory memory;
     HazardCheck hazards;
     std::uint32_t step = 0;
-    std::uint32_t received = 0;  // of the step
+    std::uint32_t received = 0;  // receives of the step that are done
     std::uint32_t sends_left = 0;
-    std::vector<Send> sends;            // of the step, by peer
-    std::uint64_t start = 0;            // of the step, in hops
-    std::uint64_t end = 0;              // of what the step has done so far
-    std::vector<std::uint64_t> came{};  // when each receive of the step did
+    std::vector<Send> sends;            // of the step, sorted by peer
+    std::uint64_t start = 0;            // start of the step, in hops
+    std::uint64_t end = 0;              // end of the step's transfers so far, in hops
+    std::vector<std::uint64_t> came{};  // when each receive of the step arrived, in hops
     std::vector<bool> heard;
-    std::vector<bool> heard_before;       // the step
-    std::vector<std::int32_t> waiting{};  // ranks, for this one to go on
+    std::vector<bool> heard_before;       // `heard` at the start of the step
+    std::vector<std::int32_t> waiting{};  // ranks that wait until this one advances
     bool queued = false;
 
     [[nodiscard]] bool finished() const { return step == schedule->steps.size(); }
@@ -66,10 +66,10 @@ class SymbolicExecution {
   void wake_those_waiting_for(Member& member);
   [[nodiscard]] std::optional<Violation> enter_step(Member& member);
   [[nodiscard]] std::optional<Violation> advance(Member& member);
-  // Returns whether the next receive of the step has taken place.
+  // Performs the next receive of the step if possible, and returns whether it has taken place.
   [[nodiscard]] bool receive(Member& member);
   [[nodiscard]] static Send* next_send(Member& from, std::int32_t to);
-  // Returns when, in hops, a send that takes place now arrives.
+  // Returns the arrival time, in hops, of a send that takes place now.
   [[nodiscard]] static std::uint64_t arrival(const Member& from, const Send& send,
                                              const Member& to);
   void transfer(Member& from, const Span& sent, Member& to, const Transfer& receive);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens, and where spans lie.
+// Computes tokens, and locates spans in memory.
 #include "proof/symbols.h"
 
 #include "base/text.h"
@@ -9,7 +9,7 @@
 namespace hccl::proof {
 namespace {
 
-// The finaliser of splitmix64: a bijection without visible pattern.
+// The finaliser of splitmix64, a bijection without a visible pattern.
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15ULL;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;

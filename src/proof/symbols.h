@@ -16,9 +16,10 @@ using schedule::Schedule;
 using schedule::Shape;
 using schedule::Span;
 
-// sum: of the random tokens of all contributions, so that a missing or doubled one shows. tree:
-// hash of the tree in which they were reduced, equal where the bits are; 0 where nobody has
-// written. length: the chunk's number in its block, which tells its length.
+// The fingerprints of a chunk. `sum` adds the random tokens of all contributions, so that a missing
+// or doubled one is detected. `tree` is a hash of the tree in which they were reduced, equal where
+// the bits are, and 0 if the chunk is unwritten. `length` is the chunk's number in its block, which
+// determines its length.
 struct Cell {
   std::uint64_t sum = 0;
   std::uint64_t tree = 0;
@@ -28,7 +29,7 @@ struct Cell {
 [[nodiscard]] Cell contribution(std::int32_t rank, std::uint32_t chunk, std::uint32_t length);
 [[nodiscard]] Cell reduced(const Cell& a, const Cell& b);
 
-// The memory of a span. In place, input and output share memory.
+// The memory that a span covers. In place, input and output share memory.
 struct Location {
   Role memory = Role::input;
   std::uint32_t first = 0;
@@ -43,7 +44,7 @@ class SymbolicMemory {
  public:
   SymbolicMemory(const Shape& shape, const Schedule& schedule);
 
-  // Cells that may change: none of an input out of place.
+  // Returns the number of cells that may change. An input out of place has none.
   [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
 
   [[nodiscard]] Cell read(const Location& place, std::uint32_t index) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Form and cost of each schedule, then results after a run on symbols.
+// Checks the form and the cost of each schedule, then the results of a symbolic execution.
 #include "proof/verifier.h"
 
 #include "base/text.h"
@@ -106,7 +106,7 @@ class Expectation {
   const Shape& shape_;
   const CollectiveTraits& does_;
   std::uint32_t block_chunks_;
-  std::vector<std::uint64_t> sums_;  // of an input chunk, over all ranks
+  std::vector<std::uint64_t> sums_;  // for each input chunk, over all ranks
 };
 
 bool all_hold_the_same(Collective collective) {
