@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between a communicator and its back end. A communicator queues calls in the program's
-// order; its back end runs them with the other ranks. The back end is chosen once, when the
+// The interface between a communicator and its back end. A communicator queues calls in program
+// order, and its back end runs them with the other ranks. The back end is chosen when the
 // communicator is created.
 #pragma once
 
@@ -19,13 +19,13 @@
 
 namespace hccl {
 
-// The way in which a call runs, and the reason, for people.
+// How a call runs, and the reason, as text for people.
 struct CallPath {
   std::string name;
   std::string reason;
 };
 
-// The steps of a call, for people or as a JSON list.
+// The steps of a call, as text for people or as a JSON list.
 struct PlanSteps {
   std::string algorithm;
   std::string transport;
@@ -34,7 +34,7 @@ struct PlanSteps {
 
 struct PlanRequest {
   Collective collective = Collective::barrier;
-  std::uint64_t bytes = 0;  // of the message, or of one block
+  std::uint64_t bytes = 0;  // size of the message, or of one block
   int root = 0;
   bool in_place = false;
   bool as_json = false;
@@ -56,21 +56,21 @@ struct Offer {
   std::uint64_t bytes = 0;
 };
 
-// The fault that ended a communicator, or a condition that keeps it from working now; hcclSuccess
-// if there is neither.
+// The fault that ended a communicator, or a condition that prevents it from working now; the code
+// is hcclSuccess if there is neither.
 struct AsyncError {
   hcclResult_t code = hcclSuccess;
   std::string text;
 };
 
-// Where sends and receives stand among the collectives of their stream.
+// The position of sends and receives relative to the collectives of their stream.
 struct MessagePlace {
-  std::uint32_t ordinal = 0;     // of the stream, or the one that it would get now
-  bool has_collectives = false;  // queued before on the stream
+  std::uint32_t ordinal = 0;     // of the stream, or the next one if it has none yet
+  bool has_collectives = false;  // whether the stream has queued collectives before
 };
 
-// A stream's part of a back end. The communicator queues the stream's calls, and each runs when it
-// is the stream's turn, one at a time.
+// The part of a back end that serves one stream. The communicator queues the stream's calls, which
+// run one at a time in stream order.
 class BackendStream {
  public:
   BackendStream() = default;
@@ -78,17 +78,18 @@ class BackendStream {
   BackendStream(const BackendStream&) = delete;
   BackendStream& operator=(const BackendStream&) = delete;
 
-  // Called before the first collective is queued. `ordinal`: how many streams of the communicator
-  // had collectives before this one, the same on all ranks. Throws Error.
+  // Called before the stream's first collective is queued. `ordinal` is the number of streams of
+  // the communicator that had collectives before this one, which is the same on all ranks. Throws
+  // Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
-  // Assigns a call with another rank its number among the calls of its direction with that rank.
-  // Called in program order.
+  // Assigns a call with another rank its number among the calls in the same direction with that
+  // rank. Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
-  // Run calls on the stream's turn. `staging`: the address of the stream's staging buffer, through
-  // which the calls' host memory goes, or 0. Block until this rank's part is complete and return
-  // true; unless the wait budget of `ahead` is unlimited, they may return false instead, and are
-  // then called again with the same arguments. Throw Error.
+  // Run calls in stream order. `staging` is the address of the stream's staging buffer, through
+  // which the calls' host memory is copied, or 0. Block until this rank's part is complete and
+  // return true. Unless the wait budget of `ahead` is unlimited, they may return false instead, and
+  // are then called again with the same arguments. Throw Error.
   virtual bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) = 0;
   virtual bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                         std::uint64_t staging, GroupLookahead& ahead) = 0;
@@ -102,39 +103,41 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  // Opens the back end's part of a stream, which lives until close_stream() or as long as the back
-  // end; when a stream is closed, all its calls have run. `stream`: an id that is never used again.
+  // Opens the back end's part of a stream, which exists until close_stream() or the end of the back
+  // end. When a stream is closed, all its calls have run. `stream` is an id that is never reused.
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
   // Returns whether calls on host memory go through a staging buffer in device memory.
   [[nodiscard]] virtual bool stages_host_memory() const = 0;
-  // Returns whether ranks share cores, so that it pays to queue many calls before waiting.
+  // Returns whether ranks share cores, in which case it pays to queue many calls before waiting.
   [[nodiscard]] virtual bool ranks_share_cores() const = 0;
 
   // Returns whether the communicator has ended with a fault.
   [[nodiscard]] virtual bool failed() const = 0;
   virtual void throw_if_failed() const = 0;
-  // Returns the fault; else the condition that keeps calls from working now.
+  // Returns the fault, or else the condition that prevents calls from working now.
   [[nodiscard]] virtual AsyncError async_error() const = 0;
-  // Raises a fault on all ranks, with the name of this rank before `why`, unless there is one.
+  // Raises a fault on all ranks, unless there is one already. Its text is the name of this rank and
+  // `why`.
   virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
-  // Called by the control thread: raises the fault of a rank of this node whose process is gone.
+  // Raises a fault because the process of rank `mate` of this node has ended. Called by the control
+  // thread.
   virtual void mate_died(int mate) noexcept = 0;
-  // Ends this rank's part: it begins no further call. Peers that wait for it fail.
+  // Ends this rank's membership: it begins no further call, and peers that wait for it fail.
   virtual void depart() = 0;
-  // Sets how long calls of this rank wait for others; 0: without a limit.
+  // Sets the time limit of this rank's waits for other ranks; 0 means no limit.
   virtual void set_wait_limit(std::uint64_t milliseconds) = 0;
 
-  // Returns a message for which no receive is queued; looks at the ranks round robin from `first`
-  // on. Blocks until there is one or the deadline passes, unless it `only_looks`. `queueing`: the
-  // lock under which calls are numbered. Throws the fault.
+  // Returns a message for which no receive is queued, and searches the ranks round robin from
+  // `first` on. Blocks until there is one or the deadline passes, unless `only_looks` is set.
+  // `queueing` is the lock under which calls are numbered. Throws the communicator's fault.
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 
   // Returns the traffic with `peer`, or with all ranks.
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
-  // Returns how a call would run, in this rank's steps.
+  // Returns how a call would run, as the steps of this rank.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
   // Return how a call with other ranks runs.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives, by one numbering in shared memory, on the wire and in schedules, and a table of
-// what each of them does.
+// The collectives, with one numbering for shared memory, the wire and schedules, and a table of
+// their properties.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace hccl {
 
-// 0 is none.
+// The number 0 stands for no collective.
 enum class Collective : std::uint8_t {
   barrier = 1,
   all_reduce,
@@ -32,8 +32,8 @@ enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
   return set == RankSet::nobody ? 0 : set == RankSet::everybody ? ranks : 1;
 }
 
-// A buffer has one block for each rank, or is one message. The in-place form follows: if one buffer
-// alone has blocks, the other is this rank's block of it; else the two are the same.
+// A buffer consists of one block for each rank, or is one message. In place, if only one buffer has
+// blocks, the other is this rank's block of it; otherwise the two buffers are the same.
 struct CollectiveTraits {
   const char* name;   // "all_reduce"
   RankSet senders;    // have an input
@@ -42,7 +42,7 @@ struct CollectiveTraits {
   bool has_blocks_in_output;
   bool reduces;
 
-  // Returns whether each pair of ranks exchanges blocks. The count of such a call is that of all
+  // Returns whether each pair of ranks exchanges blocks. The count of such a call covers all
   // blocks.
   [[nodiscard]] constexpr bool exchanges() const {
     return has_blocks_in_input && has_blocks_in_output;
@@ -65,8 +65,8 @@ inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
     {"point_to_point", RankSet::rank_0, RankSet::rank_1, false, false, false},
 }};
 
-// Returns the row of a collective, and the first row for a number that is none, as another process
-// may send it.
+// Returns the row of a collective, or the first row for a number that is no collective, which
+// another process may send.
 [[nodiscard]] constexpr const CollectiveTraits& traits(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return kCollectives[number < kCollectives.size() ? number : 0];

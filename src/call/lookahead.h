@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A view of the calls that are queued behind a running one, on its stream.
+// A view of the calls that are queued after a running call on its stream.
 #pragma once
 
 #include "base/waiter.h"
@@ -18,31 +18,31 @@ class StreamLookahead {
   StreamLookahead(const StreamLookahead&) = delete;
   StreamLookahead& operator=(const StreamLookahead&) = delete;
 
-  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  // Returns whether a host thread blocks on the stream, and therefore queues nothing else.
   [[nodiscard]] virtual bool host_is_waiting() const { return false; }
-  // Returns how long the work may wait for its peers. Unless it is unlimited, the work may return
-  // without being complete.
+  // Returns how long the work may wait for its peers. Unless that is unlimited, the work may return
+  // before it is complete.
   [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 class CallLookahead : public StreamLookahead {
  public:
-  // Returns the calls behind it that may begin now, in order, one at each call; null if no other
-  // follows for now or another kind of work comes first.
+  // Returns the next of the following calls that may begin now, a further one at each call of
+  // next(). Returns null if no call follows for now or another kind of work comes first.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
-  // Returns whether a call is queued right behind it, even if that may not begin yet.
+  // Returns whether a call is queued directly after the running one, even if it may not begin yet.
   [[nodiscard]] virtual bool has_next() const = 0;
 };
 
 class GroupLookahead : public StreamLookahead {
  public:
-  // Returns whether the groups behind may begin although earlier groups may still block. Once no
-  // earlier group can block they may begin in any case.
+  // Returns whether the following groups may begin although earlier groups may still block. Once no
+  // earlier group can block, they may begin in any case.
   [[nodiscard]] virtual bool may_begin() = 0;
-  // Returns the groups behind it, in order, one at each call; empty if no other follows for now or
-  // another kind of work comes first.
+  // Returns the next of the following groups, a further one at each call of next(). Returns an
+  // empty span if no group follows for now or another kind of work comes first.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
-  // Skips groups that next() has returned before.
+  // Skips groups that next() has already returned.
   virtual void skip(std::size_t groups) = 0;
 };
 

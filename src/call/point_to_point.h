@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validated request to send to or receive from one rank, as it waits on a stream.
+// A validated request to send to or receive from one rank, as it is queued on a stream.
 #pragma once
 
 #include "reduce/reduce.h"
@@ -19,15 +19,15 @@ struct PointToPoint {
   std::int32_t peer = -1;
   std::uint64_t count = 0;    // elements
   std::uint64_t address = 0;  // of device memory, or of host memory
-  std::uint64_t order = 0;    // of the call within its group
-  std::uint64_t number = 0;   // among those of the same direction with this peer, from 0
+  std::uint64_t order = 0;    // position of the call within its group
+  std::uint64_t number = 0;   // among the calls in this direction with this peer, from 0
 
   [[nodiscard]] std::uint64_t bytes() const {
     return count * reduce::element_size(static_cast<hcclDataType_t>(type));
   }
 };
 
-// "send(1025, float) to rank 5", "recv(...) from rank 5"
+// Returns a text such as "send(1025, float) to rank 5" or "recv(...) from rank 5".
 [[nodiscard]] std::string describe(const PointToPoint& call);
 
 }  // namespace hccl
