@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of each reduction on SIMD vectors. Compiled once per instruction set; a single
-// lane uses the same code as a full vector, so a tail cannot differ from a body.
+// The arithmetic of each reduction on SIMD vectors. It is compiled once per instruction set. A
+// single lane uses the same code as a full vector, so the tail of a buffer cannot differ from its
+// body.
 #if defined(HCCL_REDUCE_ARITHMETIC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_ARITHMETIC_INL_H_
 #undef HCCL_REDUCE_ARITHMETIC_INL_H_
@@ -19,10 +20,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-// How a type folds: `first` makes an accumulator of the first source's words, `next` adds another
-// source's, `finish` turns it back into words. An accumulator is kVectors of Vector; kExact means
-// that no result needs more bits than the operands have. Integers are summed and multiplied
-// unsigned, where wrapping is defined.
+// The fold of a type: `first` makes an accumulator from the words of the first source, `next` folds
+// the words of another source into it, `finish` turns the accumulator back into words. An
+// accumulator is an array of kVectors Vectors. kExact means that no result needs more bits than the
+// operands have. Integers are summed and multiplied unsigned, where wrapping is defined.
 template <class T>
 struct Sum {
   static constexpr std::size_t kElementBytes = sizeof(T);
@@ -57,8 +58,8 @@ struct Product : Sum<T> {
   }
 
  private:
-  // No instruction multiplies bytes, so bytes at even and at odd positions are multiplied as 16
-  // bits.
+  // Multiplies the bytes at even and at odd positions separately as 16-bit lanes, because no
+  // instruction multiplies bytes.
   template <class D>
   static HWY_INLINE Words<D> bytes(D d, Words<D> a, Words<D> b) {
     const LaneTag<std::uint16_t, D> pairs;
@@ -75,7 +76,7 @@ template <class T>
 using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                            std::type_identity<T>>::type;
 
-// Floats are multiplied by 1 / n, integers divided and truncated.
+// The sum, multiplied by 1 / n for floats, or divided by n and truncated for integers.
 template <class T>
 struct Average : Sum<Summed<T>> {
   template <class D>
@@ -147,11 +148,11 @@ struct IntegerExtremum : Sum<T> {
   }
 };
 
-// Minimum with -0 < +0, where any NaN gives a NaN. No single instruction does that on every
-// processor, but two and an `or` do: with the operands in both orders, the results differ at most
-// in the sign of a zero, or in that one is a NaN. (This requires that the minimum of a NaN and a
-// number is a NaN in at least one order.) The maximum is the negated minimum of the negated
-// operands.
+// The minimum, with -0 < +0, and a NaN if any operand is one. No single instruction does that on
+// every processor, but two minima and an `or` do: with the operands in both orders, the two results
+// differ only in the sign of a zero, or because one is a NaN. (This requires that the minimum of a
+// NaN and a number is a NaN in at least one order.) The maximum is the negated minimum of the
+// negated operands.
 template <class T, bool kMaximum>
 struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;

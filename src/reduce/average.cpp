@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first and the last pass of an average across nodes. The last uses plain arithmetic because it
-// runs once over data from a network.
+// The first and the last pass of an average across nodes. The last pass uses plain arithmetic
+// because it runs once, over data from a network.
 #include "reduce/float_environment.h"
 #include "reduce/plain.h"
 #include "reduce/reduce.h"
@@ -13,12 +13,12 @@
 namespace hccl::reduce {
 namespace {
 
-// Returns the scale, which a float represents exactly for any number of parts.
+// Returns the factor that scales the inputs. A float represents it exactly for any number of parts.
 float prescale(std::uint32_t parts) noexcept {
   return 1.0F / static_cast<float>(std::bit_ceil(std::uint64_t{parts}));
 }
 
-// Compensates for the scale and divides with one rounding. The product overflows only if the mean
+// Compensates for the scale and divides, with one rounding. The product overflows only if the mean
 // does.
 template <class Element>
 void average_prescaled(std::byte* values, std::size_t bytes, std::uint32_t parts) {

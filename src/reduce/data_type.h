@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data types: a row for each. Their arithmetic is in plain.h and in the vector kernels.
+// The table of the data types. Their arithmetic is in plain.h and in the vector kernels.
 #pragma once
 
 #include <hccl_types.h>
@@ -14,11 +14,11 @@ struct DataType {
   const char* name;
   std::uint8_t bytes;   // of one element
   bool is_integer;      // has bitwise reductions
-  bool needs_prescale;  // sums may leave its range although the mean does not (reduce.h)
+  bool needs_prescale;  // sums may leave the type's range although the mean does not (reduce.h)
   bool on_gaudi;        // Gaudi's collectives take it
 };
 
-// By hcclDataType_t.
+// Indexed by hcclDataType_t.
 inline constexpr std::array<DataType, hcclNumTypes> kDataTypes{{
     {"int8", 1, true, false, false},
     {"uint8", 1, true, false, false},
@@ -34,7 +34,7 @@ inline constexpr std::array<DataType, hcclNumTypes> kDataTypes{{
 
 inline constexpr DataType kUnknownType{"unknown type", 0, false, false, false};
 
-// Returns the row of a type, or one without bytes for a value that is not a data type.
+// Returns the row of a type, or kUnknownType for a value that is not a data type.
 [[nodiscard]] constexpr const DataType& data_type(hcclDataType_t type) noexcept {
   const auto number = static_cast<std::size_t>(type);
   return number < kDataTypes.size() ? kDataTypes[number] : kUnknownType;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floating-point mode of a kernel. Reductions run on any thread that waits, and a program may
-// have set its threads to flush denormals or to trap. The result must not depend on the thread.
+// Sets the floating-point mode of the kernels. Reductions run on any thread that waits, and a
+// program may have set its threads to flush denormals or to trap. The result must not depend on the
+// thread.
 #pragma once
 
 #if defined(__x86_64__)
@@ -9,7 +10,8 @@
 
 namespace hccl::reduce {
 
-// Sets rounding to nearest, denormals and no traps, and restores the mode on destruction.
+// Turns on rounding to nearest and denormals, turns off traps, and restores the mode on
+// destruction.
 class FloatEnvironment {
  public:
   FloatEnvironment() noexcept : saved_(read()) {
@@ -28,15 +30,15 @@ class FloatEnvironment {
  private:
 #if defined(__x86_64__)
   using Register = unsigned int;
-  // MXCSR: flush-to-zero, rounding, exception masks, denormals-are-zero; the low six bits only
-  // report.
+  // MXCSR: flush-to-zero, rounding, exception masks, denormals-are-zero. The low six bits are only
+  // flags.
   static constexpr Register kControlBits = 0xFFC0;
   static constexpr Register kDefault = 0x1F80;
   static Register read() noexcept { return _mm_getcsr(); }
   static void write(Register value) noexcept { _mm_setcsr(value); }
 #elif defined(__aarch64__)
   using Register = unsigned long;
-  // FPCR: default NaN, flush-to-zero, rounding, traps; all zero by default.
+  // FPCR: default NaN, flush-to-zero, rounding, traps. All are zero by default.
   static constexpr Register kControlBits = 0x07C09F00;
   static constexpr Register kDefault = 0;
   static Register read() noexcept {

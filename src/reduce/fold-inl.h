@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds any number of bytes by vectors, the tail by ever shorter ones. Compiled once per
-// instruction set.
+// Folds any number of bytes with full vectors, and the tail with shorter and shorter ones. It is
+// compiled once per instruction set.
 #if defined(HCCL_REDUCE_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_FOLD_INL_H_
 #undef HCCL_REDUCE_FOLD_INL_H_
@@ -30,8 +30,8 @@ inline constexpr std::size_t kVectorBytes = hn::MaxLanes(D()) * kWord;
 
 inline constexpr std::size_t kFullVector = kVectorBytes<FullTag>;
 
-// Loads and stores of bytes with no alignment. One word goes through memcpy, as the single-lane
-// loads of some instruction sets read through a plain, aligned pointer.
+// Load and store a vector at an unaligned address. A single word goes through memcpy, because the
+// single-lane loads of some instruction sets read through a plain, aligned pointer.
 template <class D>
 HWY_INLINE Words<D> load(D d, const std::byte* from, std::size_t bytes = kVectorBytes<D>) {
   if constexpr (hn::MaxLanes(D()) == 1) {
@@ -73,21 +73,22 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
   }
 }
 
-// Folds several registers at a time. Eight registers of accumulators fit every instruction set and
-// cover a few lines of each source. Sources at the same offset in a page, the usual case, share the
-// sets of a cache, so a line is best consumed at once.
+// Number of vectors that are folded at a time. Eight registers of accumulators fit every
+// instruction set and cover a few lines of each source. Sources usually start at the same offset in
+// a page and share the sets of a cache, so each line is best consumed at once.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
-// Like the above, but writes every destination at once. If a vector is as long as a line, going
-// from buffer to buffer line by line took 0.8 of the time in the cache; folds of several registers
-// compute for too long to gain from it.
+// The same number for folds that do not mostly read (is_mostly_read()). If a vector is as long as a
+// line, going from buffer to buffer line by line took 0.8 of the time in the cache. Folds with
+// several vectors per accumulator compute for too long to gain from it.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1
                                                     : kUnroll<Fold>;
 
-// Writes the results to `out`, which is aligned to a line if kPastCache.
+// Folds the bytes [begin, end) of every source to `out`. Bypasses the cache if kPastCache; then
+// `out` must be aligned to a line.
 template <class Fold, bool kPastCache>
 void fold_block(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
                 std::size_t end, std::byte* out) {
@@ -107,13 +108,14 @@ void fold_block(const std::byte* const* sources, std::size_t source_count, std::
   }
 }
 
-// Folds whole groups of kUnrolled vectors and returns the offset where it stopped. All sources are
-// read before any destination is written. `bytes` is the length of a vector, or of the used part of
-// a single lane.
+// Folds whole groups of kUnrolled vectors and returns the offset of the rest. Reads a group of all
+// sources before it writes any destination. `bytes` is the length of a vector, or of the used part
+// of a single lane.
 template <class Fold, std::size_t kUnrolled, class D>
 HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t begin,
                                   std::size_t end, std::size_t bytes = kVectorBytes<D>) {
-  // Copy them: the compiler assumes that every store may change `operands`, and would reload them.
+  // Copy the operands: the compiler assumes that every store may change them, and would reload
+  // them.
   const auto [sources, source_count, destinations, destination_count] = operands;
   for (; end - begin >= kUnrolled * bytes; begin += kUnrolled * bytes) {
     Words<D> results[kUnrolled];
@@ -128,9 +130,9 @@ HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t
   return begin;
 }
 
-// Returns whether the fold mostly reads. Then reading several lines of a source at a time is
-// fastest: from the last-level cache and beyond it, eight sources took 0.7 of the time that they
-// took line by line. Two were faster line by line.
+// Returns whether the fold mostly reads. Then it is fastest to read several lines of a source at a
+// time: from the last-level cache and from memory, eight sources took 0.7 of the time that they
+// took line by line. Two sources were faster line by line.
 inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16-bit floating-point types, two in each word: folded as floats and rounded once, to nearest
-// even, at the end. Compiled once per instruction set.
+// Folds the 16-bit floating-point types, two in each word, as floats and rounds once at the end, to
+// nearest even. It is compiled once per instruction set.
 #if defined(HCCL_REDUCE_HALVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_HALVES_INL_H_
 #undef HCCL_REDUCE_HALVES_INL_H_
@@ -62,8 +62,9 @@ struct Bfloat16Lanes {
   }
 
  private:
-  // Adds half a unit in the last kept place, less one if that place is even. Neither an infinity
-  // nor the canonical NaN changes; a finite value beyond the largest becomes infinite, as required.
+  // Rounds by adding half a unit of the last place that is kept, less one if that place is even.
+  // Neither an infinity nor the canonical NaN changes. A finite value beyond the largest becomes
+  // infinite, as required.
   template <bool kExact, class D>
   static HWY_INLINE Words<D> round(D d, Words<D> words) {
     if constexpr (kExact) {
@@ -75,12 +76,12 @@ struct Bfloat16Lanes {
   }
 };
 
-#if HWY_TARGET != HWY_SCALAR  // a scalar target has no vectors to halve, see plain.h
+#if HWY_TARGET != HWY_SCALAR  // a scalar target has no vectors to halve and uses plain.h
 struct Float16Lanes {
   template <class D>
   using Tag = LaneTag<hwy::float16_t, D>;
-  // Splits and joins vectors as integers: Highway's NEON cannot take the upper half of a vector of
-  // float16_t.
+  // Vectors are split and joined as integers, because Highway cannot take the upper half of a
+  // vector of float16_t on NEON.
   template <class D>
   using Bits = LaneTag<std::uint16_t, D>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the walks over a tile once per instruction set (this file includes itself through
-// foreach_target.h), and assembles the table for this processor.
+// Compiles the functions that walk a tile once per instruction set (this file includes itself
+// through foreach_target.h), and assembles the table of kernels for this processor.
 #include "reduce/kernels.h"
 
 #include "reduce/targets.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the best instruction set this processor has, behind plain function pointers.
+// The kernels for the best instruction set of this processor, as plain function pointers.
 #pragma once
 
 #include "reduce/reduce.h"
@@ -17,24 +17,26 @@ struct FoldOperands {
   std::size_t destination_count;
 };
 
-// How one data type folds under one reduction.
+// The fold of one data type by one reduction.
 struct FoldKernel {
-  // Blocks are multiples of this size for every vector length.
+  // The length of a block is a multiple of this, whatever the vector length.
   static constexpr std::size_t kBlockUnit = 512;
 
   std::size_t element_bytes;
-  // Folds the bytes [begin, end) of every source, a multiple of kBlockUnit, into `out`, which may
-  // be one of them at `begin`.
+  // Folds the bytes [begin, end) of every source into `out`, which may be one of the sources at
+  // `begin`. The length must be a multiple of kBlockUnit.
   void (*block)(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
                 std::size_t end, std::byte* out);
-  // Like block(), but bypasses the cache. `out` is aligned to a line.
+  // Like block(), but bypasses the cache. `out` must be aligned to a line.
   void (*streamed_block)(const std::byte* const* sources, std::size_t source_count,
                          std::size_t begin, std::size_t end, std::byte* out);
-  // Folds the bytes [begin, end) of every source, whole elements, into every destination.
+  // Folds the bytes [begin, end) of every source, which must be whole elements, into every
+  // destination.
   void (*range)(const FoldOperands& operands, std::size_t begin, std::size_t end);
 };
 
-// The kernels of one data type, indexed by hcclRedOp_t, then the bitwise ones, which floats lack.
+// The kernels of one data type: those of hcclRedOp_t by number, then the bitwise ones, which floats
+// lack.
 struct FoldRow {
   static constexpr std::size_t kBitwise = hcclOpNone;  // index of the first bitwise kernel
   static constexpr std::size_t kOperations = kBitwise + 3;
@@ -51,10 +53,10 @@ struct FoldRow {
 struct TileWalks {
   void (*reduce)(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                  StorePolicy policy);
-  // Copies a tile to destinations other than itself, line by line.
+  // Copies a tile line by line to destinations, none of which may be the source.
   void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,
                            std::size_t destination_count, std::size_t bytes);
-  // Copies a tile and bypasses the cache.
+  // Copies a tile to destinations other than the source, bypassing the cache.
   void (*stream_copy)(const std::byte* source, std::byte* const* destinations,
                       std::size_t destination_count, std::size_t bytes);
 };
@@ -68,10 +70,10 @@ struct KernelTable {
   }
 };
 
-// Returns the kernels for this processor. Takes microseconds (cpuid), so callers keep the result.
+// Returns the kernels for this processor. Takes microseconds (cpuid), so call it once.
 [[nodiscard]] KernelTable best_kernels() noexcept;
 
-// The parts of it, each in a source of its own.
+// The kernels of one data type. Each family of types is compiled in its own source file.
 struct TypeFolds {
   hcclDataType_t type;
   FoldRow row;

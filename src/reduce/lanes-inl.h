@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels see buffers as vectors of 32-bit words, each of which holds one element, part of one,
-// or several. Compiled once per instruction set.
+// The kernels read buffers as vectors of 32-bit words. A word holds one element, part of one, or
+// several. This file is compiled once per instruction set.
 #if defined(HCCL_REDUCE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_LANES_INL_H_
 #undef HCCL_REDUCE_LANES_INL_H_
@@ -29,8 +29,8 @@ template <class T, class D>
 using Lanes = hn::VFromD<LaneTag<T, D>>;
 
 // Every NaN result becomes this canonical NaN. Compilers and instruction sets choose the order of
-// operands freely, and the order decides which NaN payload survives an addition; without this,
-// equal inputs could give different bits.
+// operands freely, and the order decides which NaN payload survives an addition. So without a
+// canonical NaN, equal inputs could give different bits.
 template <class T>
 inline constexpr auto kCanonicalNaN = std::uint32_t{0x7FC00000};
 template <>

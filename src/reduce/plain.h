@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of each type and reduction on single elements, for processors without any of the
-// instruction sets that the vector kernels are compiled for. Its results are bitwise the same.
+// The arithmetic of each type and reduction on single elements, for processors that have none of
+// the instruction sets of the vector kernels. The results are bitwise the same.
 #pragma once
 
 #include "reduce/kernels.h"
@@ -20,8 +20,8 @@ T load(const std::byte* from) {
   return value;
 }
 
-// Converts elements to accumulators and back. Integers are summed and multiplied unsigned, and wide
-// enough that the language does not promote them to signed.
+// Converts elements to accumulators and back. Integers are summed and multiplied as unsigned types
+// that are too wide to be promoted to signed ones.
 template <class T>
 struct Integer {
   static constexpr std::size_t kBytes = sizeof(T);
@@ -35,7 +35,7 @@ struct Integer {
   static bool keeps(Accumulator a, Accumulator b, bool smaller) {
     return (static_cast<T>(a) < static_cast<T>(b)) == smaller;
   }
-  // There may be more values than the type can count.
+  // Divides in 64 bits, because `count` may not fit the type.
   static Accumulator average(Accumulator sum, std::size_t count) {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
     return static_cast<Accumulator>(Wide{static_cast<T>(sum)} / static_cast<Wide>(count));
@@ -46,7 +46,8 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Returns whether the smaller (larger) of the two is `a`: -0 is less than +0, and a NaN is kept.
+  // Returns whether `a` is the smaller (or else the larger) of the two. -0 is less than +0, and a
+  // NaN is kept.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;

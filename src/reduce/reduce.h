@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduction of one tile: folds sources in the order given and stores the result to every
+// Reduces one tile: folds the sources in the given order and stores the result to every
 // destination.
 #pragma once
 
@@ -28,7 +28,7 @@ enum class StorePolicy { cached, interleaved, streaming };
   const std::size_t size = element_size(type);
   return size == 0 ? 0 : bytes / size;
 }
-// "float", "bfloat16", ...
+// Returns a name such as "float" or "bfloat16".
 [[nodiscard]] constexpr const char* type_name(hcclDataType_t type) noexcept {
   return data_type(type).name;
 }
@@ -38,7 +38,7 @@ enum class StorePolicy { cached, interleaved, streaming };
   return operation >= hcclEmulationBitAnd && operation <= hcclEmulationBitXor;
 }
 
-// Returns true if reduce_tile knows this pair: only integers have bitwise reductions.
+// Returns whether reduce_tile() supports this pair: only integers have bitwise reductions.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
 // Sets destinations[d][i] to the fold over s of sources[s][i], in the order of `sources`, which
@@ -54,18 +54,20 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
-// Support for averages whose sums are folded in several steps with rounding in between. There a sum
-// of half or bfloat16 may leave the range of the type although the mean does not. So prescale each
-// input by the smallest power of two that is not less than `parts`, which rounds only values that
-// become denormal; fold the sum; and call average_tile(), which compensates for the scale.
+// Returns whether prescale_tile() must precede an average whose sums are folded in several steps
+// with rounding in between: a sum of half or bfloat16 may leave the range of the type although the
+// mean does not.
 [[nodiscard]] constexpr bool needs_prescale(hcclDataType_t type) noexcept {
   return data_type(type).needs_prescale;
 }
+// Divides each value by the smallest power of two that is not less than `parts`. This rounds only
+// values that become denormal. Only for types with needs_prescale().
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept;
 // Turns complete sums of `parts` values each into averages, in place: multiplies by 1 / parts in
 // the accumulator's type and rounds once, or divides and truncates integers. If
-// needs_prescale(type), the sums must be of prescaled values.
+// needs_prescale(type), the sums must be sums of prescaled values; average_tile() compensates for
+// the scale.
 void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
                   std::uint32_t parts) noexcept;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets the kernels are compiled for. Accumulators are arrays of vectors, which the
-// scalable vector extensions cannot hold; AArch64 runs NEON. On x86, only targets that make a
-// difference for these kernels are compiled, SSE2, AVX2 and AVX-512, because each costs compile
-// time.
+// The instruction sets for which the kernels are compiled. Accumulators are arrays of vectors,
+// which scalable vector extensions do not support, so AArch64 uses NEON. On x86 only SSE2, AVX2 and
+// AVX-512 are compiled: the others make no difference for these kernels but cost compile time.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a tile: vector by vector into all destinations at once, or in blocks that bypass the cache.
-// Compiled once per instruction set.
+// Reduces or copies a tile, either vector by vector to all destinations at once, or in blocks that
+// bypass the cache. It is compiled once per instruction set.
 #if defined(HCCL_REDUCE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_TILE_INL_H_
 #undef HCCL_REDUCE_TILE_INL_H_
@@ -30,7 +30,7 @@ HWY_INLINE void copy_lines(std::byte* to, const std::byte* from, std::size_t byt
   }
 }
 
-// Copies whole lines to an address aligned to a line, and bypasses the cache.
+// Copies whole lines to an address that is aligned to a line, bypassing the cache.
 HWY_INLINE void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   const FullTag d;
   for (std::size_t at = 0; at < bytes; at += kLine) {
@@ -51,8 +51,8 @@ HWY_INLINE void prefetch_lines(const std::byte* from, std::size_t bytes) {
   }
 }
 
-// Stores a folded block, bypassing the cache if `streamed`, and prefetches as many bytes of `next`
-// line by line meanwhile.
+// Stores a folded block, bypassing the cache if `streamed`, and meanwhile prefetches kBytes bytes
+// of `next` line by line.
 template <std::size_t kBytes>
 HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::byte* next,
                             bool streamed) {
@@ -67,12 +67,12 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// Folds whole blocks, stores them and bypasses the cache; returns the offset where it stopped.
-// Reads must continue while a block is stored, so blocks are short (2 KiB lost a sixth of the
-// bandwidth), and storing to each destination prefetches one source's next block (won a tenth;
+// Folds whole blocks, stores them bypassing the cache, and returns the offset of the rest. Reads
+// must continue while a block is stored. So blocks are short (2 KiB lost a sixth of the bandwidth),
+// and storing to each destination prefetches the next block of one source (this won a tenth;
 // prefetching all sources at once lost as much). Two sources are too few for that and are
-// prefetched further ahead (won a tenth to a fifth; half and twice the distance lost a tenth). With
-// little to store, the block and its latency cost a third of the bandwidth.
+// prefetched further ahead (this won a tenth to a fifth; half and twice the distance lost a tenth).
+// Folds that mostly read store directly: the detour through a block cost a third of the bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -101,9 +101,9 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands
   return begin;
 }
 
-// Chooses the destinations to stream to from `offset` on: those aligned to a line, except in place.
-// Lines in place have just been read, so that a plain store costs no further read and is cheaper.
-// Returns whether there are any.
+// Chooses the destinations to which stores bypass the cache from `offset` on: those that are
+// aligned to a line there and are not in place. Lines in place have just been read, so a plain
+// store costs no further read and is cheaper. Returns whether there are any such destinations.
 inline bool choose_streamed(const FoldOperands& operands, std::size_t offset, bool* streamed) {
   const std::byte* const* const end = operands.sources + operands.source_count;
   bool any = false;
@@ -121,7 +121,7 @@ inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands
   bool streamed[kMaxDestinations];
   std::size_t done = 0;
   if (policy == StorePolicy::streaming && operands.destination_count <= kMaxDestinations) {
-    // Advance until the first destination is aligned to a line, if whole elements lead there.
+    // Advance to the first line of the first destination, if it is a whole number of elements away.
     const std::size_t to_line = std::min(bytes_to_line(operands.destinations[0]), bytes);
     const std::size_t head = to_line % kernel.element_bytes == 0 ? to_line : 0;
     if (choose_streamed(operands, head, streamed)) {
@@ -132,9 +132,9 @@ inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands
   kernel.range(operands, done, bytes);
 }
 
-// Copies vector by vector to all destinations at once, none of which is the source. Measured at the
-// edge of the last-level cache, against a memcpy of each block to each destination: 0.6 of the
-// time; well within it, 1.1.
+// Copies vector by vector to all destinations at once, none of which is the source. Compared with a
+// memcpy of each block to each destination, this took 0.6 of the time for working sets of about the
+// size of the last-level cache, and 1.1 for much smaller ones.
 inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                     std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kStep = 4 * kLine;
@@ -159,8 +159,8 @@ inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* d
 }
 
 // Copies in blocks, so that the second and later destinations read the source from the nearest
-// cache. Each destination has blocks of its own, aligned to its lines: a line stored half with
-// plain and half with non-temporal stores would be written twice.
+// cache. The blocks of each destination are aligned to its lines, because a line that is stored
+// half with plain and half with non-temporal stores would be written twice.
 inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kBlock = 16384;
