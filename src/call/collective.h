@@ -65,8 +65,8 @@ inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
     {"point_to_point", RankSet::rank_0, RankSet::rank_1, false, false, false},
 }};
 
-// Returns the row of a collective, or the first row for a number that is no collective, which
-// another process may send.
+// Returns the row of a collective, or the first row for a number that is not a
+// collective, which another process may send.
 [[nodiscard]] constexpr const CollectiveTraits& traits(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return kCollectives[number < kCollectives.size() ? number : 0];
