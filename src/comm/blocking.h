@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for queued work under HCCL_BLOCKING, so that the calls that queue it return its failure
-// themselves.
+// Waits for queued work under HCCL_BLOCKING, so that the calls that queued it return its failure.
 #pragma once
 
 #include "comm/communicator.h"
@@ -12,8 +11,8 @@
 namespace hccl::comm {
 
 // Block until everything queued on the streams has run; the thread is not cancelled meanwhile. If
-// work failed, throw the fault of one of `communicators`, or of any that has used the stream, else
-// Error(hcclStreamError) with the reason.
+// work has failed, throw the fault of one of `communicators`, or that of any communicator that has
+// used the stream, or else Error(hcclStreamError) with the reason.
 void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
                       std::span<const std::shared_ptr<Communicator>> communicators);
 void wait_for_stream(device::Stream& stream);

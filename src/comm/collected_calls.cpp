@@ -10,7 +10,7 @@
 namespace hccl::comm {
 namespace {
 
-// Runs one step of queueing a group. An error is kept until the other steps have run.
+// Runs one step of queueing a group. Keeps the first error, so that the other steps still run.
 template <class Part>
 void attempt(Part part, std::exception_ptr& first_error) {
   try {
@@ -21,7 +21,7 @@ void attempt(Part part, std::exception_ptr& first_error) {
 }
 
 // On one stream, the messages of one communicator run after those of another. All ranks sort the
-// communicators alike, whatever the order of their calls; otherwise ranks would deadlock.
+// communicators alike, regardless of the order of their calls; otherwise ranks would deadlock.
 void put_in_common_order(std::pmr::list<MessagePart>& messages) {
   messages.sort([](const MessagePart& a, const MessagePart& b) {
     return a.communicator->comes_before(*b.communicator);
@@ -37,7 +37,8 @@ void check_room(std::size_t calls) {
 }
 
 // Messages between two ranks match in the order of the calls, regardless of streams, so all of them
-// are numbered before any is queued. Messages to the rank itself are paired first, which may fail.
+// are numbered before any is queued. The rank's messages to itself are paired first, which may
+// fail.
 void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the calls of a group that are not all messages of one communicator on one stream.
+// Collects the calls of a group, unless all of them are messages of one communicator on one stream.
 #pragma once
 
 #include "comm/communicator.h"
@@ -50,10 +50,10 @@ struct StreamCalls {
 
 inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 
-// Throws Error(hcclInvalidUsage) if a group with `calls` calls on one stream is full.
+// Throws Error(hcclInvalidUsage) if a group that has `calls` calls on one stream is full.
 void check_room(std::size_t calls);
 
-// Does not allocate from the heap for a few calls.
+// Does not allocate from the heap for a small number of calls.
 class CollectedCalls {
  public:
   StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {
@@ -71,9 +71,9 @@ class CollectedCalls {
     part.calls.all().back().order = messages_++;
   }
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
-  // Queues the collectives in the order of the calls, then, stream by stream, all messages of each
-  // communicator together. With HCCL_BLOCKING it also waits for them: see wait_for_streams().
-  // Throws the first error after it has done the rest.
+  // Queues the collectives in the order of the calls, and then, stream by stream, all messages of
+  // each communicator together. With HCCL_BLOCKING, also blocks until they have run: see
+  // wait_for_streams(). Throws the first error after it has attempted the rest.
   void queue();
 
  private:
@@ -87,7 +87,8 @@ class CollectedCalls {
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
   std::pmr::list<StreamCalls> streams_{&memory_};  // in the order of their first calls
-  // In the order of the calls, regardless of their streams: it decides the ordinals of the streams.
+  // In the order of the calls, regardless of their streams, because it determines the ordinals of
+  // the streams.
   std::pmr::vector<CollectivePart> collectives_{&memory_};
   std::uint64_t messages_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command that runs one collective on its stream's turn.
+// The command that runs one collective in stream order.
 #pragma once
 
 #include "comm/communicator.h"
@@ -9,15 +9,15 @@ namespace hccl::comm {
 
 class CollectiveTask {
  public:
-  // `staging`: the address of the stream's staging buffer, 0 if the call needs none.
+  // `staging` is the address of the stream's staging buffer, or 0 if the call needs none.
   CollectiveTask(Communicator& communicator, BackendStream& stream, const CollectiveCall& call,
                  std::uint64_t staging) noexcept
       : communicator_(communicator), stream_(stream), call_(call), staging_(staging) {}
 
-  // Runs the call; a fault becomes the communicator's async error.
+  // Runs the call. A fault becomes the communicator's asynchronous error.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
-  // Returns whether the previous collective of that stream may begin this one ahead of its turn.
+  // Returns whether the preceding collective on `stream` may begin this one early.
   [[nodiscard]] bool can_follow_on(const BackendStream& stream) const {
     return &stream_ == &stream && staging_ == 0;
   }

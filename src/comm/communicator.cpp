@@ -19,8 +19,9 @@
 namespace hccl::comm {
 namespace {
 
-// A command behind the last call of a communicator on a stream, which keeps the communicator until
-// then. Calls hold no reference themselves, since a shared counter would cost each of them time.
+// A command that is queued after the last call of a communicator on a stream, and keeps the
+// communicator alive until then. Calls hold no reference themselves, because a shared counter would
+// cost each of them time.
 struct Keeper {
   explicit Keeper(std::shared_ptr<Communicator> kept_in) noexcept : kept(std::move(kept_in)) {}
   device::Outcome operator()() const noexcept { return device::Outcome::success; }
@@ -101,7 +102,7 @@ bool Communicator::is_staged(const PointToPoint& call) const {
 std::uint64_t Communicator::staging_of(UsedStream& on, bool needed) const {
   if (!needed) return 0;
   if (!on.staging) {
-    const CancellationBlock block;  // the arena may give pages back
+    const CancellationBlock block;  // the arena may release pages
     on.staging = std::make_unique<StagingBuffer>(device_->arena());
   }
   return on.staging->address();
@@ -128,11 +129,12 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   const std::lock_guard lock(streams_lock_);
   UsedStream& on = used_stream(stream);
   const std::uint64_t staging = staging_of(on, is_staged(call));
-  // Ranks agree on the order in which collectives use streams, not on that of sends and receives.
+  // Ranks agree on the order in which collectives use streams, but not on that of sends and
+  // receives.
   if (!on.place.has_collectives) {
     on.backend->begin_collectives(next_ordinal_);
     on.place = {next_ordinal_, true};
-    ++next_ordinal_;  // not if that threw: ranks agree on the ordinals
+    ++next_ordinal_;  // only on success: ranks agree on the ordinals
   }
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);
@@ -272,8 +274,8 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
-  // Work of other communicators may precede this one's and never end. So this thread leaves the
-  // queue to the stream's worker, and an abort ends the wait.
+  // Work of other communicators may precede this one's and never end. Therefore this thread leaves
+  // the queue to the stream's worker, and an abort ends the wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {
@@ -301,7 +303,7 @@ void Communicator::outlive_calls_of(device::Stream& stream) {
   if (!for_good) own_keeper_.reset();
 }
 
-// Releases each stream without the lock, because the destruction of a stream takes it.
+// Releases each stream without holding the lock, because the destruction of a stream takes it.
 void Communicator::outlive_calls() {
   for (;;) {
     std::shared_ptr<device::Stream> stream;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's membership of a communicator: queues calls on streams in an order that all ranks agree
-// on, and leaves it to a back end to run them.
+// A rank's membership of a communicator. It queues calls on streams in an order on which all ranks
+// agree, and its back end runs them.
 #pragma once
 
 #include "base/error.h"
@@ -30,34 +30,35 @@ namespace hccl::comm {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  // Joins as `rank` of `size`, with `device`. Blocks until all have joined. Throws Error.
+  // Joins a communicator of `size` ranks as `rank`, with `device`. Blocks until all ranks have
+  // joined. Throws Error.
   [[nodiscard]] static std::shared_ptr<Communicator> create(const hcclUniqueId& id, int size,
                                                             int rank,
                                                             std::shared_ptr<device::Device> device);
-  // Must be owned by a shared_ptr. `backend` has joined the other ranks.
+  // The object must be owned by a shared_ptr. `backend` has already joined the other ranks.
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device,
                std::unique_ptr<Backend> backend, std::unique_ptr<OperationLog> log);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Throws the communicator's fault if it has one, or Error(hcclInvalidArgument) if the stream is
-  // of another device, or SynError if it has been destroyed.
+  // Throws the communicator's fault if it has one, Error(hcclInvalidArgument) if the stream belongs
+  // to another device, or SynError if the stream has been destroyed.
   void check_usable(const device::Stream& stream) const;
 
-  // Queue a validated call; the parts of one, collectives one after the other, sends and receives
-  // side by side; or the messages of a group. Throw the communicator's fault if it has one. Do not
-  // block: the caller has waited for room in the stream's queue. Queued work does not keep the
-  // communicator alive: see leave().
+  // Queue a validated call, the parts of one call (collectives one after the other, sends and
+  // receives side by side), or the messages of a group. Do not block, because the caller has waited
+  // for room in the stream's queue. Throw the communicator's fault if it has one. Queued work does
+  // not keep the communicator alive: see leave().
   void enqueue(device::Stream& stream, const CollectiveCall& call);
   void enqueue(device::Stream& stream, const PointToPoint& call);
   void enqueue(device::Stream& stream, const std::vector<CollectiveCall>& parts);
   void enqueue(device::Stream& stream, const std::vector<PointToPoint>& parts);
   void enqueue(device::Stream& stream, MessageList&& calls);
 
-  // Queue the calls of a group in three steps: prepare() makes the staging buffer for a call that
-  // is kept, for which there may be no device memory. number() gives each message with another rank
-  // its place among the messages of the two, in the order of the program's calls.
+  // Queue the calls of a group in three steps. prepare() allocates the staging buffer for a call
+  // that the group keeps, and fails if there is no device memory for it. number() gives each
+  // message with another rank its number among the messages of the two ranks, in program order.
   // enqueue_numbered() queues a stream's messages, and copies for those to the rank itself.
   void prepare(device::Stream& stream, const CollectiveCall& call);
   void prepare(device::Stream& stream, const PointToPoint& call);
@@ -68,46 +69,48 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Returns whether calls have been queued on the stream.
   [[nodiscard]] bool has_called_on(const device::Stream& stream);
 
-  // Returns the order of two communicators; all ranks agree on it if their ids differ.
+  // Returns whether this communicator precedes `other`. All ranks agree on this order if the two
+  // ids differ.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 
-  // Returns a message that another rank has offered and that no receive is queued for. Blocks until
-  // there is one; returns nothing once `timeout` has passed, and at once if it is zero. Looks at
-  // the ranks round robin. Thread safety: any thread. Throws the communicator's fault.
+  // Returns a message that another rank has offered and for which no receive is queued, and
+  // searches the ranks round robin. Blocks until there is one; returns nothing once `timeout` has
+  // passed, and at once if it is zero. Throws the communicator's fault. Thread safety: any thread.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
-  // Blocks until all work queued on this communicator has run, or it has failed.
+  // Blocks until all work queued on this communicator has run, or the communicator has failed.
   void finalize();
-  // Ends this rank's membership. The owner may then release the communicator, which keeps itself
-  // until the queued work has run.
+  // Ends this rank's membership. The owner may then release the communicator, which stays alive
+  // until its queued work has run.
   void leave();
-  // Fails all queued and future work on every rank. `why`: the reason, as in "called
-  // hcclCommAbort". Allocates nothing.
+  // Fails all queued and future work on every rank. `why` is the reason, such as "called
+  // hcclCommAbort". Allocates no memory.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when the process of rank `mate` of this node exits.
   void watch(const FileDescriptor& process, int mate);
 
-  // Sets how long calls of this rank wait for others; 0: without a limit. Thread safety: any
+  // Sets the time limit of this rank's waits for other ranks; 0 means no limit. Thread safety: any
   // thread.
   void set_wait_limit(std::uint64_t milliseconds) { backend_->set_wait_limit(milliseconds); }
 
   // Throws the communicator's fault if it has one.
   void throw_if_failed() const { backend_->throw_if_failed(); }
   [[nodiscard]] bool failed() const { return backend_->failed(); }
-  // Returns the fault's code; else that of what keeps calls from working now, or hcclSuccess.
+  // Returns the code of the fault, or else of the condition that prevents calls from working now,
+  // or hcclSuccess.
   [[nodiscard]] hcclResult_t async_error() const { return backend_->async_error().code; }
-  // Returns its text, null if there is none; lives as long as the communicator.
+  // Returns the text of that error, or null if there is none. It lives as long as the communicator.
   [[nodiscard]] const char* async_error_text();
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] device::Device& device() const { return *device_; }
-  // Returns the traffic with one other rank, or with all. Throws Error(hcclInvalidArgument) unless
-  // `peer` is another rank.
+  // Returns the traffic with rank `peer`, or with all other ranks. Throws
+  // Error(hcclInvalidArgument) unless `peer` is another rank.
   [[nodiscard]] TrafficReport traffic(std::optional<int> peer) const;
-  // Returns how this rank would run a call, as plan_text() has it.
+  // Returns how this rank would run a call, in the format of plan_text().
   [[nodiscard]] std::string plan_of(const PlanRequest& request) const;
-  // Return how a call runs, for people.
+  // Return how a call runs, as text for people.
   [[nodiscard]] CallPath path_of(const CollectiveCall& call) const {
     return backend_->path_of(call);
   }
@@ -115,11 +118,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
   // Throws the error of a call that did not run because earlier work on its stream has failed.
-  // `call`: the call's description.
+  // `call` is the call's description.
   [[noreturn]] static void throw_behind_failure(const device::Lookahead& lookahead,
                                                 const std::string& call);
-  // Runs `work` on a stream's turn, and makes an exception the communicator's fault. `work` returns
-  // whether it is complete.
+  // Runs `work`, which returns whether it is complete, and turns an exception into the
+  // communicator's fault.
   template <class Work>
   [[nodiscard]] device::Outcome run_reporting_faults(Work work) noexcept {
     try {
@@ -140,18 +143,18 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     BackendStream* backend = nullptr;
     MessagePlace place{};                    // of a message that is queued now
     std::uint64_t last_ticket = 0;           // of the last call
-    bool is_outlived = false;                // outlive_calls() has seen it
+    bool is_outlived = false;                // whether outlive_calls() has handled it
     std::unique_ptr<StagingBuffer> staging;  // null until a call needs it
   };
 
-  // Call with streams_lock_ held.
+  // Call the functions of this paragraph with streams_lock_ held.
   UsedStream& used_stream(device::Stream& stream);
   void enqueue_on(UsedStream& on, device::Stream& stream, MessageList&& calls,
                   std::vector<SelfCopy>&& copies);
-  // Returns the address of the stream's staging buffer, 0 if none is `needed`. Throws
+  // Returns the address of the stream's staging buffer, or 0 if none is `needed`. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t staging_of(UsedStream& on, bool needed) const;
-  // Keeps the communicator until all its calls that are queued on the stream have run.
+  // Keeps the communicator alive until all its calls that are queued on the stream have run.
   void outlive_calls_of(device::Stream& stream);
 
   [[nodiscard]] bool is_staged(const CollectiveCall& call) const;
@@ -159,8 +162,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void make_staging(device::Stream& stream);
   void outlive_calls();
   void note_fault(hcclResult_t code, const char* what);
-  // Log calls that are about to be queued. The tickets in the log are off if another thread queues
-  // at the same time.
+  // Log calls that are about to be queued. The logged tickets are wrong if another thread queues at
+  // the same time.
   void log_queued(const device::Stream& stream, const CollectiveCall& call);
   void log_queued(const device::Stream& stream, std::span<const PointToPoint> calls);
   void forget_stream(std::uint64_t id);
@@ -175,14 +178,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::vector<std::unique_ptr<UsedStream>> streams_;
   std::uint32_t next_ordinal_ = 0;            // of the next stream with collectives
   std::atomic<int> first_probed_ = 0;         // the rank that probe() looks at first
-  bool has_left_ = false;                     // an open group may still queue calls
-  std::shared_ptr<Communicator> own_keeper_;  // set while no Keeper is queued
+  bool has_left_ = false;                     // an open group may queue calls even then
+  std::shared_ptr<Communicator> own_keeper_;  // set if no Keeper could be queued
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;             // returned to the program
-  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: their callbacks use the rest
+  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use the rest
 };
 
-// The handles behind hcclComm_t.
+// Returns the table of the handles that hcclComm_t stands for.
 [[nodiscard]] HandleTable<Communicator>& communicators();
 
 }  // namespace hccl::comm

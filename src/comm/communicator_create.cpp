@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a communicator: the rendezvous, the membership of this node, the choice of the back end,
-// and which processes are watched.
+// Creates a communicator: performs the rendezvous, joins the ranks of this node, chooses the back
+// end, and watches the other processes of the node.
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMaxRanks = 4096;
 
-// The facts about a rank that the other ranks need and bootstrap does not know.
+// The properties of a rank that the other ranks need and bootstrap does not know.
 struct RankBlob {
   static constexpr std::uint32_t kLayout = 3;
   std::uint32_t layout = kLayout;
@@ -62,8 +62,8 @@ RankBlob decode(const bootstrap::RankInfo& member) {
   return blob;
 }
 
-// Checks the memory files of this node's ranks, and the control segment that the lowest of them has
-// made. Throws Error if one of them is not safe to map.
+// Checks the memory files of this node's ranks, and the control segment that the lowest of these
+// ranks has created. Throws Error if one of them is not safe to map.
 void inspect(const bootstrap::RankTable& table, int own_rank) {
   const std::string& box = table.members[static_cast<std::size_t>(own_rank)].box;
   int leader = -1;
@@ -92,7 +92,7 @@ void for_each_mate(const bootstrap::RankTable& table, int rank, Visit visit) {
   }
 }
 
-// Joins the ranks of this node, numbered in the order of the table.
+// Joins the ranks of this node, which are numbered in the order of the table.
 std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
                                              std::span<const node::CpuAllowance> allowances) {

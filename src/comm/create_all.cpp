@@ -37,7 +37,8 @@ class AllDevices {
   }
 
  private:
-  // Starts a thread for each device but the first. They join once all have started, or not at all.
+  // Starts a thread for each device but the first. They all join once all have started, or none
+  // does.
   void start(std::vector<std::jthread>& threads) {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();
@@ -58,7 +59,7 @@ class AllDevices {
     verdict.set_value(true);
   }
 
-  // Joins one rank. If that fails, tells the ranks that wait for it.
+  // Joins one rank. If that fails, makes the ranks that wait for it fail too.
   void join(std::size_t rank) noexcept {
     try {
       made_[rank] = Communicator::create(id_, static_cast<int>(devices_.size()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a communicator whose ranks are all devices of this process.
+// Creates a communicator whose ranks are devices of this process.
 #pragma once
 
 #include "comm/communicator.h"
@@ -10,7 +10,7 @@
 namespace hccl::comm {
 
 // Joins with each device, devices[i] as rank i. Blocks until all have joined. If one fails, throws
-// its Error, and no communicator exists.
+// its Error, and no communicator is created.
 [[nodiscard]] std::vector<std::shared_ptr<Communicator>> create_all(
     const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices);
 

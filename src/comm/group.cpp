@@ -13,8 +13,8 @@
 namespace hccl::comm {
 namespace {
 
-// Plain storage, so that nothing is destroyed when the thread ends: static destructors may still
-// make calls.
+// Plain storage, so that nothing is destroyed when the thread ends: static destructors may make
+// calls after that.
 struct GroupStorage {
   alignas(Group) std::array<std::byte, sizeof(Group)> bytes;
   Group* open;

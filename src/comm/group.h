@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the validated calls between hcclGroupStart and hcclGroupEnd of a thread, and queues them
-// together.
+// Keeps the validated calls that a thread makes between hcclGroupStart and hcclGroupEnd, and queues
+// them together.
 #pragma once
 
 #include "base/handle_table.h"
@@ -21,32 +21,33 @@ namespace hccl::comm {
 using CommunicatorHold = HandleTable<Communicator>::Hold;
 using StreamHold = HandleTable<device::Stream>::Hold;
 
-// The open group of a thread. Most groups hold messages of one communicator on one stream alone:
-// those are kept here, and everything else in CollectedCalls.
+// The open group of a thread. Most groups consist of messages of one communicator on one stream,
+// which are kept here. The calls of all other groups are kept in CollectedCalls.
 class Group {
  public:
-  // Open and close a group of the calling thread; groups nest. The outermost end() queues the calls
-  // that were kept, and throws the first error after it has queued the rest. Throws
+  // Open and close a group of the calling thread; groups nest. The outermost end() queues the kept
+  // calls, and throws the first error after it has queued the rest. end() throws
   // Error(hcclInvalidUsage) if no group is open.
   static void start();
   static void end();
   // Returns the open group of the calling thread, null if there is none.
   [[nodiscard]] static Group* current() noexcept;
 
-  // Returns the communicator of the last message if that had the same, still valid handles.
+  // Returns the communicator of the last message if that message had the same handles and they are
+  // still valid, or null.
   [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
 
-  // Returns whether calls of the communicator have been kept and are not queued yet.
+  // Returns whether the group has calls of the communicator that are not queued yet.
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const {
     return more_ ? more_->has_calls_of(communicator)
                  : communicator_ && &*communicator_ == &communicator;
   }
 
   // Keep a call. keep_known() is for a communicator that known() has returned. Throw
-  // Error(hcclInvalidUsage) if the group has too many calls on the stream, and like
-  // Communicator::enqueue().
+  // Error(hcclInvalidUsage) if the group has too many calls on the stream, and the errors of
+  // Communicator::prepare() and Communicator::check_usable().
   template <class Call>
   void keep_known(const Call& call) {
     admit(*communicator_, *stream_, call);
@@ -57,7 +58,7 @@ class Group {
     admit(*communicator, *stream, call);
     add(std::move(communicator), std::move(stream), call);
   }
-  // Keep the parts of one call, at least one: all of them, or none.
+  // Keep the parts of one call, of which there is at least one: either all of them or none.
   template <class Call>
   void keep_known(const std::vector<Call>& parts) {
     for (const Call& part : parts) admit(*communicator_, *stream_, part);
@@ -96,7 +97,7 @@ class Group {
   StreamHold stream_;
   MessageList messages_;
   std::optional<CollectedCalls> more_;  // all calls, once one does not fit in messages_
-  // The place of the last message in more_: its stream, and its communicator's part there.
+  // The position of the last message in more_: its stream, and its communicator's part there.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one communicator in a group. One or two of them, as in most groups, are
-// kept without an allocation.
+// The sends and receives of one communicator in a group. Up to two, as in most groups, are stored
+// without an allocation.
 #pragma once
 
 #include "base/inplace_vector.h"
@@ -67,7 +67,7 @@ class MessageList {
 
  private:
   InplaceVector<Call, 2> few_;
-  std::vector<Call> many_;  // all of them, if few_ is too small
+  std::vector<Call> many_;  // all messages, if few_ is too small
 };
 
 }  // namespace hccl::comm

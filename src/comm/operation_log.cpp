@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words the lines about calls, and remembers which paths were logged.
+// Formats the lines about calls, and records which paths were logged.
 #include "comm/operation_log.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs a communicator's calls while they run: the path that each kind of call takes (HCCL_EXPLAIN,
+// Logs a communicator's calls as they run: the path that each kind of call takes (HCCL_EXPLAIN,
 // HCCL_DEBUG=DEBUG), and when each call was queued, started and ended (HCCL_DEBUG=TRACE).
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace hccl::comm {
 
-// A piece of work of a stream: the stream's id and the work's ticket.
+// Identifies a piece of work by its stream's id and its ticket.
 struct WorkId {
   std::uint64_t stream = 0;
   std::uint64_t ticket = 0;
@@ -28,20 +28,22 @@ struct WorkId {
 
 class OperationLog {
  public:
-  // Paths are alike on the ranks of a node, so only one of them explains: `explains_for_node`.
+  // The paths are alike on the ranks of a node, so only the rank with `explains_for_node` set
+  // explains them.
   OperationLog(const Config& settings, int rank, bool explains_for_node);
 
-  // Returns whether calls are logged at all. Hot paths check this first.
+  // Returns whether any calls are logged. Hot paths check this first.
   [[nodiscard]] bool enabled() const { return tells_paths_ || traces_; }
   [[nodiscard]] bool traces() const { return traces_; }
 
-  // Logs the path of a call, once for each collective, size class (powers of two) and kind of
-  // memory. Calls `path` only if it logs.
+  // Logs the path of a call, once for each combination of collective, size class (powers of two)
+  // and kind of memory. Calls `path` only if it logs.
   void note_path(Collective collective, std::uint64_t bytes, bool on_host,
                  const std::function<CallPath()>& path);
-  // `call`: as in "all_reduce(1000, float, sum)".
+  // Logs that a call has been queued. `call` is a text such as "all_reduce(1000, float, sum)".
   void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
-  // Runs the work and logs its start and its end. Work that would block starts only once.
+  // Runs the work and logs its start and its end. If the work would block and runs again, its start
+  // is logged only once.
   [[nodiscard]] device::Outcome trace(const std::string& call, const std::string& path,
                                       const WorkId& work,
                                       const std::function<device::Outcome()>& run);

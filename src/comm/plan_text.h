@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call would run, for people and for programs.
+// Formats the plan of a call, for people and for programs.
 #pragma once
 
 #include "call/backend.h"
@@ -8,7 +8,7 @@
 
 namespace hccl::comm {
 
-// Writes the steps of `rank` below a headline; as JSON, one object on one line.
+// Returns the steps of `rank` below a headline, or one JSON object on one line.
 [[nodiscard]] std::string plan_text(const PlanRequest& request, const PlanSteps& plan, int rank,
                                     int ranks);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the messages of the rank to itself; the back end exchanges the others.
+// Copies the rank's messages to itself. The back end exchanges the others.
 #include "comm/point_to_point_task.h"
 
 #include "base/text.h"
@@ -8,7 +8,7 @@
 
 namespace hccl::comm {
 
-// The stream's next groups, as long as they are of the same communicator and hold no copies
+// The stream's next groups, as long as they belong to the same communicator and contain no copies
 // and no host memory.
 class PointToPointTask::NextGroups final : public GroupLookahead {
  public:

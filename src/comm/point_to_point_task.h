@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command that runs the sends and receives of one group on their stream's turn.
+// The command that runs the sends and receives of one group in stream order.
 #pragma once
 
 #include "comm/communicator.h"
@@ -13,7 +13,7 @@ namespace hccl::comm {
 
 class PointToPointTask {
  public:
-  // `staging`: the address of the stream's staging buffer, 0 if the task needs none.
+  // `staging` is the address of the stream's staging buffer, or 0 if the task needs none.
   PointToPointTask(Communicator& communicator, BackendStream& stream, const MessagePlace& place,
                    MessageList&& calls, std::unique_ptr<const std::vector<SelfCopy>> copies,
                    std::uint64_t staging) noexcept
@@ -24,14 +24,14 @@ class PointToPointTask {
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
 
-  // Runs the calls; a fault becomes the communicator's async error.
+  // Runs the calls. A fault becomes the communicator's asynchronous error.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
  private:
   class NextGroups;
   [[nodiscard]] device::Outcome run(device::Lookahead& lookahead) noexcept;
   void copy() const;
-  [[nodiscard]] std::string first_call() const;  // for texts
+  [[nodiscard]] std::string first_call() const;  // for error texts
 
   Communicator& communicator_;  // lives until the task has run: see Communicator::leave()
   BackendStream& stream_;

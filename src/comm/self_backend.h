@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end of a communicator of one rank: a collective is a copy, or nothing.
+// The back end of a communicator of one rank, in which a collective is a copy, or nothing.
 #pragma once
 
 #include "call/backend.h"
@@ -60,7 +60,7 @@ class SelfBackend final : public Backend {
     device::Arena& arena_;
   };
 
-  Stream stream_;  // one for all streams: it keeps nothing
+  Stream stream_;  // serves all streams, because it has no state
 };
 
 }  // namespace hccl::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns messages of a rank to itself into copies.
+// Turns a rank's messages to itself into copies.
 #pragma once
 
 #include "comm/message_list.h"
@@ -14,9 +14,9 @@ struct SelfCopy {
   std::uint64_t bytes = 0;
 };
 
-// Removes the sends and receives of `rank` with itself from `calls`, and pairs them in order.
-// Throws Error(hcclInternalError), the code that HCCL returns, if one has no partner or differs
-// from it.
+// Removes the sends and receives of `rank` with itself from `calls`, pairs them in order, and
+// returns a copy for each pair with different addresses. Throws Error(hcclInternalError), the code
+// that HCCL returns, if a message has no partner or differs from it.
 [[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 
 }  // namespace hccl::comm
