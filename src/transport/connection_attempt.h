@@ -17,10 +17,11 @@ class ConnectionAttempt {
   ConnectionAttempt(const ConnectionAttempt&) = delete;
   ConnectionAttempt& operator=(const ConnectionAttempt&) = delete;
 
-  // Makes progress. Returns the socket once both sides have authenticated; the next byte belongs to
-  // the stream. Throws PeerLost, or Error(hcclSystemError).
+  // Advances the attempt. Returns the socket once both sides have authenticated, and nothing
+  // before. The next byte on the socket belongs to the stream. Throws PeerLost, or
+  // Error(hcclSystemError).
   [[nodiscard]] virtual std::optional<FileDescriptor> poll() = 0;
-  // Adds the descriptors and the time limit to wait for before the next poll().
+  // Adds to the plan the descriptors to wait for before the next poll(), and limits the time.
   virtual void plan_sleep(SleepPlan& plan) = 0;
 };
 

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPause{5};
 constexpr std::chrono::milliseconds kLongestPause{500};
-// Limits an attempt at one of several addresses. Doubles each round, because a rank may be late.
+// Time limit of an attempt in the first round of addresses. It doubles in every round, because a
+// rank may be late.
 constexpr std::chrono::seconds kFirstAttemptLimit{5};
 constexpr int kMaxRefusalsPerTarget = 5;
 

@@ -21,9 +21,9 @@ struct DialTarget {
 using TuneSocket = void (*)(int socket, const Limits& limits);
 
 // Tries the targets in order until one accepts. Waits without a limit for a rank that answers but
-// has not opened this stream yet. Gives up on a rank that cannot be reached after limits.connect,
-// and on one that refuses connections or fails the handshake after a few attempts, because a
-// listener exists before its address is published.
+// has not opened this stream yet. Gives up on a rank that cannot be reached after limits.connect.
+// Gives up after a few attempts on a rank that refuses connections or the handshake: its listener
+// existed before its address was published, so waiting would not help.
 class Dialer final : public ConnectionAttempt {
  public:
   // `targets` must not be empty.
@@ -51,14 +51,14 @@ class Dialer final : public ConnectionAttempt {
   TuneSocket tune_;
   Deadline deadline_;
   State state_ = State::pausing;
-  std::size_t at_ = 0;  // the current one of targets_
+  std::size_t at_ = 0;  // index of the current target
   FileDescriptor socket_;
   ConnectorHandshake handshake_;
-  Deadline attempt_;  // when the pause or the attempt ends
+  Deadline attempt_;  // end of the pause or of the attempt
   Deadline::Duration attempt_limit_;
   Deadline::Duration pause_;
   int refusals_ = 0;                   // in a row
-  std::string given_up_;               // the error text once it has given up
+  std::string given_up_;               // the error text; empty until it gives up
   std::vector<std::string> failures_;  // per target: the reason of the last failure
 };
 

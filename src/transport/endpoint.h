@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of an ordered, flow-controlled stream of bytes between two ranks. Both sides know how
-// many bytes come in which order, so a stream has no messages and no headers.
+// One end of an ordered, flow-controlled stream of bytes between two ranks. Both sides know the
+// number and the order of the bytes, so a stream has no messages and no headers.
 #pragma once
 
 #include "base/deadline.h"
@@ -18,8 +18,9 @@
 
 namespace hccl::transport {
 
-// The peer's process, its host or the path to it is gone. The text says what happened to which
-// connection. Data that the peer sent earlier may still be received unless the network dropped it.
+// The peer's process, its host or the path to it is gone. The text names the connection and says
+// what happened to it. Data that the peer sent earlier may still be received unless the network
+// dropped it.
 class PeerLost : public Error {
  public:
   PeerLost(int peer, const std::string& message) : Error(hcclSystemError, message), peer_(peer) {}
@@ -40,9 +41,9 @@ struct Counters {
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 
-// The conditions to wait for. readable: there are bytes beyond those already lent or moved, so
-// sleep only after a receive returned less than was asked for. writable: there is room to send.
-// flushed: everything that was sent may be overwritten.
+// The conditions to wait for. readable: more bytes have arrived than have been lent or moved; wait
+// for this only after a receive returned fewer bytes than it was asked for. writable: there is room
+// to send. flushed: everything that was sent may be overwritten.
 struct Interest {
   bool readable = false;
   bool writable = false;
@@ -55,15 +56,16 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// Pass at most this many bytes of a destination to try_receive_into() at a time, and no less while
-// there is more: a transport that writes arriving data in place needs to know as much of the
-// destination as possible.
+// The number of bytes of a destination to pass to try_receive_into() at a time; pass fewer only at
+// the end of the destination. A transport that writes arriving data in place needs to know as much
+// of the destination as possible.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
 // The caller that opened an endpoint owns it. No call blocks, except finish(). An endpoint exists
-// before its connection does: until it is connected nothing can be sent or received, and every call
-// advances the connection. Once the peer is lost, every call throws PeerLost. Calls throw
-// Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at a time.
+// before its connection does: until it is connected, nothing can be sent or received, and every
+// call advances the connection attempt. Once the peer is lost, every call throws PeerLost. Calls
+// throw Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at a
+// time.
 class Endpoint {
  public:
   Endpoint(int peer, const char* transport) : peer_(peer), transport_(transport) {}
@@ -71,8 +73,8 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Takes a prefix of the bytes, perhaps none, and returns its size. The bytes taken may be read in
-  // place until flushed().
+  // Takes a prefix of the bytes, perhaps none, and returns its size. The transport may read these
+  // bytes in place until flushed() returns true.
   [[nodiscard]] std::size_t try_send(std::span<const std::byte> bytes) {
     return try_send_parts({&bytes, 1});
   }
@@ -92,8 +94,8 @@ class Endpoint {
   // Returns how many bytes try_receive() can lend in one piece. An element of at most this size can
   // always be lent whole once all of it has arrived.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
-  // Moves arrived bytes to the destination, from the first unreleased one on, and returns how many;
-  // these need no release(). After a partial receive the transport owns the rest of the
+  // Moves arrived bytes to the destination, from the first unreleased one on, and returns their
+  // number; they need no release(). After a partial receive the transport owns the rest of the
   // destination: keep passing that remainder, and neither call try_receive() nor pass another
   // destination, until it is full or the endpoint is cut().
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
@@ -105,8 +107,8 @@ class Endpoint {
   // Ends a sleep that begin_sleep() prepared, and checks that the peer is alive.
   virtual void end_sleep() noexcept = 0;
 
-  // Call last, before an orderly end. Blocks until the peer has received everything sent, is lost,
-  // or the deadline has passed.
+  // Ends the stream in an orderly way; call it last. Blocks until the peer has received everything
+  // sent, the peer is lost, or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
   // Aborts the stream. Once it returns, the transport accesses neither sources nor destinations,
   // and all other calls throw PeerLost.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides of the handshake, without a socket.
+// Implements both sides of the handshake without a socket.
 #include "transport/handshake.h"
 
 #include "base/sha256.h"

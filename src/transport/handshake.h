@@ -42,7 +42,7 @@ class Handshake {
   [[nodiscard]] State state() const { return state_; }
   // Returns the reason of a refusal: a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Returns how many bytes to read at most.
+  // Returns the maximum number of bytes to read next.
   [[nodiscard]] std::size_t wanted() const { return expected_ - received_.size(); }
 
  protected:
@@ -87,7 +87,7 @@ class AcceptorHandshake : public Handshake {
   explicit AcceptorHandshake(const Membership& own);
 
   // Takes at most wanted() bytes and returns the answer to send, which may be empty. Once the
-  // connector has authenticated the state is done, and the caller sends the verdict on key().
+  // connector has authenticated, state() is `done`, and the caller sends the verdict on key().
   [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
   [[nodiscard]] const StreamKey& key() const { return key_; }
   [[nodiscard]] static Bytes encode(Verdict verdict);

@@ -67,7 +67,8 @@ void Listener::watch(int fd) {
   }
 }
 
-// Closing alone is not enough: a forked child may hold the socket as well.
+// Removes the socket from the epoll set. Closing the socket is not enough, because a forked child
+// may hold it as well.
 void Listener::unwatch(int fd) { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 void Listener::serve() {
@@ -117,7 +118,8 @@ void Listener::admit(FileDescriptor socket) {
   }
 }
 
-// Reads and answers. Returns true if the connection is no longer pending.
+// Reads the messages that have arrived and answers them. Returns true if the connection is no
+// longer pending.
 bool Listener::progress(PendingConnection& pending) {
   std::array<std::byte, 256> buffer{};
   while (pending.handshake.state() == Handshake::State::in_progress) {
@@ -178,8 +180,9 @@ void Listener::remove(PendingList::iterator pending) {
   pending_.erase(pending);
 }
 
-// No pending connection is left to close, so only other parts of the program can free descriptors.
-// Until then a connection that waits to be accepted must not wake a thread.
+// Stops accepting for a while. No pending connection is left to close, so only other parts of the
+// program can free descriptors. Until then, connections that wait to be accepted must not wake a
+// thread.
 void Listener::pause_accepting() {
   if (!paused_) {
     log(LogLevel::error, family_.name, "cannot accept connections for want of descriptors or ",

@@ -26,11 +26,11 @@ struct SocketFamily {
   std::string (*objection)(int socket) = nullptr;
 };
 
-// Has no thread of its own: every thread that waits for a stream serves all connections. Thread
-// safety: any thread.
+// A listener has no thread of its own: every thread that waits for a stream serves all connections.
+// Thread safety: any thread.
 class Listener {
  public:
-  // `sockets` are listening and non-blocking. Throws Error(hcclSystemError).
+  // `sockets` must be listening and non-blocking. Throws Error(hcclSystemError).
   Listener(std::vector<FileDescriptor> sockets, const Membership& own, const Limits& limits,
            const SocketFamily& family);
   ~Listener();
@@ -47,7 +47,7 @@ class Listener {
     Deadline deadline;
   };
   struct Inbound {
-    FileDescriptor socket;  // invalid before it has arrived and after it was taken
+    FileDescriptor socket;  // invalid before the connection has arrived and after it was taken
     int bell = -1;          // eventfd of the InboundConnection that waits for it
     bool taken = false;
   };
@@ -75,8 +75,8 @@ class Listener {
   FileDescriptor epoll_;  // readable if a listening or pending socket is
   PendingList pending_;
   std::map<StreamKey, Inbound> inbound_;
-  Deadline paused_until_ =
-      Deadline::never();  // when accepting resumes after a shortage of descriptors
+  // The time at which accepting resumes after a shortage of descriptors.
+  Deadline paused_until_ = Deadline::never();
   bool paused_ = false;
   RejectionLog rejections_;
 };
@@ -95,7 +95,7 @@ class InboundConnection final : public ConnectionAttempt {
  private:
   std::shared_ptr<Listener> listener_;
   StreamKey key_;
-  FileDescriptor bell_;  // rung when another thread has received our connection
+  FileDescriptor bell_;  // rung when another thread has accepted the connection
 };
 
 }  // namespace hccl::transport

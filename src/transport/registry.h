@@ -11,7 +11,7 @@
 
 namespace hccl::transport {
 
-// A transport, or the reason why this machine has no device for it: a clause.
+// A transport, or else the reason why this machine has no device for it, as a clause.
 struct MakeResult {
   std::unique_ptr<Transport> transport;
   std::string why_not;
@@ -19,7 +19,7 @@ struct MakeResult {
 
 struct TransportFactory {
   const char* name;
-  // Throws Error(hcclSystemError) if a device exists but cannot be used.
+  // Creates the transport. Throws Error(hcclSystemError) if a device exists but cannot be used.
   MakeResult (*make)(const Settings& settings);
 };
 

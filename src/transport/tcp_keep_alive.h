@@ -6,7 +6,7 @@
 
 namespace hccl::transport {
 
-// Makes the kernel send small messages at once and probe an idle connection, so that a cut link
+// Makes the kernel send small messages at once, and probe an idle connection so that a cut link
 // ends it.
 void set_keep_alive(int socket, const Limits& limits);
 

@@ -40,8 +40,8 @@ struct ConnectionId {
 struct Limits {
   // Time allowed for an accepted connection to complete the handshake.
   Deadline::Duration handshake = std::chrono::seconds(10);
-  // Time after which a rank that cannot be reached is given up. A rank that answers is waited for
-  // without a limit.
+  // Time after which a rank counts as lost if it cannot be reached. There is no limit for a rank
+  // that answers.
   Deadline::Duration connect = std::chrono::seconds(120);
   // A host that acknowledges nothing during this time is lost. The host of a stopped process still
   // answers.
@@ -54,18 +54,18 @@ struct Settings {
   Membership membership;
   std::string box;                    // the node: box_identity() of base/process.h
   std::vector<Interface> interfaces;  // all interfaces of this machine
-  // The environment; its defaults unless it is set.
+  // The configuration from the environment; the defaults unless it is set.
   std::shared_ptr<const Config> config = std::make_shared<const Config>();
   Limits limits;
 };
 
 struct Reach {
   bool possible = false;
-  std::string why_not;  // a clause, unless it is possible
+  std::string why_not;  // a clause; empty if it is possible
 };
 
-// A range of memory: where it is mapped, and of which file. `fd` stays owned by the creator of the
-// region; -1 if no file backs the memory.
+// A range of memory: its address, and its position in the file that backs it. The creator of the
+// region owns `fd`, which is -1 if no file backs the memory.
 struct Region {
   std::byte* address = nullptr;
   std::size_t bytes = 0;
@@ -81,7 +81,7 @@ struct Trouble {
 
 constexpr std::size_t kMaxAddressBytes = 256;
 
-// Belongs to one rank of one communicator. Endpoints may outlive their transport, but those that
+// A transport belongs to one rank of one communicator. Its endpoints may outlive it, but those that
 // are not connected by then never will be. Thread safety: any thread.
 class Transport {
  public:
@@ -98,26 +98,26 @@ class Transport {
   // the same answer.
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
   // Returns a new endpoint; does not block. The smaller rank connects and the other accepts; both
-  // must open the connection, once. A peer that never connects is waited for without a limit, since
-  // bootstrap notices when its process has gone. Throws Error(hcclInternalError) if the connection
-  // was opened before or the address is malformed, Error(hcclSystemError) if a resource is lacking.
+  // must open the connection, once. There is no time limit for a peer that does not connect,
+  // because bootstrap notices when its process ends. Throws Error(hcclInternalError) if the
+  // connection was opened before or the address is malformed, Error(hcclSystemError) if a resource
+  // is lacking.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
   // Returns whether register_memory() has an effect.
   [[nodiscard]] virtual bool registers_memory() const { return false; }
-  // Makes memory known that stays mapped at its address, though its pages may come and go.
-  // Transfers from and to it then need no copy.
+  // Registers memory, so that transfers from and to it need no copy. The memory must stay mapped at
+  // its address, but its pages may be freed and replaced.
   virtual void register_memory(const Region& /*region*/) {}
-  // Drops what the transport holds of the pages of the region, identified by file and offset,
-  // because they have been freed. The caller guarantees that no transfer uses them until this
-  // returns.
+  // Drops all references to the pages of the region, which file and offset identify, because the
+  // pages have been freed. The caller guarantees that no transfer uses them until this returns.
   virtual void invalidate(const Region& /*region*/) {}
   // Returns the condition that currently keeps the transport from working. Does not block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }
   // Returns a line for each device or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
-  // Returns the faster kind of connection that users expect where this transport is the last
-  // resort; empty if it is none.
+  // Returns the name of the faster kind of connection that users expect in place of this last
+  // resort; empty if this transport is not a last resort.
   [[nodiscard]] virtual std::string fallback_for() const { return {}; }
 
  private:

@@ -23,7 +23,8 @@ class Sleepers {
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
 
-  // Returns false if one endpoint need not sleep; then no sleep is begun.
+  // Calls begin_sleep() of all endpoints. Returns false if one of them need not sleep; then all
+  // begun sleeps have been ended.
   [[nodiscard]] bool begin(SleepPlan& plan) {
     for (const WaitSet::Entry& entry : entries_) {
       if (!entry.endpoint->begin_sleep(entry.interest, plan)) {
@@ -59,7 +60,7 @@ WaitSet::WaitSet() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void WaitSet::ring() noexcept {
   const std::uint64_t one = 1;
-  // Fails only after 2^64 unread rings.
+  // The write fails only after 2^64 unread rings.
   static_cast<void>(!write(bell_.get(), &one, sizeof(one)));
 }
 
@@ -75,7 +76,7 @@ WaitSet::Outcome WaitSet::wait(std::span<const Entry> entries, Deadline deadline
   Sleepers sleepers(entries);
   if (!sleepers.begin(plan_)) return consume_ring() ? Outcome::rung : Outcome::ready;
   const Outcome outcome = sleep(deadline);
-  // Otherwise an endpoint asked to be called after this time.
+  // If the deadline has not passed, an endpoint has asked to be called by now.
   return outcome == Outcome::expired && !deadline.expired() ? Outcome::ready : outcome;
 }
 

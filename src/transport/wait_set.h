@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of endpoints and a doorbell, on which a thread sleeps when polling has moved nothing.
+// A set of endpoints and a doorbell, on which a thread sleeps when polling makes no progress.
 #pragma once
 
 #include "base/deadline.h"
@@ -29,8 +29,8 @@ class WaitSet {
   WaitSet();
 
   // Blocks until one of the outcomes. No wake-up is lost, but some are spurious. Call every
-  // endpoint after `ready`: endpoints progress only within calls. Throws Error(hcclSystemError) if
-  // poll(2) fails.
+  // endpoint after `ready`, because endpoints make progress only within calls. Throws
+  // Error(hcclSystemError) if poll(2) fails.
   [[nodiscard]] Outcome wait(std::span<const Entry> entries, Deadline deadline);
 
   // Ends the current wait, or else the next one. Thread safety: any thread.
