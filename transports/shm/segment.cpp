@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of the file: a page for the header, then the rings.
+// Lays out and maps the file: 64 KiB for the header, then the rings.
 #include "shm/segment.h"
 
 #include "base/errno_advice.h"

@@ -36,7 +36,8 @@ struct Sleeper {
 };
 enum Wanted : std::uint32_t { bytes_wanted = 1, room_wanted = 2 };
 
-// Cache lines are 128 bytes apart because processors fetch them in pairs.
+// Every Side and every Sleeper starts at a multiple of 128 bytes, because processors fetch cache
+// lines in pairs.
 struct Header {
   struct alignas(128) SpacedSide : Side {};
   struct alignas(128) SpacedSleeper : Sleeper {};
@@ -44,8 +45,8 @@ struct Header {
   std::array<SpacedSleeper, 2> sleepers;
 };
 
-// The mapping of one end. Each ring is mapped twice in a row, so that its contents are always
-// contiguous.
+// One end's mapping of the memory. Each ring is mapped twice in a row, so that its contents are
+// always contiguous.
 class Segment {
  public:
   // Fits the second-level cache together with the source and the destination of the copies. 1 MiB
@@ -62,8 +63,8 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   [[nodiscard]] Header& header() const { return *header_; }
-  // Returns the address of the byte at `position` of those that `side` sends. The kRingBytes from
-  // there on are contiguous.
+  // Returns the address of the byte at `position` in the stream that `side` sends. The kRingBytes
+  // bytes from there on are contiguous.
   [[nodiscard]] std::byte* at(std::size_t side, std::uint64_t position) const {
     return rings_[side].data() + position % kRingBytes;
   }

@@ -24,11 +24,12 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// A send is published in slices, so that the peer copies out while this end copies in.
+// Size of the slices in which a send is published, so that the peer copies out while this end
+// copies in.
 constexpr std::size_t kSlice = std::size_t{32} << 10;
 // Minimum free room for which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = Segment::kRingBytes / 4;
-// The peer is checked, which takes system calls, after this many calls that moved nothing.
+// Number of calls that moved nothing after which the peer is checked, which takes system calls.
 constexpr std::uint32_t kIdleCalls = 1024;
 constexpr std::chrono::milliseconds kNoRoomPause{5};
 
@@ -120,7 +121,7 @@ void ShmEndpoint::wake_peer(std::uint32_t wanted) {
   retried([&] { return send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
 }
 
-// The peer may have written any value to shared memory, so check the bounds.
+// Returns `in_ring` if it is within bounds: the peer may have written any value to shared memory.
 std::size_t ShmEndpoint::checked(std::uint64_t in_ring) const {
   if (in_ring <= Segment::kRingBytes) return static_cast<std::size_t>(in_ring);
   throw Error(hcclInternalError,
@@ -140,7 +141,8 @@ std::size_t ShmEndpoint::copy_in(std::span<const std::byte> bytes) {
   return count;
 }
 
-// Also copies a small message into the cache line of `sent` if the ring is empty.
+// Makes the bytes that were copied into the ring visible to the peer. Also copies a small message
+// into the cache line of `sent` if the ring is empty.
 void ShmEndpoint::publish() {
   const std::uint64_t begin = mine_->sent.load(std::memory_order_relaxed);
   const auto count = static_cast<std::size_t>(sent_ - begin);

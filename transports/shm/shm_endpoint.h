@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream through ring buffers in shared memory. The unix socket that carried the memory's
-// descriptor stays open: it wakes a sleeping end, and its end of file reveals the end of the peer.
+// descriptor stays open: it wakes a sleeping end, and end of file on it reveals that the peer has
+// ended.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -61,7 +62,7 @@ class ShmEndpoint final : public transport::Endpoint {
   Sleeper* their_sleep_ = nullptr;
 
   std::uint64_t sent_ = 0;            // copied into the ring; published up to mine_->sent
-  std::uint64_t known_released_ = 0;  // by the peer, as last read
+  std::uint64_t known_released_ = 0;  // released by the peer, as last read
   std::uint64_t position_ = 0;        // released by this end
   std::uint64_t seen_ = 0;            // end of the bytes lent to the owner
   std::uint32_t idle_ = 0;            // calls that moved nothing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Abstract unix sockets and SCM_RIGHTS.
+// Passes descriptors over abstract unix sockets with SCM_RIGHTS.
 #include "shm/unix_socket.h"
 
 #include "base/abstract_socket.h"

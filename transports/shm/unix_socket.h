@@ -24,8 +24,8 @@ using SocketName = Secret;  // random
 [[nodiscard]] bool send_file(int socket, const FileDescriptor& file);
 
 enum class Arrival : std::uint8_t { none_yet, arrived, closed };
-// Receives that byte and the descriptor. Does not block. `file` stays invalid if the byte came
-// without one.
+// Receives the byte and the descriptor of send_file(). Does not block. `file` stays invalid if the
+// byte came without one.
 [[nodiscard]] Arrival receive_file(int socket, FileDescriptor& file);
 
 }  // namespace hccl::shm
