@@ -23,8 +23,8 @@ constexpr std::size_t kMaxOffered = 8;
 
 // Returns the addresses of the interfaces in `names` (HCCL_SOCKET_IFNAME). If `names` is empty,
 // returns those of all interfaces that other hosts may reach, or of loopback if there are none.
-// Throws Error(hcclInvalidArgument) if names match nothing, Error(hcclSystemError) if no interface
-// is up.
+// Throws Error(hcclInvalidArgument) if `names` match no interface, and Error(hcclSystemError) if no
+// suitable interface is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 
@@ -35,8 +35,8 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// The addresses that a rank publishes, and its network namespace, so that loopback is not mistaken
-// for a path to another machine.
+// The addresses that a rank publishes, and the number of its network namespace, so that loopback is
+// not mistaken for a path to another machine.
 struct TcpAddresses {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;

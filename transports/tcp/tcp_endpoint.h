@@ -48,7 +48,7 @@ class TcpEndpoint final : public transport::Endpoint {
   ReceiveBuffer buffer_;
   Address local_;  // once connected
   Address remote_;
-  bool send_again_later_ = false;  // memory was short, and poll(2) does not report its end
+  bool send_again_later_ = false;  // kernel memory was short, which poll(2) cannot wait for
   std::string lost_;               // why the peer is lost; empty while it is not
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects listeners, dialers and endpoints.
+// Opens listening sockets, and creates endpoints with a dialer or a listener.
 #include "tcp/tcp_transport.h"
 
 #include "base/errno_advice.h"
