@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice for a call, and reading what is forced.
+// Chooses the algorithm and the shape of a call, and checks the name of a forced algorithm.
 #include "planner/planner.h"
 
 #include "algorithms/hierarchical.h"
@@ -17,7 +17,7 @@ using algorithms::Algorithm;
 constexpr std::uint64_t kPipelinePiece = 128 << 10;
 constexpr std::uint64_t kMostPipeline = 64;
 
-constexpr std::uint64_t kPhasedPiece = 1 << 20;  // of a channel of a hierarchical call
+constexpr std::uint64_t kPhasedPiece = 1 << 20;  // bytes for each channel of a hierarchical call
 
 bool keeps_numbers(Collective collective) {
   return traits(collective).has_blocks_in_input || traits(collective).has_blocks_in_output;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans how a call between ranks runs: its algorithm, which a table of sizes or HCCL_ALGO chooses,
-// and the shape of its schedules. Pure; the same on all ranks.
+// and the shape of its schedules. Planning is pure, and all ranks get the same plans.
 #pragma once
 
 #include "algorithms/catalogue.h"
@@ -29,25 +29,26 @@ struct Plan {
 
 class Planner {
  public:
-  // `forced`: the name of an algorithm to use for the collectives that have it, or empty. Throws
+  // `forced` is the name of an algorithm to use for the collectives that have it, or empty. Throws
   // like check().
   Planner(Topology topology, std::string forced);
-  // Throws Error(hcclInvalidArgument) naming HCCL_ALGO and the known names if `forced` is neither
-  // the name of an algorithm nor empty.
+  // Throws Error(hcclInvalidArgument), which names HCCL_ALGO and the known algorithms, if `forced`
+  // is neither the name of an algorithm nor empty.
   static void check(const std::string& forced);
 
   [[nodiscard]] Plan plan(const Request& request) const;
-  // Returns the reason for plan()'s choice: "HCCL_ALGO forces it".
+  // Returns the reason for plan()'s choice, such as "HCCL_ALGO=ring forces it".
   [[nodiscard]] std::string reason(const Request& request) const;
-  // Builds the schedule for a shape of the plan, of any rank and channel.
+  // Builds the schedule for a shape of the plan, with any rank and channel.
   [[nodiscard]] schedule::Schedule build(const Plan& plan, const schedule::Shape& shape) const;
 
-  // Schedules number ranks node by node, except for collectives in which blocks of a buffer belong
-  // to ranks: those keep the program's numbers.
+  // Convert between a rank of the program and its place, which is its number in schedules. Places
+  // go node by node, but equal the program's ranks for collectives in which blocks of a buffer
+  // belong to ranks.
   [[nodiscard]] int place_of(Collective collective, int rank) const;
   [[nodiscard]] int rank_at(Collective collective, int place) const;
 
-  // Returns a schedule of the plan with its peers in the program's numbers.
+  // Returns a schedule of the plan with its peers converted from places to ranks of the program.
   [[nodiscard]] schedule::Schedule in_program_numbers(const Plan& plan,
                                                       schedule::Schedule schedule) const;
 

@@ -33,8 +33,9 @@ Row row(Collective collective, std::uint64_t most_bytes, std::string_view algori
   return {collective, most_bytes, most_ranks, algorithms::find(algorithm, collective)};
 }
 
-// Small messages take few hops; large ones move as little data as possible.
-// docs/explanation/schedules.md tells where the two cost the same. The first row that fits counts.
+// The algorithms for small messages take few hops; those for large messages move as little data as
+// possible. docs/explanation/schedules.md says for which sizes both cost the same. The first row
+// that fits is used.
 std::span<const Row> table() {
   static const std::array rows = {
       row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),

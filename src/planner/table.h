@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithm of a call for which none is forced: data, not code.
+// Looks up the algorithm of a call for which none is forced, in a table of sizes and ranks.
 #pragma once
 
 #include "algorithms/catalogue.h"
@@ -9,16 +9,17 @@
 
 namespace hccl::planner {
 
-// Returns the table's choice for `ranks` that all reach each other alike. `bytes`: of the message,
-// or of one block.
+// Returns the table's choice for a call between `ranks` ranks that all reach each other equally
+// well. `bytes` is the size of the message, or of one block.
 [[nodiscard]] const algorithms::Algorithm& algorithm_for(Collective collective, std::uint64_t bytes,
                                                          int ranks);
 
-// Returns the bounds of the row that algorithm_for() finds: "the table has it up to 16384 B and 8
-// ranks".
+// Returns a text with the bounds of the row that algorithm_for() finds, such as "the table has it
+// up to 16384 B and 8 ranks".
 [[nodiscard]] std::string row_text(Collective collective, std::uint64_t bytes, int ranks);
 
-// Returns whether an all-reduce between even nodes of several ranks is hierarchical.
+// Returns whether an all-reduce is hierarchical between nodes that all have the same number of
+// ranks, more than one.
 [[nodiscard]] bool is_hierarchical(std::uint64_t bytes, int ranks);
 
 }  // namespace hccl::planner
