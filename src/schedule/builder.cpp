@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects a step's transfers, then closes it.
+// Collects the transfers of a step until the step ends.
 #include "schedule/builder.h"
 
 #include <algorithm>

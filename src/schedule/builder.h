@@ -32,7 +32,8 @@ class ScheduleBuilder {
   void copy(const Span& into, const Span& from);
   // Sets `into` to `into` (op) `operand`.
   void fold(const Span& into, const Span& operand);
-  // Ends the step: everything added since the previous one. Does nothing if that is nothing.
+  // Ends the step, which has everything that was added since the previous one. Does nothing if
+  // nothing was added.
   void end_step();
 
   [[nodiscard]] Schedule finish() &&;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Balanced cutting.
+// Cuts elements into parts of nearly equal length.
 #include "schedule/chunking.h"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 namespace hccl::schedule {
 namespace {
 
-// A part that is a unit longer than others is at most a sixteenth longer.
+// Minimum number of units in a part, so that a part with one unit more is at most a sixteenth
+// longer.
 constexpr std::uint64_t kFewestUnits = 16;
 
 }  // namespace
@@ -22,7 +23,7 @@ Cut::Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment)
 std::uint64_t Cut::begin(std::uint32_t part) const {
   const std::uint64_t number = part;
   const std::uint64_t before = units_ * number + std::min(one_more_, number);
-  // The last unit may be cut short; in this order nothing overflows.
+  // The last unit may be cut short. Comparing units before multiplying avoids an overflow.
   return before > count_ / unit_ ? count_ : before * unit_;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where chunks become elements: a message is cut into channels, and a channel's part
-// into chunks. Pure.
+// Maps chunks to elements: cuts a message into the parts of its channels, and a channel's part into
+// chunks. Only this code does so, and it is pure.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -25,36 +25,36 @@ class Cut {
   [[nodiscard]] Elements part(std::uint32_t number) const {
     return {begin(number), begin(number + 1) - begin(number)};
   }
-  // Returns the part that holds an element; element < count.
+  // Returns the number of the part that holds an element, which must be less than `count`.
   [[nodiscard]] std::uint32_t part_of(std::uint64_t element) const;
   [[nodiscard]] std::uint64_t longest() const;
 
  private:
   std::uint64_t count_;
   std::uint64_t unit_;      // elements; boundaries are multiples of it
-  std::uint64_t units_;     // in every part
-  std::uint64_t one_more_;  // parts, the first, that have one unit more
+  std::uint64_t units_;     // units in each of the shorter parts
+  std::uint64_t one_more_;  // number of parts at the beginning that have one unit more
 };
 
 // Maps the chunks of one channel to elements. Elements are numbered as in the user's buffers; in
 // scratch, from the beginning of this channel's scratch.
 class Chunking {
  public:
-  // `count`: elements of the message, or of one block. `alignment`: elements of a cache line. All
-  // ranks of a call must pass the same.
+  // `count` is the number of elements of the message, or of one block; `alignment` is that of a
+  // cache line. All ranks of a call must pass the same values.
   Chunking(const Shape& shape, const Schedule& schedule, std::uint64_t count,
            std::uint32_t alignment);
 
   // Returns the number of elements that a transfer of the span moves.
   [[nodiscard]] std::uint64_t elements(const Span& span) const;
-  // Returns the place of the span's element `position` in the buffer of the span's role, with the
-  // elements behind it that are contiguous. position < elements(span).
+  // Returns the run of contiguous elements that starts at element `position` of the span, as
+  // numbered in the buffer of the span's role. `position` must be less than elements(span).
   [[nodiscard]] Elements run(const Span& span, std::uint64_t position) const;
   [[nodiscard]] std::uint64_t scratch_elements() const { return slots_ * chunks_.longest(); }
 
  private:
-  // Returns the number of elements before a chunk if the channel's parts of all blocks followed
-  // each other.
+  // Returns the number of elements before a chunk in the concatenation of the channel's parts of
+  // all blocks.
   [[nodiscard]] std::uint64_t packed(std::uint32_t chunk) const;
   [[nodiscard]] Elements scratch_run(const Span& span, std::uint64_t place) const;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A schedule says what one rank does in one channel of a collective, in terms of chunks. It has no
-// pointer, byte count or data type, so one schedule serves every call of its shape. Pure values.
+// pointer, byte count or data type, so one schedule serves every call of its shape. Schedules are
+// pure values.
 //
 // Steps follow each other. The transfers of a step progress together, and the step ends when all of
-// them have. Data to one peer arrives there in the order sent, step after step. A rank's receives
-// of a step are applied in the order listed, slice by slice.
+// them have. Data arrives at a peer in the order in which it is sent, step after step. A rank's
+// receives of a step are applied in the order of the list, slice by slice.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ enum class Role : std::uint8_t { input, output, scratch };
 // to the data (op) the operand, rounded to the data type. The operation is commutative.
 enum class Action : std::uint8_t { store, reduce };
 
-// Consecutive chunks. Their numbers say which elements they hold, and the role says in which
-// buffer. In scratch, chunk first_chunk + i is in slot + i, and a slot has room for the largest
-// chunk. A span without chunks is a signal, which is sent although it carries nothing; chunks
-// without elements are not sent.
+// Consecutive chunks. The number of a chunk says which elements it holds, and the role says in
+// which buffer they are. In scratch, chunk first_chunk + i is in slot number slot + i, and a slot
+// has room for the largest chunk. A span without chunks is a signal, which is sent although it
+// carries no data; chunks without elements are not sent.
 struct Span {
   Role role = Role::input;
   std::uint32_t first_chunk = 0;

@@ -10,9 +10,9 @@
 
 namespace hccl::schedule {
 
-// Ranks are numbered 0 .. rank_count - 1, whatever their numbers outside. `in_place`: the rank's
-// input and output share memory, as the API allows for its collective. The ranks of a call agree on
-// everything but `rank` and `in_place`.
+// Ranks are numbered 0 .. rank_count - 1, whatever their numbers in the program. `in_place` means
+// that the rank's input and output share memory, as the API allows for the collective. The ranks of
+// a call agree on everything but `rank` and `in_place`.
 struct Shape {
   Collective collective = Collective::barrier;
   bool in_place = false;
@@ -21,17 +21,18 @@ struct Shape {
   std::int32_t root = 0;
   std::uint32_t channel = 0;
   std::uint32_t channels = 1;
-  std::uint32_t pipeline = 1;  // chunks that a pipelined algorithm cuts its message in
+  std::uint32_t pipeline = 1;  // number of chunks into which a pipelined algorithm cuts a message
 
-  // Return the blocks of the API's buffers: one for the whole message, or one for each rank.
+  // Return the number of blocks in the API's buffers: one for the whole message, or one for each
+  // rank.
   [[nodiscard]] std::uint32_t blocks_in_input() const {
     return traits(collective).has_blocks_in_input ? ranks() : 1;
   }
   [[nodiscard]] std::uint32_t blocks_in_output() const {
     return traits(collective).has_blocks_in_output ? ranks() : 1;
   }
-  // Return whether the rank's buffers mean anything: only a broadcast's root has input, only a
-  // reduce's root has output.
+  // Return whether the rank's buffers are used: in a broadcast only the root has input, and in a
+  // reduce only the root has output.
   [[nodiscard]] bool has_input() const { return contains(traits(collective).senders, rank, root); }
   [[nodiscard]] bool has_output() const {
     return contains(traits(collective).receivers, rank, root);
