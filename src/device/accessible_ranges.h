@@ -22,9 +22,9 @@ class AccessibleRanges {
   // Returns the calling thread's own instance, so that looking up a range takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Checks the known ranges that overlap this one again, and forgets each unless all pages of the
-  // overlap are mapped and the first and the last of them admit the access. Takes about 1.5 us for
-  // any length. Does not detect that only the middle has been protected since.
+  // Asks the kernel again about the known ranges that overlap the given one. Forgets each unless
+  // all pages of the overlap are mapped and the first and the last of them admit the access. Takes
+  // about 1.5 us for any length. Does not detect that only the middle has been protected since.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Returns true if every page of the range is mapped and admits the access. Populates a range that
   // is not known. Makes no system call for a known one, so call recheck() once before a series of

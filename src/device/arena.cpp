@@ -22,7 +22,7 @@ std::atomic<std::uint64_t> next_serial{1};
 
 constexpr std::uint64_t kLeadStep = std::uint64_t{6} * 64;  // six cache lines
 
-// An allocation that a thread has looked up lately. Collectives resolve the same few buffers
+// An allocation that a thread has looked up recently. Collectives resolve the same few buffers
 // repeatedly.
 struct CachedLookup {
   std::uint64_t serial = 0;

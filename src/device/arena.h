@@ -187,7 +187,7 @@ class Arena {
   AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages
   std::atomic<std::uint64_t> allocated_{0};
   std::uint32_t next_serial_ = 1;
-  // Changes with the allocations; a cached look-up is valid while it is the same.
+  // Changes with the allocations; a cached look-up is valid while this number is the same.
   std::atomic<std::uint64_t> version_{1};
   std::uint64_t serial_;  // identifies the arena in those caches
   std::size_t retiring_ = 0;

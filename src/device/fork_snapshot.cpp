@@ -96,7 +96,8 @@ void in_child() noexcept {
     for (Arena* const arena : all.arenas) complete = arena->copy_kept() && complete;
     if (!complete)
       say("hccl WARN: not enough memory for the device memory that a forked child keeps\n");
-    // The parent has stopped waiting and may have changed the memory while it was copied.
+    // If the byte cannot be sent, the parent has stopped waiting and may have changed the memory
+    // while it was copied.
     if (send(all.ends[1], "", 1, MSG_NOSIGNAL) != 1) {
       for (Arena* const arena : all.arenas) arena->drop_kept();
     }

@@ -71,7 +71,7 @@ class Notifier {
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
-  // Returns whether the thread must end, and records that it has. Called by the thread.
+  // Returns whether the thread must end; if so, records that it has ended. Called by the thread.
   [[nodiscard]] bool ends();
   // Asks the streams to ring, then returns whether a notification is due or the thread must end.
   // Called by the thread before it sleeps.

@@ -28,8 +28,8 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
   return one == other || (one && other && *one == *other);
 }
 
-// Creates the note before it is needed, because there may be no memory then. It outlives static
-// objects.
+// Returns the note of a failure whose reason could not be stored. The first call creates the note,
+// which outlives static objects; later there may be no memory for it.
 const FailureNote& unexplained() {
   static const auto* const note = new FailureNote{
       hcclInternalError, "no memory was left for the reason; free memory on this host"};

@@ -102,8 +102,8 @@ class Progress {
   // Returns the reason why the next work must not run, or why the last suppressed work did not run.
   // Called by the owner.
   [[nodiscard]] FailureNote failure() const;
-  // Called by the owner after complete(): returns, once, the failure that has just poisoned the
-  // stream.
+  // Returns the failure that has just poisoned the stream, or null if there is none or it was
+  // returned before. Called by the owner after complete().
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
@@ -141,8 +141,8 @@ class Progress {
     });
   }
   void report_each(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
-  // Returns a failure in the range that has not been reported yet, or null if there is none. Ends
-  // every poison whose failure was not recorded for lack of memory.
+  // Returns a failure in the range that has not been reported yet, or null if there is none. Also
+  // ends every poison whose failure could not be recorded because memory was short.
   [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t after,
                                                             std::uint64_t up_to,
                                                             std::uint64_t pushed) noexcept;

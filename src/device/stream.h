@@ -29,13 +29,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Queues work (a callable that returns an Outcome and throws nothing) and returns its ticket.
   // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full
-  // and moving.
+  // and makes progress. Throws as require_open() does.
   template <class Work>
   std::uint64_t enqueue(Work&& work) {
     make_room();
     return emplace_at_once<std::decay_t<Work>>(std::forward<Work>(work));
   }
-  // Blocks while the queue is full and moving.
+  // Blocks while the queue is full and makes progress.
   void make_room() {
     if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
@@ -70,8 +70,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
       refuse();
   }
 
-  // Blocks until the work up to `ticket` has run, and runs it unless another thread does. Called by
-  // a thread of the program or, without `by_program`, for a command of another stream.
+  // Blocks until the work up to `ticket` has run, and runs it unless another thread does. If
+  // `by_program`, host_is_waiting() returns true meanwhile.
   void run_until(std::uint64_t ticket, bool by_program = true);
   // Waits for the work up to `ticket` until the deadline, and runs only work that does not block.
   // Returns whether all of it has run.

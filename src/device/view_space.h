@@ -34,7 +34,7 @@ class ViewSpace {
 
  private:
   // The base while no range is reserved. No host address lies less than the length of an arena
-  // above it, because device addresses do.
+  // above it, because device addresses lie there.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;
