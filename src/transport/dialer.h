@@ -57,7 +57,7 @@ class Dialer final : public ConnectionAttempt {
   Deadline attempt_;  // end of the pause or of the attempt
   Deadline::Duration attempt_limit_;
   Deadline::Duration pause_;
-  int refusals_ = 0;                   // in a row
+  int refusals_ = 0;                   // consecutive ones
   std::string given_up_;               // the error text; empty until it gives up
   std::vector<std::string> failures_;  // per target: the reason of the last failure
 };

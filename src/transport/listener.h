@@ -21,8 +21,8 @@ namespace hccl::transport {
 struct SocketFamily {
   const char* name = "";                          // of the transport, for log lines
   std::string (*describe)(int socket) = nullptr;  // describes the other end
-  // Returns the reason to close a connection at once, a clause, or an empty text to keep it. May be
-  // null.
+  // Returns the reason to close a connection at once, as a clause, or an empty text to keep the
+  // connection. The pointer may be null.
   std::string (*objection)(int socket) = nullptr;
 };
 
@@ -42,7 +42,7 @@ class Listener {
 
   struct PendingConnection {
     FileDescriptor socket;
-    std::string who;  // unknown once the other end has hung up
+    std::string who;  // stored, because it is not known once the other end has hung up
     AcceptorHandshake handshake;
     Deadline deadline;
   };

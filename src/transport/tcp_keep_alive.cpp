@@ -12,7 +12,7 @@
 namespace hccl::transport {
 namespace {
 
-// A silent peer is lost after this many unanswered retransmissions or probes.
+// Number of unanswered retransmissions or probes after which a silent peer is lost.
 constexpr int kTellingRetries = 3;
 
 void set_option(int socket, int level, int name, int value) {
