@@ -9,20 +9,16 @@ namespace hccl::device {
 
 void KeptRanges::add(std::uint64_t begin, std::uint64_t end) {
   if (begin >= end) return;
-  auto next = ranges_.upper_bound(begin);
-  if (next != ranges_.begin() && std::prev(next)->second >= begin) {
-    --next;
-    begin = next->first;
+  const auto above = ranges_.upper_bound(begin);
+  if (above != ranges_.begin() && std::prev(above)->second >= begin)
+    begin = std::prev(above)->first;
+  const auto kept = ranges_.try_emplace(begin, end).first;
+  kept->second = std::max(kept->second, end);
+  auto next = std::next(kept);
+  while (next != ranges_.end() && next->first <= kept->second) {
+    kept->second = std::max(kept->second, next->second);
+    next = ranges_.erase(next);
   }
-  while (next != ranges_.end() && next->first <= end) {
-    end = std::max(end, next->second);
-    if (next->first == begin) {
-      ++next;
-    } else {
-      next = ranges_.erase(next);
-    }
-  }
-  ranges_[begin] = end;
 }
 
 void KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {

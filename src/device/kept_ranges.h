@@ -9,7 +9,7 @@ namespace hccl::device {
 
 class KeptRanges {
  public:
-  // Adds a range. Throws std::bad_alloc; then ranges that the new one touches may be lost.
+  // Adds a range. Throws std::bad_alloc and then leaves the set as it was.
   void add(std::uint64_t begin, std::uint64_t end);
   void remove(std::uint64_t begin, std::uint64_t end);
 
