@@ -16,13 +16,13 @@
 
 namespace hccl::network {
 
-// A peer makes a different call than this rank. The text names both.
+// Reports that a peer makes a different call than this rank. The text names both calls.
 class CallMismatch : public Error {
  public:
   using Error::Error;
 };
 
-// Sent as it lies in memory; `format` shows whether the peer has the same byte order.
+// Sent in its memory representation; `format` shows whether the peer has the same byte order.
 struct CallHeader {
   static constexpr std::uint32_t kFormat = 0x48434c33;
 
@@ -50,7 +50,7 @@ struct CallHeader {
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
   // Returns the call without its buffers.
   [[nodiscard]] CollectiveCall call() const;
-  // Returns true if the two introduce the same part of the same call.
+  // Returns whether the two headers introduce the same part of the same call.
   [[nodiscard]] bool is_same_call(CallHeader other) const {
     other.confirm = confirm;
     return *this == other;
@@ -61,7 +61,7 @@ struct CallHeader {
 static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 
-// Returns the text of a mismatch: names both ranks, both calls and what to do.
+// Returns the text of a mismatch, which names both ranks, both calls and the remedy.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

@@ -47,7 +47,7 @@ CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {
   if (device::is_device_address(address)) {
     memory_ = &device_.emplace(arena, address);
   } else {
-    // An address that the program passed as a number.
+    // The program passed this address as a number.
     memory_ = &program_.emplace(reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)));
   }
 }

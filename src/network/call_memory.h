@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffers of a call, in device memory or in the program's own.
+// The buffers of a call, in device memory or in the program's memory.
 #pragma once
 
 #include "device/arena.h"
@@ -10,7 +10,7 @@
 namespace hccl::network {
 
 // Memory of this rank's device. Holes are read without allocating pages. Pages are allocated before
-// a store, so that a lack of memory becomes an error and not a signal.
+// a store, so that a lack of memory causes an error, not a signal.
 class DeviceMemory final : public Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)
@@ -25,7 +25,7 @@ class DeviceMemory final : public Memory {
   const std::uint64_t begin_;
 };
 
-// A buffer as the program passes it, in device memory or its own.
+// A buffer that the program passes, in device memory or in its own memory.
 struct Buffer {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
@@ -35,9 +35,9 @@ struct Buffer {
   }
 };
 
-// Executions load from and store to the program's memory directly, where an invalid address would
-// raise a signal, so these ask the kernel first. Throw Error(hcclInvalidArgument) naming the buffer
-// and the address.
+// Check with the kernel that a buffer is accessible, because executions access the program's memory
+// directly and an invalid address would raise a signal. Throw Error(hcclInvalidArgument) naming the
+// buffer and the address.
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 

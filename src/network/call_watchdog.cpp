@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kMatesPause{20};
-// A verdict takes at most kJudgement, because the process that gives it asks all other ranks first.
+// A verdict may take up to kJudgement, because the process that gives it queries all other ranks
+// first.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
 // Data that a rank sent before it left may still be on its way.
@@ -79,7 +80,7 @@ bootstrap::Waiting CallWatchdog::waiting() const {
   bootstrap::Waiting waiting{"", call_.text(), std::string(call_.position.algorithm),
                              call_.awaited()};
   if (call_.is_collective) waiting.position = call_.position.text();
-  // Messages that are queued on other streams may still end what others wait for.
+  // Messages queued on other streams may still complete calls that other ranks wait for.
   if (call_.ahead != nullptr && call_.ahead->host_is_waiting() &&
       !network_.messages().are_queued_elsewhere(call_.stream))
     waiting.blocks = call_.position.text();

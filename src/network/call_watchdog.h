@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watchdog of a blocked network call: checks for a communicator fault, answers other ranks' stall
-// queries, enforces HCCL_TIMEOUT and writes the hang report. Also words the error of a lost peer.
+// queries, enforces HCCL_TIMEOUT and writes the hang report. Also formats the error of a lost peer.
 #pragma once
 
 #include "base/deadline.h"
@@ -16,7 +16,7 @@
 
 namespace hccl::network {
 
-// The watched call, for error texts and for the answers to other ranks.
+// The watched call, for error texts and for the answers to stall queries.
 struct WatchedCall {
   // The position of the call if it is a collective, else of the next collective of its stream.
   CallPosition position;
@@ -35,8 +35,8 @@ class CallWatchdog final : public ProgressObserver {
   void on_attempt() override;
   void on_idle(bool moved) override;
   // Asks all ranks which of them made the call that does not match. Blocks for at most a second.
-  // Throws the fault that results from the answers, else `found`. NetworkBackend::wake() rings
-  // `wait_set`.
+  // Throws the fault that results from the answers, else `found`. `wait_set`: a wait set that
+  // NetworkBackend::wake() rings.
   [[noreturn]] void throw_mismatch(const CallMismatch& found, transport::WaitSet& wait_set);
 
  private:
@@ -52,8 +52,8 @@ class CallWatchdog final : public ProgressObserver {
   NetworkBackend& network_;
   const WatchedCall call_;
   std::uint64_t answered_;
-  // Counts from the last progress. The other ranks are asked before the end, so that the error can
-  // name the root cause.
+  // A time limit since the last progress. The other ranks are queried before its end, so that the
+  // error can name the root cause.
   struct TimeLimit {
     void begin(Deadline::Duration limit);
 
@@ -64,21 +64,21 @@ class CallWatchdog final : public ProgressObserver {
   WaitLimit::Value limit_;
   TimeLimit timeout_;
   TimeLimit report_;
-  // Calls that do not match may wait for each other. Asking reveals that, at the first or the
-  // second time.
+  // Mismatched calls may wait for each other, which the first or the second of these queries
+  // reveals.
   Deadline early_ask_ = Deadline::never();
   Deadline second_ask_ = Deadline::never();
   Deadline departed_ = Deadline::never();
 };
 
-// Throws the communicator's fault if one arrives soon, for the peer may have gone because of it.
-// Else throws Error(hcclSystemError) that names the peer, and says so if it has left the
-// communicator. NetworkBackend::wake() rings `wait_set`.
+// Throws the communicator's fault if one arrives shortly, because it may be the reason for the
+// loss. Otherwise throws Error(hcclSystemError) that names the peer and states whether it has left
+// the communicator. `wait_set`: a wait set that NetworkBackend::wake() rings.
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);
 
-// Runs `body` and calls throw_lost() if it loses a peer. `doing()` returns the call's text,
-// `wait_set()` the wait set.
+// Runs body(), and calls throw_lost() if body() loses a peer. doing() returns the text of the call,
+// wait_set() its wait set.
 template <class Body, class Doing, class WaitSet>
 void naming_the_lost(NetworkBackend& network, WaitSet wait_set, Doing doing, Body body) {
   try {

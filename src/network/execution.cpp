@@ -35,7 +35,7 @@ Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunkin
 
 bool Execution::advance() {
   if (held()) return false;
-  constexpr int kMostRounds = 64;  // then whoever drives it looks after other things
+  constexpr int kMostRounds = 64;  // limits the time until the caller can check other conditions
   bool moved = false;
   for (int round = 0; round < kMostRounds && !complete(); ++round) {
     if (!move_flows() && !step_over()) break;
@@ -71,9 +71,9 @@ void Execution::begin_step() {
   }
 }
 
-// Receives take effect in the order listed, and those that touch nothing in common need not wait
-// for each other. Transfers of a step touch the same memory only as the same bytes in the same
-// order: that is proved of every schedule.
+// Adds the dependencies of a receive on an earlier one. Receives take effect in the listed order,
+// but those that touch no common memory need not wait for each other. Transfers of a step share
+// memory only as the same bytes in the same order, which is proved of every schedule.
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (flow.connection != nullptr && earlier.connection == flow.connection) {
     flow.dependencies.push_back({&earlier, true});
@@ -112,7 +112,7 @@ PeerConnection& Execution::connection_to(int peer) {
 
 bool Execution::move_flows() {
   bool moved = false;
-  for (Flow& flow : sends_) {  // first: somebody waits for them
+  for (Flow& flow : sends_) {  // sends first, because peers wait for them
     if (!flow.complete()) moved = move_send(flow, layout_, header_.bytes()) > 0 || moved;
   }
   for (Flow& flow : receives_) {

@@ -20,37 +20,37 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  // Returns the endpoint to a rank, as the schedule numbers them; opens it at the first use. Throws
-  // what Transport::open() throws.
+  // Returns the endpoint to `rank`, numbered as in the schedule, and opens it at the first use.
+  // Throws what Transport::open() throws.
   [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
-  // Returns the rank as the program numbers them, for error texts.
+  // Returns the program's number for `rank` of the schedule, for error texts.
   [[nodiscard]] virtual int number_of(int rank) const = 0;
 };
 
 class Execution {
  public:
-  // All must outlive it. `rank`: this rank, as the schedule numbers them. `memory`: allocates its
-  // state.
+  // All arguments must outlive the execution. `rank`: this rank, numbered as in the schedule.
+  // `memory`: allocates the execution's state.
   Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
             const Operands& operands, const CallHeader& header, int rank, Streams& streams,
             std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Delays the start until `earlier`, another channel of the call, has left its first step, so that
-  // the two use different connections at a time. Call before the first advance().
+  // Delays the start until `earlier`, another channel of the call, has completed its first step, so
+  // that the two use different connections at any time. Call before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
   // Moves what can be moved now and returns whether anything moved. Does not block. Throws
-  // PeerLost; throws CallMismatch if a peer makes another call, before any of its data has been
+  // PeerLost, or CallMismatch if a peer makes another call, before any data of that call has been
   // consumed.
   bool advance();
   // Returns whether this rank, or a rank whose data has arrived, asks to confirm the call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
-  // Adds the endpoints that it waits for.
+  // Appends the endpoints that the execution waits for.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
-  // Returns the peers that it waits for, as the program numbers them.
+  // Returns the peers that the execution waits for, as the program numbers them.
   [[nodiscard]] std::vector<int> awaited() const;
 
  private:

@@ -15,8 +15,8 @@
 
 namespace hccl::network {
 
-// A buffer of a call. It need not be contiguous: a piece may be shorter than asked for, but holds
-// whole elements.
+// A buffer of a call, which need not be contiguous: a piece may be shorter than requested, but
+// holds whole elements.
 class Memory {
  public:
   Memory() = default;
@@ -24,13 +24,13 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Return one to `most` bytes from byte `offset` on, to read or to write, valid until the next
-  // call. Throw Error(hcclInvalidArgument) if the memory cannot be accessed.
+  // Return one to `most` bytes from byte `offset` on, for reading or for writing. The span is valid
+  // until the next call. Throw Error(hcclInvalidArgument) if the memory cannot be accessed.
   [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
                                                           std::size_t most) = 0;
   [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,
                                                          std::size_t most) = 0;
-  // Returns the address of a byte, by which parts of different buffers are compared.
+  // Returns the address of a byte, for comparing parts of different buffers.
   [[nodiscard]] virtual std::uint64_t address(std::uint64_t offset) const = 0;
 };
 
@@ -59,7 +59,7 @@ struct Operands {
   Memory* output = nullptr;
   Memory* scratch = nullptr;
   hcclDataType_t type = hcclFloat32;
-  hcclRedOp_t operation = hcclSum;  // never hcclAvg: that is a sum, scaled afterwards
+  hcclRedOp_t operation = hcclSum;  // never hcclAvg, which is a sum that is scaled afterwards
 };
 
 // Maps spans of a schedule to bytes of the operands.
@@ -67,7 +67,8 @@ class Layout {
  public:
   Layout(const schedule::Chunking& chunking, const Operands& operands);
 
-  // Returns how many bytes a transfer of the span moves; a signal moves one byte of no span.
+  // Returns the number of bytes that a transfer of the span moves. A signal has an empty span and
+  // moves one byte.
   [[nodiscard]] std::uint64_t bytes(const schedule::Span& span) const;
   // Return at most `most` bytes from byte `position` of the span on, as far as they are contiguous.
   [[nodiscard]] std::span<const std::byte> source(const schedule::Span& span,
@@ -93,7 +94,7 @@ class Layout {
   const std::size_t element_bytes_;
 };
 
-// A connection as one call uses it.
+// The state of a connection in one call.
 struct PeerConnection {
   int peer = -1;
   transport::Endpoint* endpoint = nullptr;
@@ -103,7 +104,8 @@ struct PeerConnection {
 
 struct Flow;
 
-// A flow that another must not overtake, byte by byte or, if `whole`, before it is complete.
+// A flow that the dependent one must not overtake. If `whole`, the dependent one may not proceed
+// until it is complete.
 struct Dependency {
   const Flow* flow = nullptr;
   bool whole = false;
@@ -119,7 +121,7 @@ struct Flow {
 
   [[nodiscard]] bool complete() const { return moved == bytes; }
   [[nodiscard]] bool is_signal() const { return transfer->span.chunk_count == 0; }
-  // Returns the position up to which it may proceed now.
+  // Returns the position up to which the flow may proceed now.
   [[nodiscard]] std::uint64_t allowed() const {
     std::uint64_t most = bytes;
     for (const Dependency& dependency : dependencies) {
@@ -130,9 +132,9 @@ struct Flow {
   }
 };
 
-// Move what can be moved now, at most some hundred kilobytes, and return how many bytes moved. The
-// connection's headers must have been exchanged, except that of a send, which precedes its first
-// bytes.
+// Move what can be moved now, up to some hundred kilobytes, and return the number of bytes moved.
+// The headers of the connection must have been exchanged, except the header of a send, which is
+// sent before its first bytes.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

@@ -38,12 +38,12 @@ class NetworkBackend final : public Backend {
   ~NetworkBackend() override;
 
   // Opens the transports and returns the addresses to publish to the other ranks. Throws
-  // Error(hcclSystemError) if a transport that was asked for is not available.
+  // Error(hcclSystemError) if a requested transport is not available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
-  // Chooses a transport for each peer, and joins the ranks of other nodes in reporting faults.
-  // `table`: where each rank has what announce() returned there; its link is taken. `segment`: the
-  // ranks of this node. Throws Error(hcclSystemError) that names a rank that no transport reaches,
-  // and why.
+  // Chooses a transport for each peer, and attaches the link over which nodes report faults.
+  // `table`: holds the bytes that announce() returned on each rank; its link is moved out.
+  // `segment`: the ranks of this node. Throws Error(hcclSystemError) that names a rank that no
+  // transport reaches, and the reason.
   void connect(bootstrap::RankTable& table, planner::Topology topology,
                std::vector<std::string> rank_texts, std::unique_ptr<node::NodeSegment> segment);
 
@@ -71,10 +71,10 @@ class NetworkBackend final : public Backend {
   // Opens a connection for a call.
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
                                                           transport::ConnectionId connection);
-  // Call before an endpoint ends. Blocks until its peer has what was sent, at most until the
-  // deadline; does nothing if the communicator has failed.
+  // Call before an endpoint is destroyed. Blocks until its peer has received what was sent, or
+  // until the deadline. If the communicator has failed, cuts the endpoint without waiting.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
-  // Call before a call uses a buffer, of the device or of the program.
+  // Registers a buffer, of the device or of the program, before a call uses it.
   void register_memory(std::uint64_t address, std::uint64_t bytes) {
     memory_->register_memory(address, bytes);
   }
@@ -84,18 +84,18 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const Config& config() const { return *config_; }
   [[nodiscard]] NetworkMessages& messages() { return messages_; }
-  // Returns the limit of how long calls of this rank wait for others.
+  // Returns the limit on how long calls of this rank wait for others.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] device::Arena& arena() const { return segment_->arena(); }
   [[nodiscard]] WaitLadder ladder() const { return segment_->ladder(); }
-  // Returns "rank 3 (pid 41, host a)".
+  // Returns the description of a rank: "rank 3 (pid 41, host a)".
   [[nodiscard]] const std::string& rank_text(int rank) const {
     return rank_texts_[static_cast<std::size_t>(rank)];
   }
   [[nodiscard]] Traffic& counted() { return traffic_; }
   [[nodiscard]] StallReports& stall_reports() { return stall_reports_; }
-  // Returns true once in the life of the communicator.
+  // Returns true for the first caller in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
  private:
@@ -106,19 +106,19 @@ class NetworkBackend final : public Backend {
   };
   [[nodiscard]] Route choose_route(int peer, std::span<const std::byte> announced) const;
   void explain() const;
-  // Logs why RoCE is not used where one could expect it.
+  // Logs why RoCE is not used where a user could expect it.
   void tell_fallback() const;
   // Returns the name of the transport to a rank, or of the transports to all ranks: "shm+tcp".
   [[nodiscard]] std::string transport_to(int rank) const;
   [[nodiscard]] std::string transports() const;
-  // Returns what keeps a transport in use from working now. Does not block.
+  // Returns the problem that keeps a transport in use from working now. Does not block.
   [[nodiscard]] transport::Trouble trouble() const;
 
   void attach_link(bootstrap::LinkSocket socket);
-  // Returns the link to the other nodes; null where there are none.
+  // Returns the link to the other nodes; null if there are none.
   [[nodiscard]] std::shared_ptr<bootstrap::ControlLink> link();
   void cut_link();
-  // Tells ranks that do not see this node's memory of the fault, if there is one.
+  // Reports the fault, if there is one, to ranks that do not share this node's memory.
   void tell_others();
 
   const std::shared_ptr<const Config> config_;
@@ -126,7 +126,7 @@ class NetworkBackend final : public Backend {
   const int size_;
   WaitLimit wait_limit_{config_->operation_timeout};
   std::vector<std::unique_ptr<transport::Transport>> transports_;
-  std::map<std::string, std::string> missing_;  // unavailable transports, and why: clauses
+  std::map<std::string, std::string> missing_;  // the reasons, by unavailable transport: clauses
   std::unique_ptr<node::NodeSegment> segment_;
   std::unique_ptr<NetworkMemory> memory_;
   std::vector<Route> routes_;  // by rank
@@ -139,7 +139,7 @@ class NetworkBackend final : public Backend {
   std::mutex streams_mutex_;
   std::vector<std::unique_ptr<StreamConnections>> streams_;
   std::mutex link_mutex_;
-  std::shared_ptr<bootstrap::ControlLink> link_;  // null where all ranks are on one node
+  std::shared_ptr<bootstrap::ControlLink> link_;  // null if all ranks are on one node
 };
 
 }  // namespace hccl::network

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words texts for people: the routes to other ranks, why better ones are not used, traffic, plans
-// and paths.
+// Formats texts for users: the routes to other ranks, the reasons why better ones are not used,
+// traffic, plans and paths.
 #include "base/log.h"
 #include "base/rank_text.h"
 #include "base/text.h"
@@ -13,7 +13,7 @@
 
 namespace hccl::network {
 
-// Explains for all ranks of a node on the first of them, because their routes are alike.
+// The first rank of a node explains for all ranks of the node, because their routes are alike.
 void NetworkBackend::explain() const {
   const planner::Topology& topology = planner_->topology();
   if (topology.local_rank(rank_) != 0) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of a communicator that spans nodes: ranks of this node see them in the memory they share,
-// other nodes hear of them over the control link.
+// Faults of a communicator that spans nodes: ranks of this node see them in shared memory, ranks of
+// other nodes receive them over the control link.
 #include "base/text.h"
 #include "network/network_backend.h"
 
@@ -39,14 +39,14 @@ std::shared_ptr<bootstrap::ControlLink> NetworkBackend::link() {
   return link_;
 }
 
-// A stream's thread may be telling others of a fault.
+// Locks the mutex, because a stream's thread may be reporting a fault over the link.
 void NetworkBackend::cut_link() {
   std::shared_ptr<bootstrap::ControlLink> link;
   {
     const std::lock_guard lock(link_mutex_);
     link.swap(link_);
   }
-  // A callback may hold it as well, and uses this back end.
+  // A callback may hold the link as well, and uses this back end.
   if (link) link->cancel();
 }
 
@@ -62,7 +62,7 @@ void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
     if (!failed()) {
       segment_->fault().raise_with(code, [&] {
-        const transport::Trouble here = trouble();  // makes other ranks seem lost
+        const transport::Trouble here = trouble();  // a local problem makes other ranks seem lost
         return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
       });
     }
@@ -79,7 +79,7 @@ void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
   callbacks.verdict = [this](const std::string& root_cause) {
     stall_reports_.on_verdict(root_cause);
   };
-  const std::lock_guard lock(link_mutex_);  // callbacks ask for it
+  const std::lock_guard lock(link_mutex_);  // callbacks read link_
   link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Announces a device's memory to the transports, so that they need not copy it.
+// Registers device memory with the transports, so that they need not copy it.
 #pragma once
 
 #include "device/arena.h"
@@ -14,13 +14,13 @@ namespace hccl::network {
 // Thread safety: any thread.
 class NetworkMemory final : public device::PageWatcher {
  public:
-  // Both must outlive it.
+  // Both arguments must outlive the object.
   NetworkMemory(device::Arena& arena,
                 const std::vector<std::unique_ptr<transport::Transport>>& transports);
   ~NetworkMemory() override;
 
-  // Announces the windows of device memory that a buffer lies in, unless it is small. Does nothing
-  // for memory of the program itself.
+  // Registers the windows of device memory that a buffer lies in, unless the buffer is small. Does
+  // nothing for the program's own memory.
   void register_memory(std::uint64_t address, std::uint64_t bytes);
   void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 

@@ -15,10 +15,12 @@ namespace hccl::network {
 
 class NetworkMessage {
  public:
-  // All must outlive it. `wants_answer`: a send is complete only once the receiver has answered.
+  // All arguments must outlive the message. `wants_answer`: a send is complete only once the
+  // receiver has answered.
   NetworkMessage(const PointToPoint& call, bool wants_answer, NetworkMessages& messages,
                  device::Arena& arena);
-  // Cuts the endpoint if the message is not complete, so that nothing accesses its memory.
+  // Cuts the endpoint if the message is not complete, so that nothing accesses its buffer
+  // afterwards.
   ~NetworkMessage();
   NetworkMessage(const NetworkMessage&) = delete;
   NetworkMessage& operator=(const NetworkMessage&) = delete;
@@ -29,10 +31,10 @@ class NetworkMessage {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
-  // Returns what the message waits for, on its turn.
+  // Returns the endpoint and the events that the message waits for, on its turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
   // Moves what can be moved now and returns whether anything moved. Does not block. Throws
-  // PeerLost, and Error(hcclInvalidUsage) if the peer sends another message than this rank expects.
+  // PeerLost, or Error(hcclInvalidUsage) if the peer sends another message than this rank expects.
   bool advance(int own_rank);
 
  private:
@@ -55,7 +57,7 @@ class NetworkMessage {
   NetworkMessages::DirectedLink& link_;
   CallMemory memory_;
   const CallHeader header_;
-  bool answer_is_due_;  // not received yet, or not sent yet
+  bool answer_is_due_;  // the answer has yet to be received, or sent
   std::size_t header_moved_ = 0;
   std::uint64_t moved_ = 0;
   bool complete_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs exchanges: keeps the turns of messages, and waits for those of an exchange.
+// Runs exchanges: passes the turns between messages, and waits until all messages of an exchange
+// are complete.
 #include "network/network_messages.h"
 
 #include "base/error.h"
@@ -37,7 +38,7 @@ const NetworkMessage* first_open(const Items& items) {
 }
 
 // Returns whether an item waits for its turn behind a message of another stream. An item behind
-// another of `items` gets the turn from that.
+// another one of `items` gets the turn from that item.
 bool waits_for_another_stream(const Items& items) {
   return std::ranges::any_of(items, [&](const NetworkMessage& item) {
     const auto before = [&](const NetworkMessage& other) {
@@ -49,7 +50,7 @@ bool waits_for_another_stream(const Items& items) {
   });
 }
 
-// While one exists, passing a turn wakes the streams.
+// While an object of this class exists, passing a turn wakes the streams.
 class TurnWait {
  public:
   explicit TurnWait(std::atomic<int>& waiting) : waiting_(waiting) { ++waiting_; }
@@ -66,7 +67,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
   std::optional<TurnWait> announced;
   if (waits_for_another_stream(items)) {
     announced.emplace(waiting_for_turns);
-    if (!waits_for_another_stream(items)) return;  // passed before this was announced
+    if (!waits_for_another_stream(items)) return;  // the turn was passed before the announcement
   }
   std::vector<transport::WaitSet::Entry> entries;
   for (const NetworkMessage& item : items) {
@@ -77,7 +78,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
 
 }  // namespace
 
-// Channel 0 leads from the smaller to the larger rank, channel 1 back.
+// Channel 0 carries messages from the lower to the higher rank, channel 1 in the other direction.
 void NetworkMessages::open(DirectedLink& link, const PointToPoint& call) {
   const bool upwards = (call.direction == Direction::send) == (network_.rank() < call.peer);
   link.endpoint = network_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
@@ -99,7 +100,7 @@ bool NetworkMessages::are_queued_elsewhere(std::uint64_t stream) const {
 }
 
 // Passes the turn. The store to `turn` and the count of waiting streams are sequentially
-// consistent: either the waiting stream sees the turn, or this sees the waiting stream.
+// consistent: either the waiting stream sees the turn, or this thread sees the waiting stream.
 void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
   network_.counted().add(*link.endpoint, link.counted, "point_to_point");
   {
@@ -162,7 +163,7 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
     for (; first_open(items) != nullptr; moved = advance()) {
       if (!backoff.sleep_after(moved)) continue;
       transport::WaitSet& made = wait_set();
-      watch.on_attempt();  // a fault that came before the wait set existed did not ring it
+      watch.on_attempt();  // a fault raised before the wait set existed did not ring it
       sleep(items, made, waiting_for_turns_);
     }
   });

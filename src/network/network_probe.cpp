@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kTick{1};  // Deadline::after(0) never expir
 class NetworkMessages::Probe {
  public:
   explicit Probe(NetworkMessages& messages) : messages_(messages) {
-    links_.reserve(messages.receives_.size());  // or borrow() might lose a link that it marks
+    links_.reserve(messages.receives_.size());  // or borrow() might throw after marking a link
   }
   ~Probe() { give_back(); }
   Probe(const Probe&) = delete;
@@ -59,13 +59,14 @@ class NetworkMessages::Probe {
     return best;
   }
 
-  // Blocks until one of its endpoints has data, a receive ends or wants its endpoint, or the
-  // deadline passes. Call give_back() afterwards.
+  // Blocks until one of the borrowed endpoints has data, a receive ends or needs its endpoint, or
+  // the deadline passes. Call give_back() afterwards.
   void sleep(transport::WaitSet& wait_set, Deadline deadline) const {
     std::vector<transport::WaitSet::Entry> entries;
     for (const auto& [peer, link] : links_)
       entries.push_back({link->endpoint.get(), {.readable = true}});
-    // A receive that ends sees this and rings, or has ended by now and left a free endpoint.
+    // A receive that ends either sees the flag and rings, or has already ended and left a free
+    // endpoint.
     messages_.probe_sleeps_.store(true, std::memory_order_seq_cst);
     bool left_out = false;
     for_each_free([&](int, const DirectedLink&) { left_out = true; });
@@ -92,7 +93,7 @@ class NetworkMessages::Probe {
     }
   }
 
-  // A lost rank offers nothing. It becomes a fault in the calls that need the rank.
+  // A lost rank offers no message. The loss becomes a fault in the calls that need the rank.
   [[nodiscard]] std::optional<Offer> look_at(int peer, DirectedLink& link) {
     try {
       PointToPoint call;
@@ -149,7 +150,8 @@ void NetworkMessages::wake_probe() {
   if (probe_wait_) probe_wait_->ring();
 }
 
-// The receives have their numbers by now: either the probe has seen them, or this sees the probe.
+// The receives have their numbers by now: either the probe has seen the receives, or this thread
+// sees the probe.
 void NetworkMessages::take_from_probes(std::span<const PointToPoint> calls) {
   for (const PointToPoint& call : calls) {
     if (call.direction != Direction::receive) continue;

@@ -6,7 +6,8 @@
 
 namespace hccl::network {
 
-// Where many threads share the cores a yield may take long, so the clock counts as well.
+// A yield may take long where many threads share the cores, so the elapsed time counts as well as
+// the attempts.
 bool Backoff::sleep_after(bool moved) {
   constexpr unsigned kAttemptsPerIdleCall = 32;
   observer_.on_attempt();

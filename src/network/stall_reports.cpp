@@ -21,7 +21,7 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
   done_[done_count_++ % kRemembered] = {position, call};
 }
 
-// Sends without the lock, which the callbacks take: cutting the link waits for them.
+// Sends without holding the lock: callbacks take it, and cutting the link waits for callbacks.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   if (!control_.answer) return;
   try {
@@ -35,7 +35,7 @@ void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
       control_.answer(
           {one.position.text(), describe(one.call), std::string(one.position.algorithm), {}, true});
     }
-    control_.answer(waiting);  // last: then the server knows that it has all
+    control_.answer(waiting);  // last, so that the server knows that the answer is complete
   } catch (const std::bad_alloc&) {
     // Without memory, this rank does not answer.
   }
@@ -69,7 +69,8 @@ int StallReports::departed_of(const std::vector<int>& ranks) const {
   return -1;
 }
 
-// Running calls answer themselves. Without one, this rank waits for nothing.
+// Running calls answer for themselves. If there is none, this rank waits for nothing and answers
+// here.
 void StallReports::on_inquiry() {
   asked_.fetch_add(1);
   if (calls_ == 0) answer({});

@@ -44,20 +44,20 @@ class StallReports {
   // Call before any call runs.
   void attach(Control control) { control_ = std::move(control); }
 
-  // Called by the thread of a call, at its begin and end.
+  // Called by the thread of a call when the call begins and ends.
   void enter() { ++calls_; }
   void leave() { --calls_; }
   // Records a completed collective.
   void note_done(const CallPosition& position, const CollectiveCall& call);
-  // Returns a counter that rises with every query that waiting calls should answer.
+  // Returns a counter that increases with every query that waiting calls should answer.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
-  // Reports the calls completed last, and then the one that waits, to the server.
+  // Reports to the server the calls completed last, and then the waiting one.
   void answer(const bootstrap::Waiting& waiting) const noexcept;
   // Queries all ranks, as ControlLink::ask_who_is_missing() does. Returns whether there is a server
   // to ask.
   bool ask(const bootstrap::Waiting& waiting);
-  // Returns the root cause of a stall as a clause: the verdict given since `then`, else `awaited`
-  // and a remark that names who should have given it.
+  // Returns the root cause of a stall as a clause: the verdict given since `then`, else `awaited`.
+  // Adds the name of the process that should have given the verdict if that is overdue.
   [[nodiscard]] std::string root_cause(const std::string& awaited, Time then) const;
   // Returns one of `ranks` that has left the communicator, or -1 if none has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;

@@ -35,10 +35,10 @@ CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan, std:
   return header;
 }
 
-// Returns whether a call writes its output to a buffer of this back end until data of all ranks
-// have arrived: if copying the output takes less time than a round of messages among all ranks. A
-// reduce moves data to one rank only, and a call without elements moves none. All ranks agree on
-// it.
+// Returns whether a call stages its output in a buffer of this back end until data of all ranks
+// have arrived. That is so if copying the output takes less time than a round of messages among all
+// ranks. It is not so for a reduce, which moves data to one rank only, or for a call without
+// elements. The result is the same on all ranks.
 bool stages_output(const CollectiveCall& call, int ranks) {
   if (call.traits().receivers == RankSet::root || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
@@ -65,7 +65,7 @@ std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
 
 }  // namespace
 
-// The endpoints of one channel, by the numbers of the schedule.
+// The endpoints of one channel, numbered as in the schedule.
 class StreamConnections::ChannelStreams final : public Streams {
  public:
   ChannelStreams(StreamConnections& lane, const schedule::Shape& shape)
@@ -87,7 +87,7 @@ class StreamConnections::ChannelStreams final : public Streams {
   Collective collective_;
 };
 
-// The parts of one channel's execution, in the order in which they need each other.
+// The parts of one channel's execution, in the order of their dependencies.
 struct StreamConnections::Part {
   Part(StreamConnections& lane, const planner::Plan& plan, const schedule::Shape& shape,
        const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv,
@@ -178,7 +178,7 @@ void StreamConnections::run_on(const CollectiveCall& call, Memory& send, Memory&
                                const CallLookahead& ahead) {
   const int rank = network_.rank();
   const int ranks = network_.size();
-  static_cast<void>(wait_set());  // exists before the check, so that a later fault rings it
+  static_cast<void>(wait_set());  // created before the check, so that a later fault rings it
   network_.throw_if_failed();
   const bool staged = stages_output(call, ranks);
   const bool is_barrier = call.collective == Collective::barrier;
@@ -242,7 +242,7 @@ void StreamConnections::count_traffic(const planner::Plan& plan) {
 bool StreamConnections::run_channels(const CollectiveCall& call, const planner::Plan& plan,
                                      const CallHeader& header, Memory& send, Memory& recv,
                                      CallWatchdog& watch) {
-  // On the stack, for short calls.
+  // Short calls need only this memory on the stack.
   std::array<std::byte, 4096> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
   std::pmr::list<Part> parts(&memory);

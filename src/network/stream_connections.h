@@ -29,23 +29,23 @@ class StreamConnections final : public BackendStream {
 
   void begin_collectives(std::uint32_t ordinal) override { ordinal_ = ordinal; }
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
-  // Throw Error: the communicator's fault, a lost peer, a mismatched call, or the passed deadline.
+  // Throw Error: the communicator's fault, a lost peer, a mismatched call, or a timeout.
   //
   // A short call stages its output and moves it to `recv` once data of all ranks have arrived.
   // Before a longer one, a reduce, and a call without elements, the ranks first agree on the call.
   // The data of a short broadcast come from the root alone; its ranks agree afterwards, unless the
-  // root has another call queued behind it.
+  // root has another call queued after it.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
 
-  // Call before it is destroyed: see NetworkBackend::part_from().
+  // Parts from all peers; call before destruction. See NetworkBackend::part_from().
   void part(Deadline deadline);
   [[nodiscard]] std::uint64_t id() const { return id_; }
-  // Returns how many collectives this rank has completed. Call on the stream's turn.
+  // Returns the number of collectives that this rank has completed. Call on the stream's turn.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   // Returns the wait set on which the stream's calls sleep, created at the first use. Call on the
-  // stream's turn. Throws Error(hcclSystemError) if no descriptor is left.
+  // stream's turn. Throws Error(hcclSystemError) if the process has no descriptor left.
   [[nodiscard]] transport::WaitSet& wait_set();
   // Ends a wait. Thread safety: any thread.
   void wake();
@@ -68,11 +68,11 @@ class StreamConnections final : public BackendStream {
   void run_on(const CollectiveCall& call, Memory& send, Memory& recv, const CallLookahead& ahead);
   void run_guarded(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,
                    Memory& send, Memory& recv, const CallLookahead& ahead, bool agrees_first);
-  // Moves the data. Returns whether some rank asked that the ranks agree on the call now.
+  // Moves the data. Returns whether a rank has asked that the ranks agree on the call now.
   [[nodiscard]] bool run_channels(const CollectiveCall& call, const planner::Plan& plan,
                                   const CallHeader& header, Memory& send, Memory& recv,
                                   CallWatchdog& watch);
-  // Blocks until every rank has come to the call. Throws CallMismatch if ranks make different
+  // Blocks until every rank has reached the call. Throws CallMismatch if ranks make different
   // calls.
   void agree(const CallHeader& header, CallWatchdog& watch);
   void run_to_completion(Executions& executions, CallWatchdog& watch);

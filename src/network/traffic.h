@@ -15,8 +15,8 @@ namespace hccl::network {
 class Traffic {
  public:
   void resize(int ranks) { by_peer_.resize(static_cast<std::size_t>(ranks)); }
-  // Adds the traffic of an endpoint since `seen`, and updates `seen`. `algorithm`: the one that
-  // caused it, which lives as long as the process.
+  // Adds the traffic of an endpoint since `seen`, and updates `seen`. `algorithm`: the algorithm
+  // that caused the traffic; the text must have static lifetime.
   void add(const transport::Endpoint& endpoint, transport::Counters& seen,
            std::string_view algorithm);
 
