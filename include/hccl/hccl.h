@@ -2,41 +2,42 @@
 // The HCCL API: communicators and collective operations between devices.
 //
 // Buffers. Pass a device address from synDeviceMalloc(), or one inside such an allocation, cast to
-// a pointer. Beyond Gaudi's library, a buffer may also be ordinary memory of this process; that
-// costs two more copies, and HCCL_STRICT=1 refuses it. Counts are elements, never bytes. The caller
-// owns the buffers. Until an operation has completed on its stream its inputs must not change, its
-// outputs are undefined, and the memory must stay mapped. Host memory that does not allow the
-// access fails the communicator on all ranks with hcclInvalidArgument; the text names the address.
+// a pointer. Unlike with Gaudi's library, a buffer may also be ordinary memory of this process;
+// this costs two more copies, and HCCL_STRICT=1 refuses it. Counts are numbers of elements, never
+// of bytes. The caller owns the buffers. Until an operation has completed on its stream its inputs
+// must not change, its outputs are undefined, and the memory must stay mapped. Host memory that
+// does not allow the access fails the communicator on all ranks with hcclInvalidArgument; the text
+// names the address.
 //
-// Order. A collective returns as soon as it is queued. It runs in the order of its stream (the
-// synStreamHandle in the last argument), among that stream's copies, memsets and events.
-// synStreamSynchronize(), synEventSynchronize() and the query calls report its completion, and a
-// failure after the call has returned (synFailHccl), as does hcclCommGetAsyncError(). All ranks of
-// a communicator must issue its collectives in the same order with matching arguments; a mismatch
-// fails on every rank before any output is written. A count of 0 is valid and only keeps the order.
-// Behind a copy that failed on its stream a collective does not run, because its data may be wrong:
-// the communicator fails on all ranks, and the text names the copy (see "Failures" in
-// synapse_api.h).
+// Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
+// in the last argument), in order with that stream's copies, memsets and events.
+// synStreamSynchronize(), synEventSynchronize() and the query calls report its completion, or its
+// failure after the call has returned (synFailHccl); hcclCommGetAsyncError() reports such a failure
+// too. All ranks of a communicator must issue its collectives in the same order with matching
+// arguments; a mismatch fails on every rank before any output is written. A count of 0 is valid and
+// only keeps the order. A collective does not run after a copy that failed on its stream, because
+// its data may be wrong; the communicator then fails on all ranks, and the text names the copy (see
+// "Failures" in synapse_api.h).
 //
-// Types. Collectives take every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
-// hcclAvg. Gaudi's library, and HCCL_STRICT=1, take float, bfloat16, half, int32 and uint32 only,
+// Types. Collectives accept every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
+// hcclAvg. Gaudi's library, and HCCL_STRICT=1, accept only float, bfloat16, half, int32 and uint32,
 // and neither hcclProd nor hcclAvg.
 //
-// Errors. A call that returns an error has queued nothing, and hcclGetLastErrorMessage() says what
-// was wrong. All collectives, sends and receives return, besides what their docstrings list under
-// "Errors:",
+// Errors. A call that returns an error has queued nothing, and hcclGetLastErrorMessage() describes
+// the error. In addition to the errors that their docstrings list under "Errors:", all collectives,
+// sends and receives return
 // - hcclInvalidArgument for an unknown communicator, a null stream, a data type, reduction, root or
 //   peer that is out of range, and a buffer that is not mapped, leaves its allocation or overlaps
 //   the other in a way that the function does not allow;
 // - hcclInvalidUsage for a stream that does not exist;
 // - hcclOutOfMemory if a buffer is host memory and the device has less than 1 MiB free, which each
-//   stream of a communicator needs for it;
+//   stream of a communicator needs for host memory;
 // - the code of the failure if the communicator has failed before.
 //
-// Threads. Any number of host threads may call; calls on one stream are taken one after the other.
-// pthread_cancel() takes effect when the thread leaves the library, and does not shorten a blocking
-// call. In a child forked from a process that has initialised the library every call returns
-// hcclInvalidUsage. Functions without a line "Blocks:" do not block.
+// Threads. Any number of host threads may call the library; calls on one stream are processed one
+// after the other. pthread_cancel() takes effect when the thread leaves the library, and does not
+// shorten a blocking call. In a child forked from a process that has initialised the library every
+// call returns hcclInvalidUsage. Functions without a "Blocks:" line do not block.
 //
 // Example. An all-reduce of `count` floats on one of `n` ranks, each of which has acquired a device
 // (synapse_api.h); rank 0 has passed `id`, from hcclGetUniqueId(), to the others:
@@ -76,11 +77,12 @@ extern "C" {
 // Errors: hcclInvalidArgument if `version` is null.
 hcclResult_t hcclGetVersion(int* version);
 
-// Describes a result code. Never null; unknown values get a general text. Do not free it.
+// Returns a description of a result code, which is never null; unknown values yield a general text.
+// Do not free it.
 const char* hcclGetErrorString(hcclResult_t result);
 
-// Returns what was wrong in this thread's last hccl call, or null if that call succeeded. Asking
-// does not clear the text. It stays valid until the same thread's next hccl call; do not free it.
+// Returns the error text of this thread's last hccl call, or null if that call succeeded, and does
+// not clear it. The text stays valid until the same thread's next hccl call; do not free it.
 const char* hcclGetLastErrorMessage(void);
 
 // ---- Communicators ----------------------------------------------------------------------------
@@ -95,7 +97,7 @@ const char* hcclGetLastErrorMessage(void);
 hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 
 // Joins the communicator of `id` as `rank` of `nranks` and stores its handle in `comm`. Needs
-// synInitialize() and an acquired device. Ranks may join in any order, also before the process that
+// synInitialize() and an acquired device. Ranks may join in any order, even before the process that
 // created the id. hcclCommDestroy() or hcclCommAbort() ends the handle.
 // Blocks: until all ranks have joined, at most HCCL_INIT_TIMEOUT.
 // Errors: hcclInvalidArgument if `comm` is null, `nranks` < 1, `rank` is not in [0, nranks), or
@@ -115,27 +117,27 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 // Waits for everything queued on the communicator, on any stream. May be called more than once, and
 // does not replace hcclCommDestroy().
 // Blocks: until the work has completed or the communicator fails.
-// Errors: hcclInvalidArgument for an unknown communicator. If the communicator has failed on any
-// rank, even after this rank's own work had completed, the code of hcclCommGetAsyncError().
+// Errors: hcclInvalidArgument for an unknown communicator; the code of hcclCommGetAsyncError() if
+// the communicator has failed on any rank, even after this rank's own work had completed.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
 // Finalizes and frees the communicator; the handle is unknown afterwards.
-// Blocks: like hcclCommFinalize(); not if the communicator has failed.
-// Errors: hcclInvalidArgument if it is null, unknown or already destroyed; hcclInvalidUsage if this
-// thread's open group has calls of the communicator: end the group first. Within a group without
-// such calls it may be destroyed.
+// Blocks: like hcclCommFinalize(), but not if the communicator has failed.
+// Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed;
+// hcclInvalidUsage if this thread's open group has calls of the communicator: end the group first.
+// A communicator without such calls may be destroyed within a group.
 hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
 // Ends the communicator at once: queued and running operations fail here and on the other ranks,
 // every wait for them returns, and the handle is unknown afterwards. Other threads may be waiting
-// meanwhile. (Gaudi's library waits for queued work, like hcclCommDestroy().)
+// for its operations meanwhile. (Gaudi's library waits for queued work, like hcclCommDestroy().)
 // Blocks: no.
 // Errors: those of hcclCommDestroy().
 hcclResult_t hcclCommAbort(hcclComm_t comm);
 
 // Writes the communicator's state to `asyncError`: hcclSuccess while it works, or the code of its
-// first failure. hcclPortDown means that this rank's RDMA port has no link; that fails nothing if
-// the link comes back before the retries are used up.
+// first failure. hcclPortDown means that this rank's RDMA port has no link; nothing fails if the
+// link comes back before the retries are exhausted.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `asyncError`.
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
@@ -196,9 +198,9 @@ hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
-// Sends part p of `sendbuff` to rank p and stores what rank p sends as part p of `recvbuff`.
-// `count` is the total number of elements in either buffer: n parts of count / n.
-// In place: sendbuff == recvbuff, which Gaudi's library does not do and HCCL_STRICT=1 refuses.
+// Sends part p of `sendbuff` to rank p and stores the part received from rank p as part p of
+// `recvbuff`. `count` is the total number of elements in either buffer: n parts of count / n.
+// In place: sendbuff == recvbuff, which Gaudi's library does not support and HCCL_STRICT=1 refuses.
 // Errors: hcclInvalidArgument also if n does not divide `count`.
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
@@ -210,42 +212,44 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 // ---- Point to point and groups ----------------------------------------------------------------
 
 // Sends `count` elements to rank `peer`, which must receive the same count and type. Sends and
-// receives between two ranks match in the order of the calls, whatever their streams. A send
-// completes when the peer has received; outside a group it occupies its stream until then. A rank
-// may send to itself only within a group, where its sends to itself and receives from itself on one
-// stream pair in order.
-// Errors: hcclInvalidUsage on both ranks, later, if count or type differ; hcclInternalError from
-// hcclGroupEnd() if a send to oneself or a receive from oneself is left over.
+// receives between two ranks match in the order of the calls, regardless of their streams. A send
+// completes when the peer has received the elements; outside a group it occupies its stream until
+// then. A rank may send to itself only within a group, where its sends to and receives from itself
+// on one stream are paired in order.
+// Errors: hcclInvalidUsage on both ranks, after the calls have returned, if count or type differ;
+// hcclInternalError from hcclGroupEnd() if a send to or a receive from the rank itself has no
+// partner.
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 
-// Receives `count` elements from rank `peer`: the other side of hcclSend().
+// Receives `count` elements from rank `peer`: the counterpart of hcclSend().
 hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 
 // Operations that a thread calls between hcclGroupStart() and the matching hcclGroupEnd() are
-// collected, and queued together by the outermost hcclGroupEnd(). Its success means that they are
-// queued, not that they have completed. The sends and receives of a group progress together, so
+// collected and then queued together by the outermost hcclGroupEnd(). If it succeeds, they are
+// queued, but need not have completed. The sends and receives of a group progress together, so
 // ranks that exchange in one group cannot block each other; collectives keep their order and run
-// before them. Groups nest. A stream may have 1024 calls in one. A call in a group returns its own
-// argument errors, and leaves the group open.
-// Errors: hcclInvalidUsage from hcclGroupEnd() without a start, and from call 1025 of a stream;
-// hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within the group.
+// before them. Groups nest. A group may have 1024 calls on each stream. A call in a group returns
+// its own argument errors, which leave the group open.
+// Errors: hcclInvalidUsage from hcclGroupEnd() without a start, and from the 1025th call on a
+// stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within the group.
 hcclResult_t hcclGroupStart(void);
 hcclResult_t hcclGroupEnd(void);
 
 // ---- Device -----------------------------------------------------------------------------------
 
 // Exports the `size` bytes of device memory at `addr` as a dma-buf and stores its descriptor in
-// `fd`, which the caller then owns. The dma-buf begins with the page of `addr`, so the memory lies
-// at addr % 4096 in it. It keeps its pages when the memory is freed. Returns 0 on success.
+// `fd`, which the caller then owns. The dma-buf begins with the page that contains `addr`, so the
+// memory is at offset addr % 4096. The dma-buf keeps its pages when the memory is freed. Returns 0
+// on success.
 // Errors: hcclInvalidArgument (positive) if `fd` is null; otherwise negative codes:
 // -hcclInvalidArgument for a range that is not within one allocation, -hcclUnsupported where the
-// system makes no dma-bufs (it needs /dev/udmabuf).
+// system cannot create dma-bufs (this requires /dev/udmabuf).
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd);
 
-// Prepares the acquired device for communication, which acquiring it has already done. Both
-// arguments must be null.
+// Prepares the acquired device for communication. Acquiring it has already done so. Both arguments
+// must be null.
 hcclResult_t hcclDeviceInit(void* device, void* context);
 
 #if defined(__GNUC__)

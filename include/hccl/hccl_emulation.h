@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that only emulated devices have: kernels that are functions of the program, device
-// memory seen from the host, and reports on what a communicator has moved. A program that also runs
-// on real devices keeps its calls of this header in one place, and launches its recipes (synLaunch)
-// there instead. C99 and C++.
+// Functions that only emulated devices have: kernels that are functions of the program, host views
+// of device memory, and reports on the traffic of a communicator. A program that also runs on real
+// devices should keep its calls of these functions in one place, where it can launch its recipes
+// (synLaunch) instead. C99 and C++.
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -36,49 +36,49 @@ extern "C" {
 
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives. The
 // kernel runs on a thread of the library or on one that waits for the stream, so it must neither
-// throw nor call the library; get the host views of the memory it uses beforehand. The caller owns
-// `arguments`, which must live until the kernel has run. Behind a failed copy the kernel does not
-// run (see "Failures" in synapse_api.h); behind a failed collective it does.
+// throw nor call the library; obtain the host views of the memory that it uses beforehand. The
+// caller owns `arguments`, which must live until the kernel has run. The kernel does not run after
+// a failed copy (see "Failures" in synapse_api.h), but it does after a failed collective.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments);
 
-// Writes to `*view` the place of `size` bytes of device memory, inside one allocation, in the
-// host's address space. Every call gives the same place. It stays valid until the memory is freed,
-// even when the library moves the pages behind it after a failure. Work that is ordered after a
-// write to the view sees the write. Calls take an address in the view for the device address of
-// that memory, so it can be a buffer of a collective, a message or a copy. For that the first call
-// reserves an address range as long as the device memory. Where the system refuses it, or RLIMIT_AS
-// would leave the process less than its length beside it, an address in a view is a buffer in host
-// memory instead.
+// Writes to `*view` the address of `size` bytes of device memory, inside one allocation, in the
+// host's address space. Every call returns the same address, which stays valid until the memory is
+// freed, even if the library moves the underlying pages after a failure. Work that is ordered after
+// a write to the view sees the write. Calls treat an address in the view as the device address of
+// that memory, so it can be a buffer of a collective, a message or a copy. To this end, the first
+// call reserves an address range of the length of the device memory. If the system refuses to
+// reserve it, or if RLIMIT_AS would then leave the process less than this length, an address in a
+// view is treated as a buffer in host memory instead.
 // Blocks: no.
-// Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if it cannot
-// be mapped.
+// Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if the range
+// cannot be mapped.
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view);
 
 // Writes to `*device_address` the device address of the `size` bytes at `view`: the reverse of
 // hcclEmulationHostView().
 // Blocks: no.
-// Errors: hcclInvalidArgument if `view` lies in no host view of memory that is allocated now, if
-// the range leaves its allocation, or for a null pointer.
+// Errors: hcclInvalidArgument if `view` is not in a host view of currently allocated memory, if the
+// range leaves its allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
 // Sets how processes forked from now on see `size` bytes of device memory, inside one allocation.
-// With `keep` 1, a child gets a private copy, as of the moment of the fork, at the same place in
+// With `keep` 1, a child gets a private copy, as of the moment of the fork, at the same address in
 // the host view; it is ordinary memory of the child and of its own children. With `keep` 0, the
-// default, that place is not mapped in the child. Freeing the memory ends the setting.
+// default, that address range is not mapped in the child. Freeing the memory ends the setting.
 //
 // A fork copies the kept ranges, without their holes, while the forking thread waits: tens of ms
 // for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
-// this rank's device memory wait: its calls, the work of its streams, and so collectives of other
-// ranks. The copy may or may not contain writes that are under way during the fork. The fork goes
-// on after 10 s plus 1 s for each GiB; the child then has none of the memory. It also has none if
-// the process has fewer than two free descriptors. If there is no memory for a range, the child
-// lacks that range. In the last two cases a warning is written to stderr. Memory that the child
-// lacks is not mapped there.
+// this rank's device memory wait: its calls, the work of its streams, and therefore collectives of
+// other ranks. The copy may or may not contain writes that are in progress during the fork. The
+// fork proceeds after at most 10 s plus 1 s for each GiB; if the copy is not complete by then, the
+// child has none of the memory. It also has none if the process has fewer than two free
+// descriptors. If there is no memory for a range, the child lacks that range. In the last two cases
+// a warning is written to stderr. Memory that the child lacks is not mapped there.
 //
-// vfork(), posix_spawn() and clone() are untouched. Handlers of pthread_atfork() may call the
+// vfork(), posix_spawn() and clone() are not affected. Handlers of pthread_atfork() may call the
 // library in the parent, unless they were registered before it was loaded: such handlers run while
 // device memory is locked, and must neither call it nor take a lock under which another thread
 // does.
@@ -91,35 +91,36 @@ hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int
 // inside one allocation, back to the system. They read as zeros from then on and are allocated
 // again when written. The rest of the range keeps its contents, and all addresses stay valid. No
 // work that uses the range may be queued or running, on any rank: wait for the streams first. The
-// next calls on buffers of the allocation look at all their pages once more, so trim seldom, and
-// much at a time.
+// next calls on buffers of the allocation check all their pages again, so trim rarely, and large
+// ranges at a time.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclSystemError if the system
 // refuses.
 hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 
-// Checks that this process can read `size` bytes of its memory at `memory`, or also write them if
-// `writable` is 1, for code that is about to do so by instructions, which would raise a signal.
-// Keeps the contents of the memory, also while other threads and processes store to it, but brings
-// its pages in: pages that were never touched are allocated if `writable` is 1, and those of a file
-// are read. So pass the bytes that are used, not a span with large gaps. Looks at every page that
-// the calling thread has not found accessible before, else at the mapping and at the first and the
-// last page.
-// Blocks: for as long as the system takes to bring the pages in.
+// Checks that this process can read `size` bytes of its memory at `memory`, and also write them if
+// `writable` is 1. Code that is about to access the memory directly can thus avoid a signal.
+// Preserves the contents of the memory, even while other threads and processes store to it, but
+// faults its pages in: pages that were never touched are allocated if `writable` is 1, and those of
+// a file are read. Therefore pass only the bytes that are used, not a range with large gaps. Checks
+// every page that the calling thread has not found accessible before; if there is none, checks only
+// the mapping and the first and the last page.
+// Blocks: for as long as the system takes to fault the pages in.
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
-// file (the text names the first such page); hcclSystemError if no descriptor is left to ask with.
+// file (the text names the first such page); hcclSystemError if no descriptor is available for the
+// check.
 hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int writable);
 
 // ---- Traffic, plans and time limits -------------------------------------------------------------
 
-// How this rank's calls on a communicator run, and what the completed ones have moved over
+// The path of this rank's calls on a communicator, and the traffic of the completed calls over
 // transports since the communicator was created.
 typedef struct hcclEmulationTraffic_t {
-  // The path of the last call: "node" where all ranks share one node's memory, "copy" with one
-  // rank, else the name of its algorithm; "none" before the first call.
+  // The path of the last call: "node" if all ranks share one node's memory, "copy" if there is one
+  // rank, otherwise the name of its algorithm; "none" before the first call.
   char algorithm[32];
-  // "memory" for "node" and "copy", else the transport to the peer. To all peers: each transport
-  // once, as "shm+tcp".
+  // "memory" for "node" and "copy", otherwise the transport to the peer. For all peers, each
+  // transport is named once, as in "shm+tcp".
   char transport[32];
   uint64_t bytes_sent;  // payload, and 32 bytes for each call and stream that it uses
   uint64_t bytes_received;
@@ -127,10 +128,10 @@ typedef struct hcclEmulationTraffic_t {
   uint64_t receives;
 } hcclEmulationTraffic_t;
 
-// Writes to `*traffic` what this rank has exchanged with rank `peer`, or with all other ranks if
-// `peer` is -1. Calls in progress do not count yet.
+// Writes to `*traffic` this rank's traffic with rank `peer`, or with all other ranks if `peer` is
+// -1. Calls in progress are not counted yet.
 // Blocks: no.
-// Errors: hcclInvalidArgument for an unknown communicator, a peer that is not another of its ranks,
+// Errors: hcclInvalidArgument for an unknown communicator, a `peer` that is not another rank of it,
 // or a null pointer.
 hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffic_t* traffic);
 
@@ -138,15 +139,15 @@ hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffi
 typedef struct hcclEmulationPlanRequest_t {
   const char* collective;  // "all_reduce", "broadcast", "all_gather", "reduce_scatter", "reduce",
                            // "all_to_all" or "barrier"
-  uint64_t bytes;          // of the message, or of one rank's block of those that have blocks
+  uint64_t bytes;          // of the message, or of one rank's block in collectives with blocks
   int root;                // of a broadcast or reduce
   int in_place;            // 1: the buffers are the same memory
   int json;                // 1: one JSON object, on one line; 0: text, a line for each step
 } hcclEmulationPlanRequest_t;
 
 // Writes to `buffer` how this rank would run a call on the communicator now: the algorithm, the
-// transports, and the steps in every channel. Writes at most `size` bytes, with a closing zero
-// among them. `*length` becomes the length of the whole text without the zero; it did not fit if
+// transports, and the steps in every channel. Writes at most `size` bytes, including a terminating
+// zero. Sets `*length` to the length of the whole text without the zero; the text is truncated if
 // that is more than `size` - 1. `buffer` may be null if `size` is 0. Sends nothing.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or collective, a root that is not one of
@@ -155,22 +156,23 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
                                char* buffer, uint64_t size, uint64_t* length);
 
 // Sets how long calls of this rank on the communicator wait for other ranks before they fail, in
-// milliseconds; 0 means for ever. It replaces HCCL_TIMEOUT for waits that begin from now on. Other
-// ranks and communicators keep their limits, but a communicator that fails fails on all its ranks.
-// Any thread may call at any time.
+// milliseconds; 0 means without a limit. The new limit replaces HCCL_TIMEOUT for waits that begin
+// from now on. Other ranks and communicators keep their limits, but a communicator that fails fails
+// on all its ranks. Any thread may call it at any time.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator.
 hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 
 // ---- Positions in streams -----------------------------------------------------------------------
 // A stream numbers the pieces of work queued on it from 1. Between two readings A and B of
-// `*queued`, the work in (A, B] has been queued: that of one call, if no other thread queues
-// meanwhile. A call queues one piece or more. Recording an event, and a stream's wait for one,
-// queue a piece only if they need one. A call in an open group queues none before hcclGroupEnd().
+// `*queued`, the work in (A, B] has been queued. This is the work of one call if no other thread
+// queues meanwhile. A call queues one piece or more. Recording an event, and a stream's wait for
+// one, queue a piece only if they need one. A call in an open group queues none before
+// hcclGroupEnd().
 
 // Writes to `*queued` the position of the last piece of work that has been queued on the stream,
-// and to `*completed` that of the last one that has run; all before it have run too. Either pointer
-// may be null. Wakes no thread and makes no system call.
+// and to `*completed` that of the last one that has run; all pieces before it have run too. Either
+// pointer may be null. Wakes no thread and makes no system call.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream.
 hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
@@ -180,46 +182,46 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 #define HCCL_EMULATION_NO_TIMEOUT UINT64_MAX
 
 // Waits until the work up to position `up_to` has run, for at most `timeout_ms` milliseconds, and
-// returns how the work in (after, up_to] ended, whatever failed before or behind it:
+// returns how the work in (after, up_to] ended, regardless of failures outside this range:
 // - hcclSuccess if it has succeeded;
 // - hcclBusy if the work up to `up_to` has not run in time. That is not a failure: nothing is
 //   logged, there is no message, and the caller may wait again;
 // - the code of the failure if work in the range has failed. hcclGetLastErrorMessage() gives its
-//   text. A failed copy goes before a failed collective.
+//   text. A failed copy takes precedence over a failed collective.
 //
 // With HCCL_EMULATION_NO_TIMEOUT the calling thread runs the work itself, as in
 // synStreamSynchronize(). Calls with other ranks then fail after HCCL_TIMEOUT or the limit of
-// hcclEmulationSetTimeout(). With another limit the thread runs only work that need not wait for
+// hcclEmulationSetTimeout(). With any other limit, the thread runs only work that need not wait for
 // other ranks, leaves the rest to the stream's own thread and sleeps, so that it returns in time
-// whatever the ranks do. With 0 it polls, and begins work that nobody waits for.
+// whatever the other ranks do. With 0, it polls, and starts work for which no thread waits.
 //
 // A failure that is returned counts as reported, as by synEventSynchronize() (see "Failures" in
 // synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
-// failed work, each of positions in a row with one failure. Past that the two oldest become one, so
-// work between them that has succeeded counts as failed.
+// failed work, each of consecutive positions with one failure. Beyond that, the two oldest runs are
+// merged, so successful work between them counts as failed.
 // Blocks: for at most `timeout_ms`.
 // Errors: hcclInvalidArgument for an unknown stream, an `up_to` that has not been queued, or an
-// `after` behind `up_to`.
+// `after` greater than `up_to`.
 hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64_t up_to,
                                      uint64_t timeout_ms);
 
 // Calls `callback` once when the work up to position `up_to` has run, with the result that
-// hcclEmulationStreamWait() would return for (after, up_to], which then counts as reported, and its
-// text: "" for hcclSuccess. The text is valid during the callback. The work begins although nobody
-// waits for it.
+// hcclEmulationStreamWait() would return for (after, up_to], which then counts as reported, and
+// with its text, which is "" for hcclSuccess and is valid during the callback. The work starts even
+// if no thread waits for it.
 //
 // One thread of the library runs all callbacks one after the other, in order of positions for each
-// stream, even if the work has run already. Signals are blocked there. Callbacks may call the
-// library. They must not throw, and should not block, because that delays the others. A callback
-// may come after the stream has been destroyed or the communicator aborted, because their work runs
-// or fails first: `argument` must live until it has come. None comes in a forked child, and none if
-// this call fails.
+// stream, even if the work has already run. Signals are blocked on that thread. Callbacks may call
+// the library. They must not throw, and should not block, because that delays the others. A
+// callback may run after the stream has been destroyed or the communicator aborted, because their
+// work runs or fails first; `argument` must live until the callback has run. No callback runs in a
+// forked child, or if this call fails.
 //
-// synDestroy() returns after all callbacks, unless one of them calls it, so its caller must hold no
-// lock that they take. When the process exits, callbacks end with an exit handler (atexit) that the
-// first call of this function registers. Exit handlers registered later run before it, and
-// callbacks still come meanwhile. The handler waits at most 200 ms for a callback that is running,
-// and those that have not begun do not come.
+// synDestroy() returns after all callbacks have run, unless one of them calls it, so its caller
+// must not hold a lock that they take. When the process exits, callbacks end with an exit handler
+// (atexit) that the first call of this function registers. Exit handlers registered later run
+// before it, and callbacks still run meanwhile. The handler waits at most 200 ms for a callback
+// that is running, and callbacks that have not begun do not run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;
 // hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no memory.
@@ -232,16 +234,16 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // Collectives on blocks of different sizes, which Gaudi's library does not have and HCCL_STRICT=1
 // refuses with hcclUnsupported. n is the number of ranks. Counts and displacements are arrays of n
 // elements, which the call reads before it returns. They count elements; a displacement counts from
-// the beginning of the buffer. Null in place of displacements puts the blocks one behind the other.
-// A block of no elements has no displacement, and a buffer without elements may be null.
+// the beginning of the buffer. If the displacements are null, the blocks are contiguous. The
+// displacement of an empty block is ignored, and a buffer without elements may be null.
 //
-// Each call is queued like a collective and takes part in groups. In a group it is equivalent to
-// the calls it consists of, each of which counts as a call on the stream: n reduces, or n sends and
-// n receives, one of each to itself. If two ranks pass different counts for the same block, both
-// fail with hcclInvalidUsage, and with them the communicator, before that block is written; other
-// blocks may have been written. Errors are those of all collectives (see hccl.h), and
-// hcclInvalidArgument for null counts, blocks of an output that overlap, an output that overlaps an
-// input other than in place, and sizes past 2^63 bytes.
+// Each call is queued like a collective and may be part of a group. In a group, it is equivalent to
+// the calls of which it consists, each of which counts as a call on the stream: n reduces, or n
+// sends and n receives, including one of each with the rank itself. If two ranks pass different
+// counts for the same block, both fail with hcclInvalidUsage, and with them the communicator,
+// before that block is written; other blocks may have been written. Errors are those of all
+// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
+// overlap, an output that overlaps an input other than in place, and sizes above 2^63 bytes.
 
 // Gives every rank the blocks of all: rank r sends counts[r] elements, which are stored at
 // displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.
@@ -261,7 +263,7 @@ hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
 
 // Sends send_counts[p] elements from send_displacements[p] of `sendbuff` to rank p, and stores the
 // recv_counts[p] elements that rank p sends at recv_displacements[p] of `recvbuff`. A rank must
-// expect from another as many as that one sends.
+// expect from each rank as many elements as that rank sends.
 // In place: never.
 hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_counts,
                                     const uint64_t* send_displacements, void* recvbuff,
@@ -271,16 +273,16 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 // ---- Receiving from any rank --------------------------------------------------------------------
 
 // Waits until another rank of the communicator has offered this one a message for which no receive
-// has been called, for at most `timeout_ms` milliseconds (0 only looks). Writes the rank to
-// `*source` and the message's size in bytes to `*bytes`, which may be null. hcclRecv() from that
-// rank gets this message next; until then it stays offered. A message is offered as soon as its
-// hcclSend() has its turn on the sender's stream. Messages of a rank from which receives are queued
-// show once those have completed. Ranks that have offered messages take turns. No other thread may
-// receive from any rank in the same way meanwhile: both might be told of one message. Returns
-// hcclBusy, with nothing written, if the time is over (at once in a communicator of one rank), and
-// the code of the failure if the communicator fails or has failed.
+// has been called, for at most `timeout_ms` milliseconds (0 polls). Writes the rank to `*source`
+// and the message's size in bytes to `*bytes`, which may be null. The next hcclRecv() from that
+// rank receives this message, which stays offered until then. A message is offered as soon as its
+// hcclSend() starts to run on the sender's stream. If receives from a rank are queued, its messages
+// are reported once those receives have completed. Ranks that have offered messages take turns. No
+// other thread may receive from any rank in this way meanwhile, because both might get the same
+// message. Returns hcclBusy and writes nothing if the time has elapsed (at once in a communicator
+// of one rank), and the code of the failure if the communicator fails or has failed.
 // Blocks: for at most `timeout_ms`. hcclCommAbort() ends the wait. hcclCommDestroy() does not: it
-// returns, and the probe waits until its time is over.
+// returns, and the probe waits until its time has elapsed.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `source`.
 hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source, uint64_t* bytes);
 

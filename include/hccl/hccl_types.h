@@ -19,19 +19,19 @@
 
 #define HCCL_UNIQUE_ID_MAX_BYTES 1024
 
-// A communicator: one rank's membership in a group of ranks. A macro, so that code which tests for
-// it or builds other types of it behaves as it always did.
+// A communicator: one rank's membership in a group of ranks. It is a macro, so that code that tests
+// for it or derives other types from it continues to work.
 #define hcclComm_t void*
 
 // Identifies a communicator before it exists. One rank creates it, and the program passes it to the
-// others: all of it, or the first `length` bytes of `internal` and `length` itself. Plain data,
-// good in any process and on any host.
+// others: all of it, or the first `length` bytes of `internal` and `length` itself. It is plain
+// data, valid in any process and on any host.
 typedef struct hcclUniqueId {
   uint8_t internal[HCCL_UNIQUE_ID_MAX_BYTES];
   size_t length;
 } hcclUniqueId;
 
-// The result of every hccl function. Not NCCL's numbers: translate by name.
+// The result of every hccl function. The values differ from NCCL's: translate them by name.
 typedef enum hcclResult_t {
   hcclUninitialized = -1,
   hcclSuccess = 0,
@@ -53,15 +53,15 @@ typedef enum hcclResult_t {
   hcclPortDown = 16
 } hcclResult_t;
 
-// In C++ an enumeration that names no type has only values of as many bits as its enumerators need,
-// which are fewer than hccl_emulation.h's reductions have.
+// In C++, an enumeration without a fixed underlying type holds only values of as many bits as its
+// enumerators need. The reductions of hccl_emulation.h need more.
 #ifdef __cplusplus
 #define HCCL_OF_TYPE_INT : int
 #else
 #define HCCL_OF_TYPE_INT
 #endif
 
-// Reductions. hcclMin and hcclMax are swapped against NCCL: translate by name.
+// Reductions. The values of hcclMin and hcclMax are swapped in NCCL: translate them by name.
 typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,

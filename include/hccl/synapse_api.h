@@ -2,15 +2,16 @@
 // The Synapse runtime API: devices, device memory, streams, events. The graph calls are in
 // synapse_graph_api.h, which this header includes.
 //
-// Every function returns synSuccess or an error code, whose cause synGetLastErrorMessage() tells.
-// The docstrings list the codes that are particular to a function. All functions return
+// Every function returns synSuccess or an error code, and synGetLastErrorMessage() describes the
+// cause. The docstrings list the codes that are specific to a function. All functions return
 // - synUninitialized before synInitialize() and after synDestroy(), except for synInitialize(),
 //   synDriverGetVersion(), the configuration and the error text functions;
 // - synInvalidArgument for a null pointer to a result, and for a device that is not acquired;
 // - synFail in a child forked from a process that has initialised the library.
 //
-// Sizes are bytes unless a function says elements. Functions do not block unless their docstring
-// has a line "Blocks:". Any thread may call; calls on one stream are taken one after the other.
+// Sizes are in bytes unless a docstring says elements. Functions do not block unless their
+// docstring has a line "Blocks:". Any thread may call; calls on one stream are processed one after
+// the other.
 //
 // A copy to a device and back:
 //
@@ -60,10 +61,10 @@ extern "C" {
 // synAlreadyInitialized from a further call if HABANA_DISABLE_DOUBLE_SYN_INITIALIZE is set.
 synStatus SYN_API_CALL synInitialize(void);
 
-// Releases devices still held and ends the runtime, which may be started again.
+// Releases the devices that are still held and ends the runtime, which may be started again.
 synStatus SYN_API_CALL synDestroy(void);
 
-// Writes the text of a driver version, cut to `len` bytes with its terminating zero.
+// Writes a driver version as text, truncated to `len` bytes including the terminating zero.
 synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
 
 // ---- Devices ----------------------------------------------------------------------------------
@@ -91,11 +92,11 @@ synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
 
 // Waits until all streams of the device have run the work queued so far.
 // Blocks: until then.
-// Errors: those of synStreamSynchronize() if any of it failed.
+// Errors: those of synStreamSynchronize() if any of that work failed.
 synStatus SYN_API_CALL synDeviceSynchronize(synDeviceId deviceId);
 
-// Writes the number of devices on this host, whether held or free: of all, of one type, and of each
-// type (an array indexed by synDeviceType).
+// Write the number of devices on this host, whether held or free: of all types, of one type, or of
+// each type (an array indexed by synDeviceType).
 synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount);
 synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount, synDeviceType deviceType);
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
@@ -104,7 +105,7 @@ synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
 // entry and the number written on return.
 synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_t* size);
 
-// Writes the bytes of device memory that can still be allocated, and those there are in all.
+// Writes the number of bytes of device memory that can still be allocated, and the total number.
 synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* free,
                                               uint64_t* total);
 
@@ -112,7 +113,7 @@ synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* fr
 synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDeviceInfo);
 synStatus SYN_API_CALL synDeviceGetInfoV2(synDeviceId deviceId, synDeviceInfoV2* pDeviceInfo);
 
-// Write one value for each of `querySize` attributes. The second and third form need no acquired
+// Write one value for each of `querySize` attributes. The second and third forms need no acquired
 // device.
 synStatus SYN_API_CALL synDeviceGetAttribute(uint64_t* pRetVal,
                                              const synDeviceAttribute* deviceAttr,
@@ -126,8 +127,8 @@ synStatus SYN_API_CALL synDeviceTypeGetAttribute(uint64_t* pRetVal,
                                                  const unsigned querySize,
                                                  synDeviceType deviceType);
 
-// Write the family's name in capitals ("GAUDI2"), or the PCI address, cut to `len` bytes with the
-// terminating zero.
+// Write the name of the device's family in capitals ("GAUDI2"), or its PCI address, truncated to
+// `len` bytes including the terminating zero.
 synStatus SYN_API_CALL synDeviceGetName(char* pName, int len, synDeviceId deviceId);
 synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceId deviceId);
 
@@ -135,13 +136,13 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 
 // Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Addresses
 // inside the allocation may be computed and passed on; they are not host pointers. `reqAddr` is a
-// hint that need not be followed; `flags` must be 0.
+// hint that may be ignored; `flags` must be 0.
 // Errors: synOutOfDeviceMemory if no range of that size is free.
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
                                        uint32_t flags, uint64_t* buffer);
 
-// Frees the allocation that starts at `buffer`. Queued work that uses the memory still runs to its
-// end on it.
+// Frees the allocation that starts at `buffer`. Queued work that uses the memory still runs to
+// completion on it.
 // Errors: synInvalidArgument if `buffer` is not the start of an allocation.
 synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags);
 
@@ -150,15 +151,15 @@ synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32
                                      void** buffer);
 synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uint32_t flags);
 
-// Announce host memory of the caller for copies, and withdraw it. The memory must stay valid in
-// between. Any alignment is allowed.
+// Map host memory of the caller for copies, and unmap it. The memory must stay valid in between.
+// Any alignment is allowed.
 // Errors: synMappingNotFound if `buffer` is not mapped.
 synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const void* buffer);
 synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer);
 
-// Queues a copy of `size` bytes; `direction` tells which of `src` and `dst` is a host address. Both
-// sides must stay valid, and the source unchanged, until the copy has completed. Any alignment and
-// size are allowed.
+// Queues a copy of `size` bytes; `direction` states which of `src` and `dst` is a host address.
+// Both sides must stay valid, and the source unchanged, until the copy has completed. Any alignment
+// and size are allowed.
 // Errors: synInvalidArgument for an unknown stream, or a device range that is not inside one
 // allocation (the text names it).
 synStatus SYN_API_CALL synMemCopyAsync(synStreamHandle streamHandle, uint64_t src, uint64_t size,
@@ -170,8 +171,8 @@ synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, con
                                                const uint64_t* size, const uint64_t* dst,
                                                synDmaDir direction, uint64_t numCopies);
 
-// Queue filling device memory with `numOfElements` elements of 1, 2 or 4 bytes that all have the
-// given value.
+// Queue a fill of device memory with `numOfElements` elements of 1, 2 or 4 bytes, all of the given
+// value.
 // Errors: those of synMemCopyAsync().
 synStatus SYN_API_CALL synMemsetD8Async(uint64_t pDeviceMem, const unsigned char value,
                                         const size_t numOfElements, synStreamHandle streamHandle);
@@ -182,13 +183,13 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 
 // ---- Streams ----------------------------------------------------------------------------------
 
-// Failures. A copy or memset that fails leaves wrong data behind. So nothing that is queued behind
-// it runs, on its stream and on streams that wait for an event behind it: copies, memsets and
-// kernels fail with it, and a collective fails its communicator on all ranks. This ends on all of
-// these streams when synStreamSynchronize(), synEventSynchronize() or synDeviceSynchronize() has
-// reported the failure on one of them: what is queued from then on runs. An event keeps the failure
-// of the work before it; record it again behind new work. Queries report a failure without ending
-// it. A failed collective stops only its communicator; the stream goes on.
+// Failures. A copy or memset that fails leaves wrong data behind. Therefore no work queued after it
+// runs, on its stream or on streams that wait for an event recorded after it: copies, memsets and
+// kernels fail with it, and a collective fails its communicator on all ranks. This state ends on
+// all of these streams when synStreamSynchronize(), synEventSynchronize() or synDeviceSynchronize()
+// has reported the failure on one of them; work queued from then on runs. An event keeps the
+// failure of the work before it until it is recorded again after new work. Queries report a failure
+// without ending this state. A failed collective stops only its communicator; the stream goes on.
 
 // Creates a stream: a queue of copies, memsets, event records, event waits and collectives, which
 // run one after the other. `flags` must be 0. The stream ends with synStreamDestroy() or with its
@@ -207,21 +208,22 @@ synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 // Waits until the work queued so far has completed. Several threads may wait. Each failure is
 // reported once by each stream that it concerns.
 // Blocks: until then.
-// Errors: synFail if a copy or memset in it failed, else synFailHccl if a collective in it failed;
-// the text says how.
+// Errors: synFail if a copy or memset in that work failed, else synFailHccl if a collective in it
+// failed; the text describes the failure.
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
 
 // Returns synSuccess if the work queued so far has completed, and synBusy if not.
 // Errors: those of synStreamSynchronize().
 synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 
-// Makes work queued on the stream from now on wait for what the event captured at its last record.
-// An event that was never recorded counts as complete. The host does not wait. `flags` must be 0.
+// Makes work queued on the stream from now on wait for the work that the event captured when it was
+// last recorded. An event that was never recorded counts as complete. The host does not wait.
+// `flags` must be 0.
 synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
                                           const uint32_t flags);
 
-// Set and get the engines that a stream prefers, as a bit mask, which is kept and reported but has
-// no effect on emulated devices; and the masks that there are.
+// Set and get the engines that a stream prefers, as a bit mask, and get the masks that exist. The
+// mask is stored and reported, but has no effect on emulated devices.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t streamAffinityMask);
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
@@ -238,11 +240,11 @@ synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
 synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId deviceId,
                                       const uint32_t flags);
 
-// Frees an event, also before it has completed; work that waits for it is not affected.
+// Frees an event, even before it has completed; work that waits for it is not affected.
 synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle);
 
 // Captures the work queued on the stream so far: the event completes when that work does. Recording
-// again replaces the capture; waits queued before keep the old one.
+// again replaces the capture; waits that are already queued keep the old one.
 synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandle streamHandle);
 
 // Returns synSuccess if the captured work has completed or the event was never recorded, and
@@ -251,12 +253,12 @@ synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 
 // Waits until the captured work has completed. Several threads may wait.
 // Blocks: until then.
-// Errors: synFail if a copy or memset in it failed, else synFailHccl if a collective in it failed;
-// the text says how.
+// Errors: synFail if a copy or memset in that work failed, else synFailHccl if a collective in it
+// failed; the text describes the failure.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 
-// Writes the nanoseconds from the completion of one event to that of another; with a null
-// `eventHandleEnd` the time of the first, on the clock of synProfilerGetCurrentTimeNS().
+// Writes the nanoseconds from the completion of one event to that of another; if `eventHandleEnd`
+// is null, the time of the first, on the clock of synProfilerGetCurrentTimeNS().
 // Errors: synObjectNotInitialized if an event was not recorded; synBusy if one is not complete;
 // synInvalidArgument if one was not created with EVENT_COLLECT_TIME; synUnavailable if the time is
 // no longer kept.
@@ -267,7 +269,8 @@ synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
 // ---- Configuration and errors -----------------------------------------------------------------
 
 // Writes the value of a configuration key (the name of an environment variable) as text to
-// `configValue`, at most `valueSize` bytes with the terminating zero; switches read "0" or "1".
+// `configValue`, at most `valueSize` bytes including the terminating zero; switches read "0" or
+// "1".
 // Errors: synInvalidArgument for an unknown key, which leaves an empty text.
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t valueSize);
@@ -276,17 +279,18 @@ synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* 
 // Errors: synInvalidArgument if the variable of that name does not accept the value.
 synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue);
 
-// Writes a short text for a status, cut to `len` bytes with the terminating zero;
-// STATUS_DESCRIPTION_MAX_SIZE bytes hold every one.
+// Writes a short text for a status, truncated to `len` bytes including the terminating zero;
+// STATUS_DESCRIPTION_MAX_SIZE bytes are enough for every status.
 synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* statusDescription,
                                                     size_t len);
 
-// Describes a status. Never null; unknown values get a general text. Do not free it.
+// Returns a description of a status, which is never null; unknown values yield a general text. Do
+// not free it.
 const char* SYN_API_CALL synGetErrorString(synStatus status);
 
 // Return the status and the text of this thread's last syn call: synSuccess and an empty text if it
-// succeeded. The text is never null and stays valid until the thread's next syn call. Asking clears
-// neither.
+// succeeded. The text is never null and stays valid until the thread's next syn call. These
+// functions clear neither.
 synStatus SYN_API_CALL synGetLastError(void);
 const char* SYN_API_CALL synGetLastErrorMessage(void);
 
@@ -294,15 +298,16 @@ const char* SYN_API_CALL synGetLastErrorMessage(void);
 // and aborts the process. `flags` are ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
 
-// Reports how many bytes of device memory a framework's own allocator has in use, and when.
-// Accepted and ignored.
+// Accepts and ignores a report of how many bytes of device memory a framework's own allocator has
+// in use, and when.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t timestampSeconds);
 
 // ---- Profiler ---------------------------------------------------------------------------------
 
 // Collects a trace between start and stop. synProfilerGetTrace() is called twice: with a null
-// `buffer` it writes the bytes and entries a buffer must hold, then it fills the buffer. An
-// emulated device records nothing: no memory is needed, and a trace has no bytes and no entries.
+// `buffer`, it writes the numbers of bytes and entries that a buffer must hold; then it fills the
+// buffer. An emulated device records nothing: no memory is needed, and a trace has no bytes and no
+// entries.
 // Errors: synInvalidArgument for an unknown synTraceType.
 synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
                                                       uint32_t* bytesRequired);
@@ -316,9 +321,9 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
 // Writes the time in nanoseconds on the clock that stamps events.
 synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
-// Add a program's own entries to the trace: a measurement that starts at `nanoTime`, with
-// arguments, and on behalf of a named thread; or an event with start and end. `args` holds
-// `argsSize` texts, names and values in turn.
+// Add entries of the program to the trace: a measurement that starts at `nanoTime`, optionally with
+// arguments and for a named thread, or an event with a start and an end. `args` holds `argsSize`
+// texts, which are names and values in turn.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
                                                            uint64_t nanoTime, const char** args,

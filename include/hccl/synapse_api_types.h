@@ -15,8 +15,8 @@
 #define STATUS_DESCRIPTION_MAX_SIZE 56
 #define ENQUEUE_TENSOR_NAME_MAX_SIZE 1024
 
-// Handles. Each is made and ended by its own pair of calls and means nothing outside the process
-// that made it.
+// Handles. Each is created and destroyed by its own pair of calls and is valid only in the process
+// that created it.
 typedef struct EventInterfaceExternal* synEventHandle;
 typedef struct InternalStreamHandle* synStreamHandle;
 typedef struct ErrorInterfaceExternal* synErrorHandle;
@@ -27,10 +27,10 @@ typedef struct internalTensor* synTensor;
 typedef struct syn_cb_internal* synCommandBuffer;
 typedef struct InternalWaitHandle* synWaitHandle;
 
-typedef uint32_t synModuleId;  // place of a device on its host, 0 and up
-typedef uint32_t synDeviceId;  // name of an acquired device inside the process
+typedef uint32_t synModuleId;  // index of a device on its host, from 0
+typedef uint32_t synDeviceId;  // id of an acquired device within the process
 typedef uint32_t synSectionId;
-typedef uint64_t synNodeId;  // a node of a compute graph, no machine
+typedef uint64_t synNodeId;  // a node of a compute graph, not a machine
 
 static const synModuleId INVALID_MODULE_ID SYN_MAYBE_UNUSED = 0xFFFFFFFFU;
 static const synDeviceId SYN_INVALID_DEVICE_ID SYN_MAYBE_UNUSED = 0xFFFFFFFFU;
@@ -46,10 +46,10 @@ typedef enum synDmaDir {
 typedef enum synMemFlags { synMemHost = 1, synMemDevice = 2 } synMemFlags;
 
 typedef enum eventCreateFlags {
-  EVENT_COLLECT_TIME = 1  // synEventElapsedTime() will be asked of this event
+  EVENT_COLLECT_TIME = 1  // permits synEventElapsedTime() on this event
 } eventCreateFlags;
 
-// No call takes a priority; the type stays for programs that name it.
+// No call takes a priority; the type is kept for programs that name it.
 typedef enum synStreamPriority {
   synStreamPriorityHigh = 0,
   synStreamPriorityLow = 1,
@@ -68,7 +68,7 @@ typedef enum synStreamType {
   STREAM_TYPE_MAX = 6
 } synStreamType;
 
-// One number about a device or a type of device each; sizes in bytes.
+// Each attribute is a number that describes a device or a type of device; sizes are in bytes.
 typedef enum synDeviceAttribute {
   DEVICE_ATTRIBUTE_SRAM_BASE_ADDRESS = 0,
   DEVICE_ATTRIBUTE_DRAM_BASE_ADDRESS = 1,
@@ -85,7 +85,7 @@ typedef enum synDeviceAttribute {
   DEVICE_ATTRIBUTE_MAX_DIMS = 12
 } synDeviceAttribute;
 
-// The facts of an acquired device that synDeviceGetInfo() writes; sizes in bytes.
+// The properties of an acquired device that synDeviceGetInfo() writes; sizes are in bytes.
 typedef struct synDeviceInfo {
   uint64_t sramBaseAddress;
   uint64_t dramBaseAddress;
@@ -98,7 +98,7 @@ typedef struct synDeviceInfo {
   synDeviceType deviceType;
 } synDeviceInfo;
 
-// The facts that synDeviceGetInfoV2() writes: the same, and two more fields.
+// The properties that synDeviceGetInfoV2() writes: the same, and two more fields.
 typedef struct synDeviceInfoV2 {
   uint64_t sramBaseAddress;
   uint64_t dramBaseAddress;
@@ -122,7 +122,7 @@ typedef enum synTraceType {
 
 typedef enum synTraceFormat { synTraceFormatTEF = 1, synTraceFormatSize = 2 } synTraceFormat;
 
-// One entry of a trace. Only the size (208 bytes) and the alignment (16) are promised; the fields
+// One entry of a trace. Only the size (208 bytes) and the alignment (16) are guaranteed; the fields
 // may change.
 typedef struct synTraceEvent {
   long double timestamp;  // microseconds
@@ -157,7 +157,8 @@ typedef struct synLaunchTensorInfoExt {
   uint64_t tensorId;
 } synLaunchTensorInfoExt;
 
-// A recipe's facts about a tensor that it is launched with. Only the size (1536 bytes) is promised.
+// The description of a tensor with which a recipe is launched. Only the size (1536 bytes) is
+// guaranteed.
 typedef struct synRetrievedLaunchTensorInfo {
   char tensorName[ENQUEUE_TENSOR_NAME_MAX_SIZE];
   uint64_t tensorId;
@@ -188,8 +189,8 @@ typedef struct synRetrievedLaunchTensorInfoExt {
   uint8_t reserved[54];
 } synRetrievedLaunchTensorInfoExt;
 
-// A recipe's facts about a tensor that it is asked for by name. Only the size (288 bytes) is
-// promised.
+// The description of a tensor that is looked up in a recipe by name. Only the size (288 bytes) is
+// guaranteed.
 typedef struct TensorMetadataInfo {
   const char* tensorName;
   uint64_t tensorId;

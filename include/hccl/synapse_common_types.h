@@ -12,7 +12,7 @@
 #include "synapse_common_types.hpp"
 #endif
 
-// Keeps C compilers quiet about the constants below that a program does not use.
+// Suppresses warnings of C compilers about constants below that a program does not use.
 #if defined(__GNUC__)
 #define SYN_MAYBE_UNUSED __attribute__((unused))
 #else
@@ -37,7 +37,7 @@ typedef uint64_t TStride;
 typedef int64_t TOffset;
 typedef uint64_t tensor_size_t;
 
-// The result of every syn function. synGetErrorString() has a sentence for each.
+// The result of every syn function. synGetErrorString() returns a sentence for each.
 typedef enum synStatus {
   synSuccess = 0,
   synInvalidArgument = 1,
@@ -98,7 +98,7 @@ typedef enum synDeviceType {
   synDeviceGaudi2 = 4,
   synDeviceGaudi3 = 5,
   synDeviceEmulator = 6,
-  synDeviceTypeInvalid = 7,  // where a type selects: any
+  synDeviceTypeInvalid = 7,  // stands for any type where a type is selected
   synDeviceTypeSize = 8
 } synDeviceType;
 
@@ -142,7 +142,7 @@ typedef enum synTensorType {
   TENSOR_TYPE_MAX = TENSOR_TYPE_INVALID
 } synTensorType;
 
-// Which of a tensor's geometries a call means.
+// Selects one of a tensor's geometries.
 typedef enum synGeometryType {
   synGeometryMinSizes = 0,
   synGeometryMaxSizes = 1,
@@ -152,7 +152,7 @@ typedef enum synGeometryType {
 
 typedef struct synTensorGeometry {
   TSize sizes[HABANA_DIM_MAX];
-  uint32_t dims;  // how many entries of `sizes` count
+  uint32_t dims;  // number of valid entries of `sizes`
 } synTensorGeometry;
 
 typedef struct synTensorPermutation {
@@ -170,8 +170,8 @@ typedef struct synTensorDeviceFullLayout {
   synDataType deviceDataType;
 } synTensorDeviceFullLayout;
 
-// How a tensor is described to the graph compiler. Incomplete here: nothing that runs on emulated
-// devices makes one.
+// The description of a tensor for the graph compiler. The type is incomplete, because no code that
+// runs on emulated devices creates one.
 typedef struct synTensorDescriptor synTensorDescriptor;
 
 typedef enum synQuantizationProperty {

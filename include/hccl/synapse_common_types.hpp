@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ part of synapse_common_types.h. The parameter structures of compute kernels would live
-// here; emulated devices run no kernels, so it only brings in the standard headers that programs
-// expect to come with it.
+// The C++ part of synapse_common_types.h. Emulated devices run no compute kernels and therefore
+// need no parameter structures for them, so this header only includes the standard headers that
+// programs expect from it.
 #ifndef HCCL_SYNAPSE_COMMON_TYPES_HPP_
 #define HCCL_SYNAPSE_COMMON_TYPES_HPP_
 

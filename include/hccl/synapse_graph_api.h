@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph part of the Synapse API: sections, tensors, nodes, graphs, recipes and their launch.
-// Programs that load the library look these functions up, so they exist; emulated devices run no
-// compute graphs, and each of them returns synUnsupported and says so in synGetLastErrorMessage().
-// Include <synapse_api.h>, which includes this header.
+// These functions exist because programs look them up when they load the library. Emulated devices
+// run no compute graphs, so each function returns synUnsupported and sets the text of
+// synGetLastErrorMessage(). Include <synapse_api.h>, which includes this header.
 #ifndef HCCL_SYNAPSE_GRAPH_API_H_
 #define HCCL_SYNAPSE_GRAPH_API_H_
 
@@ -71,7 +71,7 @@ synStatus SYN_API_CALL synTensorExtExtractExecutionOrder(const synRecipeHandle r
                                                          uint32_t numOfExternalTensors,
                                                          uint64_t* tensorIds);
 
-// ---- What a recipe knows of its tensors -------------------------------------------------------
+// ---- The tensors of a recipe ------------------------------------------------------------------
 
 synStatus SYN_API_CALL synTensorRetrieveLaunchAmount(const synRecipeHandle recipeHandle,
                                                      uint32_t* numOfTensors);
@@ -226,7 +226,7 @@ synStatus SYN_API_CALL synGraphCompileV2(synRecipeHandle* pRecipeHandle,
                                          const synGraphHandle graphHandle, const char* pRecipeName,
                                          synErrorHandle* pErrorHandle);
 
-// ---- Errors: what synGraphCompileV2() reports -------------------------------------------------
+// ---- Errors of synGraphCompileV2() ------------------------------------------------------------
 
 synStatus SYN_API_CALL synErrorDestroy(synErrorHandle errorHandle);
 synStatus SYN_API_CALL synErrorGetStatus(synErrorHandle errorHandle, synStatus* status);
