@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asio's own code, compiled once here instead of in every file that uses it.
+// Compiles Asio's own code once, instead of in every file that uses it.
 #include <asio/impl/src.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs callbacks on the control thread until somebody closes the gate.
+// Runs callbacks on the control thread until the gate is closed.
 #pragma once
 
 #include "bootstrap/control_thread.h"
@@ -11,7 +11,7 @@ namespace hccl::bootstrap {
 
 class CallbackGate {
  public:
-  // On the control thread: calls `callback` unless the gate is closed.
+  // Calls callback() unless the gate is closed. Thread safety: control thread only.
   template <class Callback>
   void call(const Callback& callback) {
     {
@@ -23,8 +23,8 @@ class CallbackGate {
     callback();
   }
 
-  // From any thread: no callback begins from now on. Blocks until a running one has ended, unless
-  // that one is the caller.
+  // Closes the gate, so that no further callback begins. Blocks until a running callback has ended,
+  // unless called from that callback. Thread safety: any thread.
   void close() {
     std::unique_lock lock(mutex_);
     closed_ = true;
@@ -32,7 +32,7 @@ class CallbackGate {
   }
 
  private:
-  // Wakes the threads that wait for the callback, however it ends.
+  // Wakes the threads that wait for the callback, whether it returns or throws.
   struct EndOfCall {
     explicit EndOfCall(CallbackGate& owner) : gate(owner) {}
     ~EndOfCall() {

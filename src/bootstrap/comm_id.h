@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HCCL_COMM_ID: the address and port at which the ranks meet.
+// Parses HCCL_COMM_ID, the address and port of the rendezvous.
 #pragma once
 
 #include "base/address.h"
@@ -9,9 +9,10 @@
 
 namespace hccl::bootstrap {
 
-// Returns the addresses of "address:port", split at the last colon. The address is IPv4, IPv6 bare
-// or in brackets, or a name, whose IPv4 addresses come first. Blocks while a name is looked up.
-// Throws Error(hcclInvalidArgument) that names HCCL_COMM_ID.
+// Returns the addresses that an "address:port" stands for, which is split at the last colon. The
+// address is an IPv4 address, an IPv6 address with or without brackets, or a name, whose IPv4
+// addresses come first in the result. Blocks while a name is resolved. Throws
+// Error(hcclInvalidArgument) that names HCCL_COMM_ID.
 [[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's end of the star that connects the nodes. The connection belongs to the control thread;
-// the state is shared with it, so that either of the two may end first.
+// A rank's end of the connections from all nodes to the root server. The connection belongs to the
+// control thread, which shares the state, so that either of the two may end first.
 #include "bootstrap/control_link.h"
 
 #include "base/interfaces.h"
@@ -30,7 +30,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
         server_is_known(link.server_is_known),
         callbacks(std::move(given)) {}
 
-  // On the control thread from here on.
+  // The following functions run on the control thread.
   void start(FrameConnection::Detached detached) {
     alive = shared_from_this();
     connection = std::make_shared<FrameConnection>(ControlThread::instance().loop(),
@@ -92,7 +92,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     gate.call([&] { callbacks.fault(code, what); });
   }
 
-  // The server's own rank stays until the server has told the others.
+  // The rank of the server's process stays until the server has notified the others.
   void announce_departure() {
     leaving = true;
     if (!connection) return leave();
@@ -100,15 +100,15 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (rank != server_rank) leave();
   }
 
-  // Closes the connection, so that the others take this rank for lost. Without memory, a fault can
-  // be reported in no other way.
+  // Closes the connection, so that the others consider this rank lost. Without memory, this is the
+  // only way to report a fault.
   void hang_up() {
     if (connection) connection->close();
     connection.reset();
     alive.reset();
   }
 
-  // The process may end once `left` is set, and thus not before the last frame has been sent.
+  // Sets `left` after the last frame has been sent, because the process may exit once it is set.
   void leave() {
     if (std::exchange(has_left, true)) return;
     const auto self = shared_from_this();
@@ -124,7 +124,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
   const bool server_is_known;
   const Callbacks callbacks;
   std::shared_ptr<FrameConnection> connection;
-  std::shared_ptr<State> alive;  // while there is a connection, whose owner this is
+  std::shared_ptr<State> alive;  // keeps the owner alive while there is a connection
   bool server_departed = false;
   bool leaving = false;
   bool has_left = false;

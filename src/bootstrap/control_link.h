@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link over which the ranks of several nodes learn of each other after initialisation.
+// The link over which the ranks of several nodes exchange faults, departures and stall reports
+// after initialisation.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -26,12 +27,12 @@ struct LinkSocket {
   bool server_is_known = false;  // by a key or by the kernel; otherwise its texts are quoted
 };
 
-// A rank's link to the root server after initialisation. Through it the ranks of several nodes
-// learn of faults, departures, and the loss of a rank or a node, whose connection ends or leaves
-// its keep-alives unanswered.
+// A rank's link to the root server after initialisation. Over it the ranks of several nodes are
+// notified of faults, of departures, and of lost ranks and nodes, whose connections end or stop
+// answering keep-alives.
 class ControlLink {
  public:
-  // All of them run on the control thread.
+  // All callbacks run on the control thread.
   struct Callbacks {
     // The communicator has failed elsewhere. Called at most once.
     std::function<void(hcclResult_t code, const std::string& text)> fault;
@@ -39,27 +40,29 @@ class ControlLink {
     std::function<void(int rank)> departed = nullptr;
     // A rank has waited for long: call answer() for each call of this rank.
     std::function<void()> inquiry = nullptr;
-    // Answers this rank's inquiry: a clause that names the ranks at the root of the stall.
+    // Delivers the answer to ask_who_is_missing(): a clause that names the ranks at the root of the
+    // stall.
     std::function<void(const std::string& root_cause)> verdict = nullptr;
   };
 
   ControlLink(LinkSocket socket, Callbacks callbacks);
-  // Reports that this rank leaves, and waits for a callback in progress. The process may end
-  // afterwards: no other rank takes that for a fault.
+  // Reports that this rank leaves, and blocks until the report has been sent and a callback in
+  // progress has ended. The process may exit afterwards without a fault on other ranks.
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
-  // After return no callback is running and none will start, even if others still hold the link.
-  // Exception: called from a callback, it does not wait for that one.
+  // Ends the callbacks: after return none is running and none will start, even if others still hold
+  // the link. If called from a callback, does not wait for that one.
   void cancel() noexcept;
-  // Reports a fault to the other nodes; from any thread. If there is no memory for that, closes the
-  // connection, which they take for the end of this rank.
+  // Reports a fault to the other nodes. If there is no memory for that, closes the connection,
+  // which they treat as the end of this rank. Thread safety: any thread.
   void raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept;
-  // Asks all ranks what they wait for, since this one has waited for long. The verdict follows
-  // within half a second if the server can be reached. From any thread. Throws std::bad_alloc.
+  // Asks all ranks what they wait for, because this one has waited for long. The verdict follows
+  // within half a second if the server can be reached. Throws std::bad_alloc. Thread safety: any
+  // thread.
   void ask_who_is_missing(const Waiting& waiting);
-  // Answers an inquiry. From any thread. Throws std::bad_alloc.
+  // Answers an inquiry. Throws std::bad_alloc. Thread safety: any thread.
   void answer(const Waiting& waiting);
 
  private:

@@ -12,7 +12,7 @@
 
 namespace hccl::bootstrap {
 
-// Memory for one post() that cannot fail. Part of the object that the task belongs to.
+// Memory for one post() that cannot fail. It is part of the object that the task belongs to.
 class ReservedPost {
  public:
   static constexpr std::size_t kBytes = 192;
@@ -22,26 +22,27 @@ class ReservedPost {
   alignas(std::max_align_t) std::array<std::byte, kBytes> room_;
 };
 
-// Starts on first use. All members may be called from any thread, also while the process exits; by
-// then nothing runs any more.
+// The thread starts on first use. Thread safety: any thread may call any member, even while the
+// process exits, when tasks no longer run.
 class ControlThread {
  public:
-  // Never destroyed, so that destructors of other objects at exit can call it.
+  // Returns the only instance, which is never destroyed, so that destructors of other objects can
+  // call it at exit.
   [[nodiscard]] static ControlThread& instance();
 
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // Throws Error(hcclInvalidUsage) in a forked child, Error(hcclSystemError) if the thread cannot
-  // be started.
+  // Starts the thread unless it is running. Throws Error(hcclInvalidUsage) in a forked child or
+  // while the process exits, Error(hcclSystemError) if the thread cannot be started.
   void start();
-  // Ends the thread. Blocks until the task in progress has ended, unless that is the caller.
-  // Servers, links and watches go on after the next start().
+  // Ends the thread. Blocks until the task in progress has ended, unless called from that task.
+  // Servers, links and watches resume after the next start().
   void stop() noexcept;
   // Runs `task` on the thread, or after the next start(). Throws std::bad_alloc.
   void post(std::function<void()> task);
-  // Runs `task(owner)` likewise, but allocates nothing: for tasks that must run when no memory is
-  // left. `reserved` is part of the owner and serves once.
+  // Runs task(owner) likewise but allocates nothing: for tasks that must run when no memory is
+  // left. `reserved` is part of the owner and can be used once.
   void post(ReservedPost& reserved, std::shared_ptr<void> owner,
             void (*task)(void* owner)) noexcept;
   // Returns whether the caller is the control thread.

@@ -44,7 +44,8 @@ void EventLoop::open() {
 bool EventLoop::run_one(Deadline deadline) {
   asio::io_context& context = state_->context;
   if (deadline.is_never()) return context.run_one() > 0;
-  // Data that has arrived counts even if it is late: this process may have been stopped.
+  // Data that has arrived is handled even after the deadline, because this process may have been
+  // stopped.
   return context.run_one_until(deadline.time()) > 0 || context.poll_one() > 0;
 }
 

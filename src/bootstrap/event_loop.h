@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Asio event loop, and what objects wait for on one: a point in time, and a descriptor that
-// becomes ready. Only the sources that implement these include Asio.
+// An Asio event loop, with timers and waits for descriptors. Only the sources that implement these
+// include Asio.
 #pragma once
 
 #include "base/deadline.h"
@@ -15,8 +15,8 @@ class io_context;
 
 namespace hccl::bootstrap {
 
-// The control thread runs one for as long as the process lives, a joining rank runs its own in the
-// thread that joins. Everything that waits on a loop belongs to the thread that runs it.
+// The control thread runs one loop for the lifetime of the process; a joining rank runs another one
+// in the thread that joins. Only the thread that runs a loop may use its timers and waits.
 class EventLoop {
  public:
   EventLoop();
@@ -27,8 +27,8 @@ class EventLoop {
   // Opens the loop's descriptors (epoll, eventfd, timerfd), which its first timer or descriptor
   // needs. Later calls do nothing. Throws Error(hcclSystemError).
   void open();
-  // Runs the next handler. Blocks until there is one, or until the deadline. Returns whether one
-  // ran.
+  // Runs the next handler. Blocks until there is one, or until the deadline. Returns whether a
+  // handler ran.
   bool run_one(Deadline deadline);
   [[nodiscard]] asio::io_context& context() noexcept;
 
@@ -38,7 +38,7 @@ class EventLoop {
   std::unique_ptr<State> state_;
 };
 
-// Calls a function once, after a delay. Destroying the timer, like starting it again, cancels that.
+// Calls a function once, after a delay. Destroying or restarting the timer cancels the call.
 class LoopTimer {
  public:
   explicit LoopTimer(EventLoop& loop);
@@ -55,7 +55,7 @@ class LoopTimer {
   std::shared_ptr<State> state_;
 };
 
-// Waits for a descriptor that somebody else owns. Destroying the object cancels its waits.
+// Waits for a descriptor that it does not own. Destroying the object cancels its waits.
 class DescriptorWait {
  public:
   explicit DescriptorWait(EventLoop& loop);
@@ -65,11 +65,12 @@ class DescriptorWait {
 
   // Registers the descriptor with the loop. Returns 0, or the errno of the failure.
   [[nodiscard]] int watch(int fd);
-  // Calls `call` once, when the descriptor is readable or has an error. At most one such wait at a
-  // time.
+  // Call call() once, when the descriptor is readable or writable, or has an error. Each allows at
+  // most one wait at a time.
   void when_readable(std::function<void()> call);
   void when_writable(std::function<void()> call);
-  // Cancels the waits and forgets the descriptor. Call it before the descriptor is closed.
+  // Cancels the waits and removes the descriptor from the loop. Call before the descriptor is
+  // closed.
   void close() noexcept;
 
  private:

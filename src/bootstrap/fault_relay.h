@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server after initialisation over several nodes: relays departures and the first fault to
-// all ranks. A connection that ends without a departure is a fault of its own.
+// The root server's part after initialisation over several nodes: relays departures and the first
+// fault to all ranks. A connection that ends without a departure is itself a fault.
 #pragma once
 
 #include "bootstrap/event_loop.h"
@@ -14,18 +14,18 @@
 
 namespace hccl::bootstrap {
 
-// Lives on the control thread.
+// Thread safety: control thread only.
 class FaultRelay {
  public:
   FaultRelay(EventLoop& loop, RankConnections& ranks, const Rendezvous& rendezvous)
       : ranks_(ranks), rendezvous_(rendezvous), last_words_(loop) {}
 
   void rank_departed(int rank);
-  // The connection of a rank has ended; `why` is a clause about it.
+  // Handles the end of a rank's connection. `why`: the reason, as a clause.
   void connection_ended(int rank, const std::string& why);
   // Relays the failure to all ranks, unless another one has been relayed before.
   void spread(const Failure& failure);
-  // Reports no loss that has not been reported yet.
+  // Discards the losses that have not been reported yet.
   void stop() { last_words_.cancel(); }
   [[nodiscard]] const std::set<int>& departed() const { return departed_; }
 

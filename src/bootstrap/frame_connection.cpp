@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop says when the socket is ready; sendmsg and recvmsg then move the bytes, for Asio passes
-// no descriptors. Descriptors travel with the first byte of their frame, so they are always here
-// when the frame is complete.
+// The loop reports when the socket is ready; sendmsg and recvmsg then move the bytes, because Asio
+// passes no descriptors. Descriptors travel with the first byte of their frame, so they have always
+// arrived when the frame is complete.
 #include "bootstrap/frame_connection.h"
 
 #include "base/retry.h"
@@ -53,7 +53,7 @@ std::optional<Frame> FrameConnection::receive() {
   std::optional<Frame> frame = take_frame();
   if (frame || ended_ || reading_ || !socket_.valid()) return frame;
   wait_.when_readable([this] { on_readable(); });
-  reading_ = true;  // not if that threw
+  reading_ = true;  // not reached if when_readable() throws
   return frame;
 }
 
@@ -104,7 +104,7 @@ void FrameConnection::read_some() {
   if (received_descriptors_.size() > limits_.descriptors) break_rules("sent too many descriptors");
 }
 
-// Returns false if some of them are lost.
+// Takes the descriptors of a message. Returns false if some of them are lost.
 bool FrameConnection::take_descriptors(msghdr& message) {
   bool all = (message.msg_flags & MSG_CTRUNC) == 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
@@ -186,8 +186,8 @@ void FrameConnection::send_openly(FrameType type, std::span<const std::byte> pay
   queue(encode_frame(type, payload), {});
 }
 
-// The bytes that the socket takes at once have left before this process can end because of what
-// another rank has learnt.
+// Sends at once the bytes that the socket accepts: they must leave before a reaction of another
+// rank can make this process exit.
 void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (!socket_.valid() || self_) return;
   unsent_bytes_ += frame.size();
@@ -195,7 +195,7 @@ void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (unsent_bytes_ > limits_.unsent) {
     end("does not read what it is sent");
     unsent_.clear();
-    shutdown(socket_.get(), SHUT_RDWR);  // wakes the reader, who tells the owner
+    shutdown(socket_.get(), SHUT_RDWR);  // wakes the reader, which notifies the owner
     return;
   }
   write_some();
@@ -218,7 +218,7 @@ void FrameConnection::write_some() {
         writing_ = false;
         write_some();
       });
-      writing_ = true;  // not if that threw
+      writing_ = true;  // not reached if when_writable() throws
       return;
     } else if (errno == ETOOMANYREFS || is_memory_shortage(errno)) {
       stalled_ = true;
@@ -228,7 +228,8 @@ void FrameConnection::write_some() {
         write_some();
       });
     } else if (errno != EINTR) {
-      // Frames that the other end sent before it went may be unread: the reader sees the end later.
+      // Frames that the other end sent before it closed may be unread, so the reader detects the
+      // end later.
       unsent_.clear();
       shutdown(socket_.get(), SHUT_RDWR);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames over a connected socket on an event loop: the one channel of the server, the joining
-// ranks, the exchange on a node and the control link.
+// Exchanges frames over a connected socket on an event loop. The server, joining ranks, the
+// exchange on a node and the control link use it.
 #pragma once
 
 #include "base/address.h"
@@ -20,11 +20,11 @@
 
 namespace hccl::bootstrap {
 
-// Belongs to the thread that runs the loop. No member blocks unless its comment says so, and none
-// throws for what the other end does: ended() and why() tell.
+// Thread safety: only the thread that runs the loop. No member blocks unless its comment says so,
+// and none throws for errors of the other end, which ended() and why() report.
 //
-// Only the private members that read and write know that the bytes travel over a plain socket. With
-// TLS they would call an asio::ssl::stream, and Detached would hold its state.
+// Only the private members that read and write depend on a plain socket. With TLS they would call
+// an asio::ssl::stream, and Detached would hold its state.
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
   class Owner {
@@ -33,21 +33,22 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // Something has arrived, or the connection has ended: call receive() until it returns nothing.
+    // Called when something has arrived or the connection has ended: call receive() until it
+    // returns nothing.
     virtual void on_activity(FrameConnection& connection) = 0;
   };
 
   struct Limits {
-    std::size_t payload = kSmallPayload;  // of a frame that is received
-    std::size_t descriptors = 0;          // that have arrived without their frame
+    std::size_t payload = kSmallPayload;  // of a received frame
+    std::size_t descriptors = 0;          // received before their frame is complete
     std::size_t unsent = std::size_t{64} << 20;
   };
   struct Ends {
     Address own;
     Address peer;
   };
-  // A connection without its loop, to go on with on another one. With a seal, frames with the right
-  // code have been received.
+  // A connection detached from its loop, to be continued on another one. If it has a seal, frames
+  // with the right code have been received.
   struct Detached {
     FileDescriptor socket;
     Bytes received;
@@ -60,10 +61,12 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   FrameConnection(const FrameConnection&) = delete;
   FrameConnection& operator=(const FrameConnection&) = delete;
 
-  // Without an owner somebody must look for activity after each EventLoop::run_one().
+  // Sets the owner. Without one, the caller must check for activity after each
+  // EventLoop::run_one().
   void set_owner(Owner* owner) { owner_ = owner; }
-  // From now on both ends give each frame a code. A refusal that comes before any other frame has
-  // none, for the keys may differ; after a frame with the right code it is forged.
+  // Makes both ends give each frame a code from now on. A refusal that comes before any other frame
+  // has none, because the keys may differ; after a frame with the right code, such a refusal is
+  // forged.
   void authenticate(const FrameSeal& seal) { seal_ = seal; }
 
   // Returns the next frame if it has arrived; otherwise starts to read.
@@ -72,38 +75,40 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
   [[nodiscard]] bool has_heard() const { return has_heard_; }
 
-  // Queues the frame and sends what can be sent. The descriptors must stay open until has_unsent()
-  // returns false.
+  // Queues the frame and sends what the socket accepts. The descriptors must stay open until
+  // has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // The same, for a caller that sends one payload to many; `digest` is its SHA-256.
+  // Sends a frame likewise, for a caller that sends one payload to many ranks. `digest`: the
+  // payload's SHA-256.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
-  // Sends a frame without a code, whatever has been agreed.
+  // Sends a frame without a code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
-  // Tries again to send what the kernel had no memory for. Blocks for up to 63 ms: for frames
-  // behind which the process may end.
+  // Retries sends for which the kernel had no memory. Blocks for up to 63 ms: for frames after
+  // which the process may exit.
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
-  // Returns true if no further frame will come: the other end has closed, broken the rules or
-  // forged a frame.
+  // Returns whether no further frame will come: the other end has closed the connection, violated
+  // the protocol or forged a frame.
   [[nodiscard]] bool ended() const { return ended_; }
-  // Returns why, as a clause about the other end.
+  // Returns the reason for the end, as a clause about the other end.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Returns true if the other end sent bytes that no process of this library sends.
+  // Returns whether the other end sent bytes that no process of this library sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // Returns true if a frame's code was wrong: the other end does not know the key, or somebody
+  // Returns whether a frame's code was wrong: the other end does not know the key, or a third party
   // between the two has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
-  // Notices within ten seconds that the peer cannot be reached any more. A peer whose process is
-  // stopped still counts as reachable.
+  // Enables keep-alives, which detect within ten seconds that the peer can no longer be reached. A
+  // peer whose process is stopped still counts as reachable.
   void keep_alive();
-  // Forgets the owner. Sends what is unsent, for at most a second, then closes and calls `done`.
+  // Removes the owner, sends what is unsent for at most a second, then closes the connection and
+  // calls done(). Does not block.
   void finish(std::function<void()> done = nullptr);
-  // Forgets the owner and closes.
+  // Removes the owner and closes the connection.
   void close();
-  // Ends this object; nothing may be unsent.
+  // Returns the connection without its loop and ends this object. Nothing may be unsent.
   [[nodiscard]] Detached detach();
 
   // Valid until the connection is closed.
@@ -142,12 +147,12 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   std::size_t unsent_bytes_ = 0;
   std::string why_;
   std::function<void()> done_;
-  std::shared_ptr<FrameConnection> self_;  // while it finishes
+  std::shared_ptr<FrameConnection> self_;  // keeps the object alive while it finishes
   bool reading_ = false;
   bool writing_ = false;
   bool stalled_ = false;
   bool has_heard_ = false;
-  bool has_opened_ = false;  // a frame with the right code
+  bool has_opened_ = false;  // a frame with the right code has been received
   bool ended_ = false;
   bool broke_rules_ = false;
   bool forged_ = false;

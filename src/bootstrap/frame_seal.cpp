@@ -10,7 +10,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Each use of a key has a label of its own.
+// Each use of a key has its own label.
 constexpr std::string_view kConnection = "hccl-bootstrap-2";
 constexpr std::string_view kRankToServer = "rank-to-server";
 constexpr std::string_view kServerToRank = "server-to-rank";

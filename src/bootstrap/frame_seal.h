@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authentication of a connection to a root server: after the opening and the greeting every frame
-// carries a code that only a holder of the key can make, and that is valid in this place alone.
+// Authenticates a connection to a root server: after the opening and the greeting, every frame
+// carries a code that only a holder of the key can compute and that is valid for this frame of this
+// connection only.
 #pragma once
 
 #include "base/secret.h"
@@ -12,9 +13,9 @@
 
 namespace hccl::bootstrap {
 
-// One end's codes. A code is HMAC(direction's key, frame's number, type, SHA-256(payload)); both
-// keys come from HMAC(key, opening, greeting), and thus from the nonces of both ends. With an empty
-// key the codes prove nothing.
+// The codes of one end. A code is HMAC(direction's key, frame's number, type, SHA-256(payload));
+// both keys come from HMAC(key, opening, greeting), and thus from the nonces of both ends. With an
+// empty key the codes prove nothing.
 class FrameSeal {
  public:
   enum class Role : std::uint8_t { rank, server };
@@ -40,8 +41,8 @@ class FrameSeal {
   Direction received_;
 };
 
-// The communicator's secret, which the transports prove: made from the key and the table's salt, so
-// that it never travels where there is a key.
+// Returns the communicator's secret, with which the transports authenticate. It is derived from the
+// key and the table's salt, so it is never sent if there is a key.
 [[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
 
 }  // namespace hccl::bootstrap

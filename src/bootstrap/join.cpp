@@ -17,8 +17,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The root may be about to exit because of the failure. Ranks that are still starting should learn
-// of it first.
+// Limits how long a failing root waits before it exits, so that ranks that are still starting
+// receive the failure first.
 constexpr std::chrono::milliseconds kFarewell{400};
 
 void validate(int size, int rank, const Contribution& mine) {

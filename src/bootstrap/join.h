@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a communicator find each other: a rendezvous over TCP at the address in the
-// unique id, then an exchange of descriptors between the ranks of each node over abstract unix
-// sockets.
+// Connects the ranks of a communicator: a rendezvous over TCP at the address in the unique id, then
+// an exchange of descriptors between the ranks of each node over abstract unix sockets.
 #pragma once
 
 #include "base/deadline.h"
@@ -14,7 +13,7 @@
 
 namespace hccl::bootstrap {
 
-// Makes the segment that `ranks` ranks of a node share. Called on the lowest rank of each node.
+// Creates the segment that `ranks` ranks of a node share. Called on the lowest rank of each node.
 using MakeControl = std::function<FileDescriptor(int ranks)>;
 
 // Joins the communicator of `size` ranks that `id` names. Blocks until all of them have joined.

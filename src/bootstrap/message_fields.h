@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serialization by lists of fields. A message names its fields once, in a function
-// fields(message, io) that calls io(field, ...); a FieldWriter or a FieldReader visits them.
+// Serialization by lists of fields. A message names its fields once, in a function fields(message,
+// io) that calls io(field, ...); `io` is a FieldWriter or a FieldReader.
 #pragma once
 
 #include "base/address.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::bootstrap {
 
-// A text of at most `most` bytes. The writer cuts a longer one, the reader rejects it.
+// A text of at most `most` bytes. The writer truncates a longer one, the reader rejects it.
 template <class Text>
 struct Limited {
   Text& text;
@@ -30,9 +30,9 @@ template <class Text>
   return {text, most};
 }
 
-// A list of at most `most` elements behind their number, which is a `Number`. The writer cuts a
-// longer one, the reader rejects it. If the elements are lists of bytes, each has at most
-// `most_bytes` of them behind their number, 16 bits.
+// A list of at most `most` elements, preceded by their number as a `Number`. The writer truncates a
+// longer list, the reader rejects it. If the elements are lists of bytes, each has at most
+// `most_bytes` bytes, preceded by their number in 16 bits.
 template <class Number, class List>
 struct Counted {
   List& list;
@@ -59,7 +59,7 @@ template <class Value>
   return {value, first, last};
 }
 
-// The type of number in which a number or an enumerator travels.
+// The integer type as which a number or an enumerator is serialized.
 template <class Value, bool = std::is_enum_v<Value>>
 struct Travelling {
   using Number = std::remove_const_t<Value>;
@@ -142,7 +142,7 @@ class FieldReader {
   void operator()(Fields&&... all) {
     (get(all), ...);
   }
-  // Returns whether every field was there and within its limits, and nothing is left over.
+  // Returns whether every field was present and within its limits, and no bytes are left over.
   [[nodiscard]] bool complete() const { return ok_ && reader_.complete(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an opening of another protocol version, only that version is read.
+// Reads only the version of an opening of another protocol version.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

@@ -32,8 +32,8 @@ inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 using SocketName = Secret;  // of an abstract unix socket: 128 random bits
 
 // The first message of each end: the rank's opening, the server's greeting. The addresses are those
-// that the sender's kernel knows; they differ between the ends if something between them translates
-// addresses.
+// that the sender's kernel reports; they differ between the ends if something between them
+// translates addresses.
 struct Opening {
   std::uint32_t version = kProtocolVersion;
   Secret nonce{};
@@ -53,8 +53,8 @@ struct Welcome {
   int server_rank = -1;  // the rank of the server's process, once known
 };
 
-// Why the server rejects a connection before it knows the rank. Only the reason travels: a text
-// that nobody has authenticated is not shown to people.
+// The reason why the server rejects a connection before it knows the rank. Only the reason is sent,
+// because unauthenticated texts are not shown to users.
 struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening is of another protocol
@@ -66,13 +66,14 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// Why a rendezvous ended, or why a rank may not join: becomes Error(code, text) on the ranks.
+// The reason why a rendezvous has failed or a rank may not join. Becomes Error(code, text) on the
+// ranks.
 struct Failure {
   hcclResult_t code = hcclInternalError;
   std::string text;
 };
 
-// Describes the end of a connection that had been authenticated.
+// Describes the end of an authenticated connection.
 inline constexpr const char* kForgedFrame =
     "something between the hosts changed a frame of its connection; find what relays or rewrites "
     "their traffic, then start all ranks again";
@@ -89,7 +90,7 @@ struct TableEntry {
 struct Table {
   Secret salt{};
   std::vector<TableEntry> ranks;
-  Secret secret{};  // communicator_secret(); does not travel
+  Secret secret{};  // communicator_secret(); not serialized
 };
 
 struct ContributionMessage {
@@ -121,9 +122,9 @@ inline constexpr std::size_t kLongestHost = 256;
 inline constexpr std::size_t kLongestBox = 512;
 inline constexpr std::size_t kLongestFailure = 4096;
 inline constexpr std::size_t kLongestCall = 1024;
-inline constexpr std::size_t kMostAwaited = 64;  // of a thousand the first say enough
+inline constexpr std::size_t kMostAwaited = 64;  // the first ones of a long list are enough
 
-// The fields of each message, in the order in which they travel.
+// The fields of each message, in the order of serialization.
 template <class Type, class Message>
 concept Like = std::same_as<std::remove_const_t<Type>, Message>;
 
@@ -181,7 +182,7 @@ template <class Message>
   if (!reader.complete()) return std::nullopt;
   return message;
 }
-// Reads only the version of an opening of another version.
+// Reads only the version if the opening is of another version.
 template <>
 [[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules the reports of ranks that have not joined while others wait for them: an early one,
-// since a rank that was never started shows at once, and one more after HCCL_HANG_REPORT.
+// Schedules the reports of ranks that have not joined while others wait for them: one early,
+// because a rank that was never started can be reported soon, and another after HCCL_HANG_REPORT.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ class MissingReports {
   // `hang_report`: HCCL_HANG_REPORT; 0 turns all reports off.
   explicit MissingReports(Duration hang_report) : last_(hang_report) {}
 
-  // Returns when the next report is due, counted from the begin of the wait; nothing if none is.
+  // Returns when the next report is due, counted from the beginning of the wait; nothing if no
+  // report is left.
   [[nodiscard]] std::optional<Duration> next() const {
     if (last_.count() <= 0) return std::nullopt;
     const Duration first = std::min(kFirst, last_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks send their contributions to the leader, which sends all entries to every rank, then the
-// shared segment. The final barrier is that of the root server, which also knows the ranks that
+// shared segment. The root server runs the final barrier, because it also knows the ranks that have
 // died.
 #include "bootstrap/node_exchange.h"
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kMostUnread = 1024;  // descriptors
 constexpr std::size_t kMostOfOthers = 64;  // pending connections that are not from ranks
-// The leader queues all entries for every rank at once.
+// Unlimited, because the leader queues all entries for every rank at once.
 constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
 
 SocketAddress node_address(const SocketName& name) {
@@ -41,7 +41,7 @@ FileDescriptor node_socket() {
   return result;
 }
 
-// Returns a pidfd, which names this process also where its pid means nothing.
+// Returns a pidfd, which identifies this process even where its pid has no meaning.
 FileDescriptor own_process() {
   FileDescriptor process = open_process(getpid());
   if (!process.valid()) {
@@ -121,7 +121,7 @@ RankTable NodeExchange::run(Contribution mine, const MakeControl& make_control) 
   }
   if (inspect) inspect(rank_table_);
   for (RankInfo& other : rank_table_.members) {
-    // A rank does not wait for the end of its own process.
+    // A rank does not watch its own process.
     if (is_own_process(other.rank)) other.process.reset();
   }
   std::vector<Bytes> announced = client_.finish(member(rank_).announced);
@@ -165,7 +165,7 @@ void NodeExchange::gather() {
   pending_.reset();
 }
 
-// The kernel knows the user of the other end.
+// Accepts only connections of this user, as the kernel reports it.
 void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
   if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket), {}, {}, {}});
   pending_->rejections().report([&] { return process_text(socket.get()); },
@@ -186,7 +186,7 @@ std::string NodeExchange::describe(const FrameConnection& connection) const {
   return process_text(connection.fd());
 }
 
-// Returns false for a frame that no rank of this communicator sends.
+// Takes a rank's contribution. Returns false for a frame that no rank of this communicator sends.
 bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame& frame) {
   auto message = frame.type == FrameType::contribution ? parse<ContributionMessage>(frame.payload)
                                                        : std::nullopt;
@@ -196,7 +196,7 @@ bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // The kernel's pidfd comes first. An old kernel has none of a rank in another pid namespace.
+  // Prefers the pidfd from the kernel. An old kernel has none for a rank in another pid namespace.
   FileDescriptor process = peer_process(pending.connection->fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());
   RankInfo& from = member(message->rank);
@@ -276,7 +276,7 @@ void NodeExchange::follow(Contribution mine) {
   }
 }
 
-// The shared segment comes last.
+// The shared segment is the last frame.
 bool NodeExchange::take_from_leader(Frame& frame) {
   const auto refuse = [&] {
     throw Error(hcclInternalError, text("rank ", leader_, " sent rank ", rank_, " a malformed ",

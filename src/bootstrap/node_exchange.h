@@ -21,21 +21,21 @@ namespace hccl::bootstrap {
 // Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
-// Returns a non-blocking connection to it; invalid with errno EAGAIN if too many wait there. Throws
-// Error(hcclSystemError).
+// Returns a non-blocking connection to the socket of that name; invalid with errno EAGAIN if too
+// many connections wait there. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
 
 class NodeExchange final : private PendingConnections::Owner {
  public:
-  // `listener` is this rank's node socket; `client` reports other ranks' failures while this waits.
-  // A connection to the leader has `limit` to contribute.
+  // `client`: reports other ranks' failures while the exchange waits. `listener`: this rank's node
+  // socket. `limit`: the time in which a connection to the leader must contribute.
   NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener,
                Deadline::Duration limit = std::chrono::seconds(10));
 
   [[nodiscard]] RankTable run(Contribution mine, const MakeControl& make_control);
 
-  // A part of run() on ranks that do not lead: takes a frame of the leader. Returns whether it was
-  // the last. Throws Error if it is malformed or comes too early.
+  // Takes a frame from the leader: the part of run() on ranks that do not lead. Returns whether it
+  // was the last frame. Throws Error if it is malformed or comes too early.
   [[nodiscard]] bool take_from_leader(Frame& frame);
 
  private:
@@ -63,9 +63,9 @@ class NodeExchange final : private PendingConnections::Owner {
   FileDescriptor listener_;
   Deadline::Duration limit_;
   std::optional<PendingConnections> pending_;  // of a leader that gathers
-  // A leader's connections to the other ranks, or another rank's to the leader.
+  // On a leader, the connections to the other ranks; on another rank, the connection to the leader.
   std::vector<std::shared_ptr<FrameConnection>> connections_;
-  std::vector<bool> present_;  // by rank: its entry is here; of other nodes there is none to come
+  std::vector<bool> present_;  // by rank: its entry has arrived, or it is on another node
   int ranks_here_ = 0;
   RankTable rank_table_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop tells of connections; accept4 takes them, for Asio's own accept leaves a moment without
-// close-on-exec.
+// The loop reports connections; accept4 takes them, because Asio's own accept sets close-on-exec
+// only afterwards.
 #include "bootstrap/pending_connections.h"
 
 #include "base/errno_advice.h"
@@ -18,7 +18,7 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
-// How many connections are accepted in one turn. Between turns those that are open are served, even
+// The number of connections accepted in one turn. Open connections are served between turns, even
 // while many wait to be accepted.
 constexpr int kMostAcceptedAtOnce = 16;
 constexpr std::chrono::milliseconds kNoRoomPause{100};
@@ -84,7 +84,7 @@ void PendingConnections::wait_for_connection() {
 }
 
 void PendingConnections::accept_some() {
-  wait_for_connection();  // first, so that an error on one connection does not leave the port deaf
+  wait_for_connection();  // first, so that an error on one connection does not end accepting
   for (int count = 0; count < kMostAcceptedAtOnce && listener_.valid(); ++count) {
     SocketAddress peer;
     FileDescriptor socket(
@@ -96,7 +96,7 @@ void PendingConnections::accept_some() {
     const int error = errno;
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
-    if (count > 0) return;  // ranks among the new ones are heard before anybody is dropped
+    if (count > 0) return;  // ranks among the new ones are served before any is dropped
     if (!drop_oldest("was the oldest when descriptors or memory ran out"))
       return owner_.on_no_room(error);
   }
@@ -127,8 +127,8 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   on_activity(*added);
 }
 
-// Ranks send their first frame at once. The connection that has been silent longest is somebody
-// else's; if all have sent one, so is the oldest.
+// Drops the connection that has been silent longest or, if all have sent a frame, the oldest. It is
+// not a rank's, because ranks send their first frame at once.
 bool PendingConnections::drop_oldest(const std::string& why) {
   if (pending_.empty()) return false;
   auto oldest = std::ranges::find_if(pending_, [](const Pending& one) { return !one.opening; });

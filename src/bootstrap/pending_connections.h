@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections accepted on a socket that have not authenticated yet, from ranks or from anybody
-// else who found the port: their number and their time are bounded, and rejections are logged.
+// The accepted connections that have not authenticated yet, from ranks or from strangers who have
+// found the port. Their number and lifetime are limited, and rejections are logged.
 #pragma once
 
 #include "base/address.h"
@@ -19,11 +19,11 @@
 
 namespace hccl::bootstrap {
 
-// Returns a listening TCP socket on that address; port 0 picks one. If it is invalid, errno tells
-// why.
+// Returns a listening TCP socket on that address; port 0 selects a free port. If the socket is
+// invalid, errno holds the reason.
 [[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
 
-// Belongs to the thread that runs the loop.
+// Thread safety: only the thread that runs the loop.
 class PendingConnections final : private FrameConnection::Owner {
  public:
   struct Pending {
@@ -38,15 +38,17 @@ class PendingConnections final : private FrameConnection::Owner {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // A connection has been accepted: add() it, or reject it.
+    // Called for an accepted connection: add() or reject it.
     virtual void on_accepted(FileDescriptor socket, const SocketAddress& peer) = 0;
-    // A frame of a pending connection: take() or reject() the connection, or leave it pending.
+    // Called for a frame of a pending connection: take() or reject() the connection, or leave it
+    // pending.
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
-    // A frame whose code is wrong: take() or reject() the connection.
+    // Called for a frame whose code is wrong: take() or reject() the connection.
     virtual void on_pending_forged(Pending& pending) = 0;
-    // There is no room for another connection (`error`), and no pending one to close for it.
+    // Called if there is no room for another connection (`error`), and no pending one to close for
+    // it.
     virtual void on_no_room(int error) = 0;
-    // Names the other end, for the log.
+    // Returns a description of the other end, for the log.
     [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
   };
 
@@ -63,15 +65,15 @@ class PendingConnections final : private FrameConnection::Owner {
   PendingConnections(const PendingConnections&) = delete;
   PendingConnections& operator=(const PendingConnections&) = delete;
 
-  // Accepts from now on, until close_listener().
+  // Accepts connections until close_listener().
   void start();
   void close_listener();
-  // Accepts nothing for a while: only other parts of the program can make room.
+  // Stops accepting for a while, because only other parts of the program can make room.
   void pause_accepting();
 
-  // Adds a connection; drops the one that has been silent longest if there are too many.
+  // Adds a connection. If there are too many, drops the one that has been silent longest.
   void add(FrameConnection::Detached connection);
-  // Removes a connection from the pending ones, for its new owner.
+  // Removes a connection from the pending ones and returns it to its new owner.
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
   // Closes the connection, and logs that the other end was rejected because it `why`.
   void reject(Pending& pending, const std::string& why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process as other processes know it.
+// The identity of a process for other processes.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct ProcessIdentity {
   std::string box;
 
   [[nodiscard]] static ProcessIdentity mine();
-  // Returns whether a pid of `other` means the same process here.
+  // Returns whether a pid of `other` denotes the same process in this one's pid namespace.
   [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
   [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
 
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-// Returns "rank 3 (pid 4242, host a)".
+// Returns the description of a rank: "rank 3 (pid 4242, host a)".
 [[nodiscard]] std::string rank_text(int rank, const ProcessIdentity& process);
 
 }  // namespace hccl::bootstrap

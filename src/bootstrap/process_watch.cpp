@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pidfd becomes readable when its process has ended. The wait belongs to the control thread; the
-// state is shared with it, so that either of the two may end first.
+// A pidfd becomes readable when its process has ended. The control thread waits for that and shares
+// the state, so that either of the two may end first.
 #include "bootstrap/process_watch.h"
 
 #include "base/log.h"
@@ -22,7 +22,7 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
         on_exit(std::move(callback)),
         wait(ControlThread::instance().loop()) {}
 
-  // On the control thread.
+  // Runs on the control thread.
   void start() {
     if (!pidfd.valid()) return;
     if (const int error = wait.watch(pidfd.get()); error != 0) {
@@ -41,13 +41,13 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
 
   void cancel() {
     gate.close();
-    // The control thread owns the descriptor, and closes it.
+    // The control thread owns and closes the descriptor.
     ControlThread::instance().post(closing, shared_from_this(),
                                    [](void* self) { static_cast<State*>(self)->close(); });
   }
 
-  // In a forked child the epoll set is the parent's and locks may be held: nothing of it may be
-  // touched.
+  // Leaks the state in a forked child, where the epoll set is the parent's and locks may be held,
+  // so that no part of the state may be used.
   static void keep_for_ever(std::shared_ptr<State> state) {
     static auto* const kept = new std::vector<std::shared_ptr<State>>;
     kept->push_back(std::move(state));

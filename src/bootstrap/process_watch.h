@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices the end of another process.
+// Detects the end of another process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -9,8 +9,9 @@
 
 namespace hccl::bootstrap {
 
-// Calls `on_exit` once, on the control thread, when the process behind `pidfd` has gone. Destroying
-// the watch cancels that, and waits for a callback in progress unless called from it.
+// Calls on_exit() once, on the control thread, when the process of `pidfd` has exited. Destroying
+// the watch cancels the call. The destructor blocks until a callback in progress has ended, unless
+// called from it.
 class ProcessWatch {
  public:
   ProcessWatch() = default;

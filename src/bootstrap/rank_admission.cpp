@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening, greeting, hello. The greeting waits for the opening: a connection that sends nothing is
-// told nothing.
+// Connections proceed from opening to greeting to hello. The server sends its greeting only after
+// an opening, so a connection that sends nothing receives nothing.
 #include "bootstrap/rank_admission.h"
 
 #include "base/log.h"
@@ -23,9 +23,9 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Returns how many connections may be pending. Few: other parts of this process need descriptors
-// too, and each time their number outgrows 64, 128, 256, ..., the kernel makes the thread wait for
-// a grace period of RCU, ten milliseconds on a busy machine.
+// Returns how many connections may be pending. The number is small, because other parts of this
+// process need descriptors too, and each time the number of descriptors exceeds 64, 128, 256, ...,
+// the kernel makes the thread wait for an RCU grace period, ten milliseconds on a busy machine.
 std::size_t most_pending() {
   constexpr std::size_t kLeast = 8;
   constexpr std::size_t kMost = 64;
@@ -51,8 +51,8 @@ std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
 }
 
-// Most connections of strangers have sent wrong bytes before they are accepted, and are cut off
-// before an object is made for them.
+// Most strangers have sent wrong bytes by the time they are accepted. Their connections are cut off
+// before an object is created for them.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
   const Address peer = from_socket_address(from.get());
   std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv
@@ -74,7 +74,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
 }
 
-// Lets the connection end by a reset, which leaves nothing of it behind in the kernel.
+// Makes the connection end by a reset, which leaves no state in the kernel.
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -132,8 +132,9 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
   return key_.empty() && !peer_is_local(connection.fd());
 }
 
-// Everybody can find the port of HCCL_COMM_ID. The kernel says which user a process of this machine
-// belongs to, whatever else that process can prove. Returns what is wrong with it, or nothing.
+// Returns the problem with the user of the other end, or an empty text. Any process can find the
+// port of HCCL_COMM_ID; the kernel reports the user of a process of this machine, regardless of
+// what that process can prove.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admits connections to the root server: judges new ones by their first bytes, authenticates them,
+// Admits connections to the root server: checks new ones by their first bytes, authenticates them,
 // and hands over those that send a valid hello.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hccl::bootstrap {
 
-// Belongs to the control thread.
+// Thread safety: control thread only.
 class RankAdmission final : private PendingConnections::Owner {
  public:
   using Pending = PendingConnections::Pending;
@@ -23,13 +23,13 @@ class RankAdmission final : private PendingConnections::Owner {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // A rank that knows the key asks to join: take() its connection, or refuse().
+    // Called when a rank that knows the key asks to join: take() or refuse() its connection.
     virtual void on_hello(Pending& pending, const Hello& hello) = 0;
   };
 
-  // `key`: ranks must prove that they know it; empty lets everybody in. A connection has
-  // `hello_limit` to send a valid hello. Throws Error(hcclSystemError) if the listener cannot be
-  // watched.
+  // `key`: ranks must prove that they know it; an empty key admits all ranks. `hello_limit`: the
+  // time in which a connection must send a valid hello. Throws Error(hcclSystemError) if the
+  // listener cannot be watched.
   RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key, FileDescriptor listener,
                 std::chrono::milliseconds hello_limit, Owner& owner);
 
@@ -40,9 +40,10 @@ class RankAdmission final : private PendingConnections::Owner {
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending) {
     return pending_.take(pending);
   }
-  // Tells the rank why it may not join, and closes the connection. `is_logged`: as a rejection.
+  // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: logs
+  // that as a rejection.
   void refuse(Pending& pending, const Failure& failure, bool is_logged);
-  // Returns whether only the other end's own word says who it is.
+  // Returns whether neither a key nor the kernel confirms the identity of the other end.
   [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame or the end of a connection may make the owner forget any rank, so each turn looks anew.
+// The owner may remove any rank while it handles a frame or the end of a connection, so ranks are
+// looked up again each time.
 #include "bootstrap/rank_connections.h"
 
 #include <utility>

@@ -11,7 +11,7 @@
 
 namespace hccl::bootstrap {
 
-// Lives on the control thread.
+// Thread safety: control thread only.
 class RankConnections {
  public:
   class Owner {
@@ -21,23 +21,24 @@ class RankConnections {
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
     virtual void on_rank_frame(int rank, const Frame& frame) = 0;
-    // The connection has ended, which its ended(), why() and forged() explain.
+    // Called when the connection has ended; its ended(), why() and forged() give the reason.
     virtual void on_rank_connection_ended(int rank, FrameConnection& connection) = 0;
   };
 
   explicit RankConnections(Owner& owner) : owner_(owner) {}
 
-  // `is_own_process`: the rank is of this process.
+  // `is_own_process`: the rank is part of this process.
   void add(int rank, std::shared_ptr<FrameConnection> connection, bool is_own_process);
   // Reads from the connection. Called once after add(), when the rank has been welcomed.
   void start(int rank);
-  // Closes the connection once all that was sent to it has left.
+  // Closes the connection once everything queued has been sent.
   void finish(int rank);
   void finish_all();
 
   void send(int rank, FrameType type, const Bytes& payload);
-  // Sends the frame to all ranks, those of this process last: they may end it as soon as they know.
-  // `insist`: the process may end behind the frame, so a shortage of memory must not hold it up.
+  // Sends the frame to all ranks, to those of this process last, because they may end it on
+  // receipt. `insist`: calls FrameConnection::insist(), because the process may exit after the
+  // frame.
   void broadcast(FrameType type, const Bytes& payload, bool insist = false);
   void keep_alive();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contribution of a rank that joins a communicator, and its knowledge of all ranks afterwards.
+// The contribution of a rank that joins a communicator, and the information that it has about all
+// ranks afterwards.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -21,8 +22,8 @@ struct Contribution {
   // For the other ranks of this node: bytes, and one descriptor (the device memory).
   std::vector<std::byte> blob;
   FileDescriptor memory;
-  // Makes the bytes for the ranks of all nodes, at most kMostAnnounced, from the communicator's
-  // secret. Called once, if there are several nodes or announces_always is set.
+  // Returns the bytes for the ranks of all nodes, at most kMostAnnounced, given the communicator's
+  // secret. Called once if there are several nodes or announces_always is set.
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
   // Called with the contributions of this node's ranks before this rank reports that it is ready.
@@ -30,7 +31,7 @@ struct Contribution {
   std::function<void(const RankTable&)> inspect;
 };
 
-// A rank's knowledge of another rank, or of itself, after the exchange.
+// The information about one rank after the exchange.
 struct RankInfo {
   int rank = -1;
   int pid = 0;               // in its own pid namespace
@@ -41,7 +42,7 @@ struct RankInfo {
   // Empty for ranks on other nodes.
   std::vector<std::byte> blob;
   FileDescriptor memory;
-  FileDescriptor process;  // pidfd; invalid for ranks of this very process
+  FileDescriptor process;  // pidfd; invalid for ranks of this process
 };
 
 struct RankTable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of a rendezvous, without sockets: which ranks may join, when all are there, and what
-// the loss of one means.
+// The rules of a rendezvous, without sockets: which ranks may join, when all have joined, and which
+// failure follows from the loss of a rank.
 #pragma once
 
 #include "bootstrap/messages.h"
@@ -11,13 +11,13 @@
 
 namespace hccl::bootstrap {
 
-// Driven by one thread.
+// Thread safety: one thread.
 class Rendezvous {
  public:
   enum class Phase { gathering, exchanging, complete, failed };
 
-  // Lets the rank join, or returns why it may not. A reason that concerns all ranks (sizes that
-  // differ) also fails the rendezvous. `address` is the origin of the hello.
+  // Admits the rank, or returns the reason for a refusal. A reason that concerns all ranks (sizes
+  // that differ) also fails the rendezvous. `address`: the origin of the hello.
   [[nodiscard]] std::optional<Failure> admit(const Hello& hello, const std::string& address);
 
   // Moves from gathering to exchanging when the last rank has joined, and from exchanging to
@@ -25,7 +25,7 @@ class Rendezvous {
   void advance();
   void set_ready(int rank, Bytes announced);
 
-  // Only the first failure counts: later ones are its consequences.
+  // Fail the rendezvous. Only the first failure is kept, because later ones are its consequences.
   void fail(const Failure& failure);
   void rank_exited(int rank);
   void rank_left(int rank, const Failure& own);
@@ -41,19 +41,19 @@ class Rendezvous {
   [[nodiscard]] const Table& table() const { return table_; }
   // Returns whether the ranks of the table are on several nodes.
   [[nodiscard]] bool several_nodes() const;
-  // Returns whether every rank has announced how it is reached, as ranks that run schedules do.
+  // Returns whether every rank has announced its addresses, as ranks that run schedules do.
   [[nodiscard]] bool all_announced() const;
-  // Returns what the ranks announced when they were ready, by rank.
+  // Returns the announcements of the ranks when they were ready, by rank.
   [[nodiscard]] std::vector<Bytes> announced() const;
-  // Returns which ranks are missing: "ranks 3,5 have not joined".
+  // Returns a clause that names the missing ranks: "ranks 3,5 have not joined".
   [[nodiscard]] std::string waited_for() const;
-  // Returns "rank 3 (pid 41, host a)" or "ranks 4-7 (host b)".
+  // Returns a description of the ranks: "rank 3 (pid 41, host a)" or "ranks 4-7 (host b)".
   [[nodiscard]] std::string describe_ranks(const std::vector<int>& ranks) const;
   // Returns the node of a rank that has joined: ProcessIdentity::box.
   [[nodiscard]] const std::string& box_of(int rank) const {
     return members_[static_cast<std::size_t>(rank)].entry.process.box;
   }
-  // Returns why a hello that comes too late is refused.
+  // Returns the reason with which a late hello is refused.
   [[nodiscard]] Failure refusal_when_over() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caller's thread runs the loop, and waits there, with a deadline, for everything.
+// The caller's thread runs the loop, in which every wait has a deadline.
 #include "bootstrap/rendezvous_client.h"
 
 #include "base/config.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
-// The server of an id with a secret is older than the id: if nobody listens, it has ended.
+// The server of an id with a secret starts before the id exists, so it has ended if nobody listens.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 constexpr std::chrono::seconds kVerdictPatience{1};
 constexpr std::chrono::milliseconds kFlushPatience{100};
@@ -42,7 +42,7 @@ FileDescriptor tcp_socket(bool v6) {
              advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
   }
   const int on = 1;
-  // The server can then still bind a port number that an outgoing connection holds.
+  // Lets the server bind a port number that this outgoing connection holds.
   setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   return result;
@@ -121,7 +121,7 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   const SocketAddress where = to_socket_address(address);
   int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
   if (error == EINPROGRESS || error == EINTR) error = await_connection(socket);
-  // Without a listener a connection may happen to connect to itself: same port on both ends.
+  // Without a listener, a connection may connect to itself, with the same port on both ends.
   if (error == 0 && local_address(socket.get()) == remote_address(socket.get())) {
     error = ECONNREFUSED;
   }
@@ -131,7 +131,7 @@ FileDescriptor RendezvousClient::connect_to(const Address& address, Outcome& out
   return {};
 }
 
-// Returns the errno of the attempt, or 0.
+// Waits for the attempt to connect. Returns its errno, or 0.
 int RendezvousClient::await_connection(const FileDescriptor& socket) {
   DescriptorWait wait(loop_);
   if (const int error = wait.watch(socket.get()); error != 0) return error;
@@ -266,13 +266,13 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// No later call flushes these frames.
+// Flushes the last frames, because no later call does.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// While a caller waits for other ranks here, the server sends this rank nothing but failures.
+// While a caller waits for other ranks here, the server sends this rank only failures.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -298,7 +298,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
       continue;
     }
     if (frame->type != FrameType::server_rank) return frame;
-    // Accepted only once, or a server could keep this rank busy past every deadline.
+    // Accepted only once, because a server could otherwise keep this rank busy past every deadline.
     const auto rank = server_rank_ < 0 ? parse<RankMessage>(frame->payload) : std::nullopt;
     if (!rank) refuse_protocol();
     server_rank_ = rank->rank;
@@ -363,7 +363,8 @@ Deadline RendezvousClient::within(Deadline::Duration limit) const {
   return is_sooner ? deadline_ : Deadline::after(limit);
 }
 
-// Rounded to tenths below ten seconds, for limits below a second.
+// Returns the time since the beginning, rounded to tenths below ten seconds for the sake of short
+// limits.
 double RendezvousClient::elapsed_seconds() const {
   const std::chrono::duration<double> elapsed = Deadline::Clock::now() - begin_;
   return elapsed.count() < 10 ? std::round(elapsed.count() * 10) / 10 : std::round(elapsed.count());

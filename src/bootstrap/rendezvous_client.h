@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's side of the rendezvous: finds the root server, joins, and learns through it what becomes
-// of the other ranks.
+// A rank's side of the rendezvous: connects to the root server, joins, and receives the state of
+// the other ranks from it.
 #pragma once
 
 #include "base/deadline.h"
@@ -21,35 +21,37 @@
 
 namespace hccl::bootstrap {
 
-// Runs an event loop of its own in the thread that calls it: handing the connection over from the
-// control thread would cost two context switches for each message. Every member that waits throws
-// Error for the deadline, a failure that the server reports, or the death of the server's process.
+// Runs its own event loop in the calling thread, because receiving messages through the control
+// thread would cost two context switches each. Every member that blocks throws Error if the
+// deadline passes, the server reports a failure, or the server's process dies.
 class RendezvousClient {
  public:
   // Throws Error(hcclSystemError).
   RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
 
-  // Connects, again and again until the deadline, and joins. `before_attempt` runs before each try;
-  // the text it returns is added to the error if none succeeds.
+  // Connects, retrying until the deadline, and joins. before_attempt() runs before each attempt;
+  // its text is added to the error if no attempt succeeds.
   void join(const std::function<std::string()>& before_attempt);
-  // Joins over a connection that exists. Returns false if it ends before the server has answered.
-  // Only tests pass a nonce: the server must never see the same one twice.
+  // Joins over an existing connection. Returns false if the connection ends before the server has
+  // answered. Only tests pass a nonce, because the server must never receive the same one twice.
   [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
-  // Waits until all ranks have joined.
+  // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
-  // Reports that this rank has all it needs, and waits until every rank has. Returns what each rank
-  // has announced, by rank.
+  // Reports that this rank has everything it needs, and blocks until every rank has. Returns the
+  // announcements of the ranks, by rank.
   [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
   // After finish(): returns the connection, for a ControlLink.
   [[nodiscard]] LinkSocket release();
-  // Ends this rank's part because of an error of its own, and tells the other ranks why.
+  // Leaves the rendezvous because of this rank's own error, and reports the reason to the other
+  // ranks.
   void leave(const Failure& own);
 
-  // For a caller that waits for something else on the loop: blocks until something has happened, at
-  // most `limit`.
+  // Blocks until something has happened on the loop, for at most `limit`. For callers that wait for
+  // other events on the loop.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
-  // For a caller that has noticed the loss of a rank: waits for the server to report which, at most
-  // a second, and throws that, else Error(code, text).
+  // Blocks, for at most a second, until the server reports which rank has been lost. Throws that
+  // failure, or `otherwise` if there is no report. For callers that have detected the loss of a
+  // rank.
   [[noreturn]] void wait_for_verdict(const Failure& otherwise);
   [[nodiscard]] EventLoop& loop() { return loop_; }
 
@@ -69,9 +71,9 @@ class RendezvousClient {
   void note_refusal();
   // Logs, when a report is due, that no server has been found.
   void report_no_server();
-  // Logs the server's report of who is missing.
+  // Logs the server's report of the missing ranks.
   void note_missing(const Frame& frame);
-  // Returns the next frame that concerns the caller. Throws a failure.
+  // Returns the next frame that concerns the caller. Throws a failure that the server reports.
   [[nodiscard]] std::optional<Frame> next_frame();
   void check_server();
   void await_last_words();

@@ -42,7 +42,7 @@ void RendezvousClient::report_refusal(const Frame& frame) const {
                    hello_.rank, " does; run all ranks as one user"));
 }
 
-// Quotes the text of a server that nobody has authenticated.
+// Throws the failure. Quotes the text of a server that has not been authenticated.
 void RendezvousClient::report_failure(const Failure& failure) const {
   if (server_is_known_) throw Error(failure.code, failure.text);
   throw Error(failure.code, text("the server at ", where(), ", which has proved nothing, says ",

@@ -16,7 +16,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Late ranks get a clear answer for a while; a port that the next run needs is given back sooner.
+// Limit how long a server answers late ranks. It releases a fixed port sooner, because the next run
+// needs it.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
 
@@ -103,7 +104,7 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
     own_rank_ = hello.rank;
-    // Tells only the ranks that joined before, because this rank reads it in its welcome.
+    // Sent only to the ranks that joined before, because this rank's welcome contains it.
     ranks_.broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
   ranks_.add(hello.rank, connection, is_own_process);
@@ -118,7 +119,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
-    // It has exited already. For any other errno the end of the connection reports its death.
+    // The process has already exited. For any other errno, the end of the connection reports its
+    // death.
     if (errno == ESRCH) note_exit(rank);
     return;
   }
@@ -127,8 +129,9 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Waits before it judges, because the rank's reason may still be on the way. The end of the
-// connection comes behind that and decides, unless a child of the rank holds the connection open.
+// Waits before it reports the exit, because the rank's reason may not have arrived yet. The end of
+// the connection follows that reason and decides, unless a child of the rank holds the connection
+// open.
 void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<LoopTimer>(loop_);
   timer->start(kLastWords, [weak = weak_from_this(), rank, timer] {
@@ -178,7 +181,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
     } else {
       rendezvous_.rank_exited(rank);
     }
-    advance();  // a rank whose frame was forged hears of it as well
+    advance();  // a rank whose frame was forged is notified as well
   }
   const std::string why = text(forged ? kForgedFrame : connection.why(), ", ",
                                connection_text(connection.ends().own, connection.ends().peer));
@@ -188,7 +191,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
   faults_.connection_ended(rank, why);
 }
 
-// Quotes the text of a rank that was taken at its word.
+// Quotes the text of a rank whose identity nothing confirms.
 Failure RootServer::as_believed(int rank, Failure failure) const {
   if (admission_.is_taken_at_its_word(ranks_.of(rank))) failure.text = quoted(failure.text);
   return failure;
@@ -225,13 +228,13 @@ void RootServer::end() {
   linger_.start(own_port ? kOwnPortLinger : kFixedPortLinger, [this] { retire_now(); });
 }
 
-// Admits no rank any more. Ranks that still learn of each other here go on.
+// Stops admitting ranks. Closes the server unless it still relays between ranks.
 void RootServer::retire_now() {
   if (!relays() || ranks_.empty()) return close();
   admission_.close_listener();
 }
 
-// Reports who is missing while ranks wait for others, and fails nothing.
+// Reports the missing ranks while others wait for them. Fails nothing.
 void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();
   if (!due) return;
@@ -259,14 +262,14 @@ void RootServer::send_report(std::chrono::milliseconds waited) {
 
 void RootServer::close() {
   if (std::exchange(closed_, true)) return;
-  // Not at once: callers further up still use this object.
+  // Deferred, because callers further up the stack still use this object.
   if (alive_ != nullptr) {
     ControlThread::instance().post(releasing_, shared_from_this(), [](void* self) {
       static_cast<RootServer*>(self)->alive_.reset();
     });
   }
   admission_.close_all();
-  // No timer is left for the destructor, which may run in another thread.
+  // Cancels all timers, because the destructor may run in another thread.
   linger_.cancel();
   report_.cancel();
   faults_.stop();

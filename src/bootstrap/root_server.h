@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root of one unique id: lets ranks in over TCP, and leads them through the rendezvous.
+// The root server of one unique id: admits ranks over TCP and runs their rendezvous.
 #pragma once
 
 #include "bootstrap/control_thread.h"
@@ -22,7 +22,7 @@
 
 namespace hccl::bootstrap {
 
-// Lives on the control thread. Its public members may be called from any thread.
+// Runs on the control thread. Thread safety: any thread may call the public members.
 class RootServer final : public std::enable_shared_from_this<RootServer>,
                          private RankAdmission::Owner,
                          private RankConnections::Owner {
@@ -32,14 +32,15 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
              std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
 
   void start();
-  // Closes everything now.
+  // Closes all connections now.
   void stop();
-  // Closes once the rendezvous that has begun has ended, for ranks may still be on their way.
+  // Closes once the rendezvous in progress has ended, because its ranks may still be connecting.
   void retire();
-  // Fails the rendezvous that has begun, or closes if none has: a rank it waits for will not come.
+  // Fails the rendezvous in progress, because one of its ranks will not join, or closes if none is
+  // in progress.
   void abandon(const Failure& failure);
-  // Blocks until every rank, also one that comes late, knows of the failure, at most `patience`.
-  // Returns at once if there is no failure.
+  // Blocks until every rank, including those that come late, knows of the failure, for at most
+  // `patience`. Returns at once if there is no failure.
   void wait_until_all_know(std::chrono::milliseconds patience);
 
  private:
@@ -52,7 +53,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   void note_exit(int rank);
   void relay(int rank, const Frame& frame);
   [[nodiscard]] Failure as_believed(int rank, Failure failure) const;
-  // Sends the ranks what the rendezvous has decided.
+  // Sends the ranks the decisions of the rendezvous.
   void advance();
   void end();
   void report_missing(std::chrono::milliseconds waited);
@@ -60,14 +61,14 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   void retire_now();
   void close();
   void note_told(int rank);
-  // Returns whether ranks learn of each other here after initialisation.
+  // Returns whether the server relays between ranks after initialisation.
   [[nodiscard]] bool relays() const;
   [[nodiscard]] bool all_told() const;
 
   EventLoop& loop_;
   const UniqueId id_;
   const ProcessIdentity self_;
-  std::shared_ptr<RootServer> alive_;  // from start to close, whoever else forgets it
+  std::shared_ptr<RootServer> alive_;  // keeps the object alive from start() to close()
   ReservedPost releasing_;
   Rendezvous rendezvous_;
   RankConnections ranks_;

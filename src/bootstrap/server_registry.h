@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root servers of this process, and the right of its first id and first communicator to use
+// The root servers of this process. Only the first id and the first communicator of the process use
 // HCCL_COMM_ID.
 #pragma once
 
@@ -20,21 +20,22 @@ class RootServer;
 // Thread safety: any thread.
 class ServerRegistry {
  public:
-  // Never destroyed, like the control thread.
+  // Returns the only instance, which is never destroyed, like the control thread.
   [[nodiscard]] static ServerRegistry& instance();
 
-  // Starts a server: on the address of HCCL_COMM_ID for the first id of the process, else on an
-  // interface and a port of its own. Throws Error.
+  // Starts a server and returns its id. The server listens on the address of HCCL_COMM_ID for the
+  // first id of the process, otherwise on an interface and a port of its own. Throws Error.
   [[nodiscard]] UniqueId create();
-  // Starts the server of a fixed address unless this process has it. If it cannot, another process
-  // may have it: returns the reason, for an error in case none has.
+  // Starts the server of a fixed address unless this process already runs it. If that fails,
+  // returns the reason, which matters only if no other process runs it either; otherwise returns an
+  // empty text.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
   // Decodes the id by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
   [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
-  // The first communicator is complete: from now on every id must have been filled.
+  // Records that the first communicator is complete: from now on empty ids are rejected.
   void note_joined(const UniqueId& id);
 
  private:
@@ -55,12 +56,12 @@ class ServerRegistry {
 
 // Stops the server of this id if this process owns it. For the destruction of a communicator.
 void retire_unique_id(const hcclUniqueId& id) noexcept;
-// Fails the rendezvous of this id if this process owns its server: a rank will not join.
+// Fails the rendezvous of this id if this process owns its server, because a rank will not join.
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
 // Returns the id that a rank joins with: `id` itself, or the address in HCCL_COMM_ID for the
-// process's first communicator. Throws Error(hcclInvalidArgument) for an id that is neither. Uses
-// up the "first communicator" right.
+// process's first communicator. Throws Error(hcclInvalidArgument) for an id that is neither. The
+// first call counts as that of the first communicator.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -45,8 +45,8 @@ void check_file(const std::string& path, const FileDescriptor& file) {
   if ((status.st_mode & kOthers) != 0) refuse_file(path, "is open to other users; chmod it to 600");
 }
 
-// Returns the content, up to one byte more than a secret may have. The kernel reports the size of
-// some files as 0, and returns them in pieces.
+// Returns the content, up to one byte more than the longest secret. Reads in a loop, because the
+// kernel reports the size of some files as 0 and returns them in pieces.
 std::string read_start(const std::string& path, const FileDescriptor& file) {
   std::array<char, kLongestSecret + 1> buffer{};
   std::size_t length = 0;
@@ -110,7 +110,8 @@ void check_short_secret(const UniqueId& id, const Config& config, std::size_t le
                  "use at least ", kShortSecret, " random ones"));
 }
 
-// Without a secret the kernel vouches for the processes of this machine, and nobody for the others.
+// Without a secret, the kernel identifies the processes of this machine, and nothing identifies
+// those of others.
 void check_without_secret(const UniqueId& id, const Config& config) {
   static std::atomic<bool> warned{false};
   if (config.require_secret && others_can_reach(id)) {

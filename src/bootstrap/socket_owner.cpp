@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks sock_diag(7) for the socket whose own address is that of our peer, and whose peer is this
+// Queries sock_diag(7) for the socket whose own address is that of the peer, and whose peer is this
 // end.
 #include "bootstrap/socket_owner.h"
 
@@ -81,7 +81,7 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
     return {Knowledge::untold};
   }
   std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
-  // A socket that its process has closed has no user any more: zero would be wrong.
+  // A socket that its process has closed has no user; a user of zero would be wrong.
   if (answer.id.idiag_sport != request.body.id.idiag_sport ||
       answer.id.idiag_dport != request.body.id.idiag_dport || answer.idiag_inode == 0) {
     return {Knowledge::none};

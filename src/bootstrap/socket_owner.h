@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user who owns the other end of a TCP connection within this machine. The kernel knows, so no
-// proof is needed.
+// Finds the user who owns the other end of a TCP connection within this machine. The kernel reports
+// it, so no proof is needed.
 #pragma once
 
 #include <sys/types.h>
@@ -11,14 +11,14 @@ struct SocketOwner {
   enum class Knowledge {
     known,
     none,    // the other end is closed, or no socket of this network namespace
-    untold,  // this kernel, or this sandbox, does not tell
+    untold,  // this kernel or sandbox does not report it
   };
   Knowledge knowledge = Knowledge::none;
   uid_t user = 0;  // if known
 };
 
-// Returns whether the other end of a TCP connection is on this machine, by whichever of its
-// addresses it comes.
+// Returns whether the other end of a TCP connection is on this machine, whichever of the machine's
+// addresses it uses.
 [[nodiscard]] bool peer_is_local(int socket) noexcept;
 
 // Returns the owner of the other end of a TCP connection. Returns `none` also if this process lacks

@@ -11,11 +11,11 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Every rank that runs answers at once. After the last answer, ranks with several streams get a
-// moment more.
+// Every running rank answers at once. After the last answer, ranks with several streams get some
+// more time.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
-// Another thread of a program that waits may still make the call.
+// Another thread of a waiting program may still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the root cause of a stall. A rank that has waited for long knows only whom it waits for
-// itself, and that rank may wait too: the root server asks all ranks.
+// Finds the root cause of a stall. A rank knows only which ranks it waits for itself, and those may
+// wait for others, so the root server queries all ranks.
 #pragma once
 
 #include "base/deadline.h"
@@ -16,19 +16,19 @@
 
 namespace hccl::bootstrap {
 
-// Lives on the control thread.
+// Thread safety: control thread only.
 class StallJudge {
  public:
   StallJudge(EventLoop& loop, RankConnections& ranks, const Rendezvous& rendezvous,
              FaultRelay& faults)
       : ranks_(ranks), rendezvous_(rendezvous), faults_(faults), judgement_(loop) {}
 
-  // Takes the report of a rank that has waited for long in this call.
+  // Takes the report of a rank that has waited for long in the call `waiting`.
   void on_stuck(int rank, Waiting waiting);
-  // Takes an answer to the inquiry. A rank reports the calls that it has completed before the one
-  // it is in.
+  // Takes an answer to the inquiry. A rank first reports the calls that it has completed, then its
+  // current one.
   void on_answer(int rank, Waiting waiting);
-  // Gives no verdict on the answers so far.
+  // Cancels the verdict on the answers so far.
   void stop() { judgement_.cancel(); }
 
  private:
@@ -43,7 +43,7 @@ class StallJudge {
   WaitForGraph waiting_;
   std::set<int> answered_;                        // ranks that have reported one call in full
   std::string suspected_;                         // a deadlock that may still resolve itself
-  Deadline suspected_until_ = Deadline::never();  // then it is a mismatch
+  Deadline suspected_until_ = Deadline::never();  // afterwards it counts as a mismatch
 };
 
 }  // namespace hccl::bootstrap

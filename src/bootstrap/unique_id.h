@@ -27,9 +27,10 @@ struct UniqueId {
 };
 
 [[nodiscard]] hcclUniqueId encode(const UniqueId& id);
-// Ignores bytes beyond the content. Throws Error(hcclInvalidArgument) that says what is wrong.
+// Decodes the content of an id, and ignores the bytes after it. Throws Error(hcclInvalidArgument)
+// that names the defect.
 [[nodiscard]] UniqueId decode(const hcclUniqueId& id);
-// Returns whether nobody has filled the id: its content or its length is all zero.
+// Returns whether the id has never been filled: its content or its length is all zero.
 [[nodiscard]] bool is_empty(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait-for graph: finds the rank that holds up the others, from the ranks that each one waits
-// for. No I/O.
+// A wait-for graph: finds the ranks that delay the others, from the ranks that each one waits for.
+// No I/O.
 #pragma once
 
 #include <functional>
@@ -34,13 +34,13 @@ class WaitForGraph {
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 
-  // Describes ranks that make different calls at the same position, or run a call by different
-  // algorithms; empty if there are none.
+  // Returns a description of ranks that make different calls at the same position, or run a call by
+  // different algorithms; empty if there are none.
   [[nodiscard]] std::string mismatch() const;
 
-  // Describes a rank that waits in a send or receive for another one, which waits in a collective
-  // that the first cannot reach; empty if there is none. This need not be an error yet: another
-  // thread of the program may be about to make the matching call.
+  // Returns a description of a rank that waits in a send or receive for another one, which waits in
+  // a collective that the first cannot reach; empty if there is none. This need not be an error
+  // yet: another thread of the program may be about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
   // Returns a clause that names the ranks at the ends of the chains from `asker`, which wait for

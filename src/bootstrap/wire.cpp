@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame headers. Nothing here trusts a length it has read.
+// Encodes and parses frame headers. No length that has been read is trusted.
 #include "bootstrap/wire.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames, in which bytes travel between ranks: a header and a payload of little-endian fields.
+// Frames, the units in which ranks and servers exchange bytes: a header and a payload of
+// little-endian fields.
 #pragma once
 
 #include "base/address.h"
@@ -60,17 +61,19 @@ struct FrameHeader {
 // `code`: from a FrameSeal; it follows the payload and counts as a part of it.
 [[nodiscard]] Bytes encode_frame(FrameType type, std::span<const std::byte> payload,
                                  std::size_t descriptors = 0, std::span<const std::byte> code = {});
-// Returns nothing if the bytes are not a header of ours or announce more than `most` bytes.
+// Parses a frame's header. Returns nothing if the bytes are not a header of this protocol or
+// announce more than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Returns whether the bytes may yet become an opening or a hello, the only frames that a rank sends
-// before it has joined. Judges as little as one byte, so that the server never waits in vain.
+// Returns whether the bytes can still become an opening or a hello, the only frames that a rank
+// sends before it has joined. Decides on a single byte or more, so that the server rejects other
+// senders at once.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
-// Returns the payload of the frame at the begin of the bytes, if it is whole and of this type.
+// Returns the payload of the frame at the beginning of the bytes, if it is whole and of this type.
 [[nodiscard]] std::optional<std::span<const std::byte>> first_payload(
     std::span<const std::byte> bytes, FrameType type);
 
-// Writes an address, in 24 bytes.
+// Writes an address in 24 bytes.
 void put_address(WireWriter& writer, const Address& address);
 // Returns nothing if the bytes are not an address.
 [[nodiscard]] std::optional<Address> read_address(WireReader& reader);
