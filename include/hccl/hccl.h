@@ -14,10 +14,10 @@
 // synStreamSynchronize(), synEventSynchronize() and the query calls report its completion, or its
 // failure after the call has returned (synFailHccl); hcclCommGetAsyncError() reports such a failure
 // too. All ranks of a communicator must issue its collectives in the same order with matching
-// arguments; a mismatch fails on every rank before any output is written. A count of 0 is valid and
-// only keeps the order. A collective does not run after a copy that failed on its stream, because
-// its data may be wrong; the communicator then fails on all ranks, and the text names the copy (see
-// "Failures" in synapse_api.h).
+// arguments; a mismatch fails on every rank before any output is written. A count of 0 is valid:
+// such a call moves no data but still counts in the order. A collective does not run after a copy
+// that failed on its stream, because its data may be wrong; the communicator then fails on all
+// ranks, and the text names the copy (see "Failures" in synapse_api.h).
 //
 // Types. Collectives accept every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
 // hcclAvg. Gaudi's library, and HCCL_STRICT=1, accept only float, bfloat16, half, int32 and uint32,
@@ -98,7 +98,7 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 
 // Joins the communicator of `id` as `rank` of `nranks` and stores its handle in `comm`. Needs
 // synInitialize() and an acquired device. Ranks may join in any order, even before the process that
-// created the id. hcclCommDestroy() or hcclCommAbort() ends the handle.
+// created the id. The handle is valid until hcclCommDestroy() or hcclCommAbort().
 // Blocks: until all ranks have joined, at most HCCL_INIT_TIMEOUT.
 // Errors: hcclInvalidArgument if `comm` is null, `nranks` < 1, `rank` is not in [0, nranks), or
 // hcclGetUniqueId() did not create the id and HCCL_COMM_ID is not set; hcclInvalidUsage without a

@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 // Bitwise reductions: values of hcclRedOp_t that hcclAllReduce(), hcclReduce() and
-// hcclReduceScatter() take for integer types. On truth values (0 or 1 in an hcclUint8) they are the
-// logical and, or, and exclusive or. A floating-point type is hcclInvalidArgument, and so is every
-// type under HCCL_STRICT=1, because Gaudi's library has no such reductions.
+// hcclReduceScatter() accept for integer types. On truth values (0 or 1 in an hcclUint8) they are
+// the logical and, or, and exclusive or. A floating-point type is hcclInvalidArgument, and so is
+// every type under HCCL_STRICT=1, because Gaudi's library has no such reductions.
 #ifdef __cplusplus
 #define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
 #define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
@@ -38,7 +38,7 @@ extern "C" {
 // kernel runs on a thread of the library or on one that waits for the stream, so it must neither
 // throw nor call the library; obtain the host views of the memory that it uses beforehand. The
 // caller owns `arguments`, which must live until the kernel has run. The kernel does not run after
-// a failed copy (see "Failures" in synapse_api.h), but it does after a failed collective.
+// a failed copy (see "Failures" in synapse_api.h), but it does run after a failed collective.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
@@ -87,8 +87,8 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 // cannot be mapped.
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
 
-// Gives the whole pages (of 4096 bytes, as in the host view) within `size` bytes of device memory,
-// inside one allocation, back to the system. They read as zeros from then on and are allocated
+// Returns the whole pages (of 4096 bytes, as in the host view) within `size` bytes of device
+// memory, inside one allocation, to the system. They read as zeros from then on and are allocated
 // again when written. The rest of the range keeps its contents, and all addresses stay valid. No
 // work that uses the range may be queued or running, on any rank: wait for the streams first. The
 // next calls on buffers of the allocation check all their pages again, so trim rarely, and large

@@ -70,7 +70,7 @@ synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
 // ---- Devices ----------------------------------------------------------------------------------
 
 // Acquires the device with this module id for the process and stores its id in `pDeviceId`.
-// synDeviceRelease() gives it back.
+// synDeviceRelease() releases the device.
 // Errors: synDeviceAlreadyAcquired if the process holds a device; synUnavailable if another process
 // holds this one; synNoDeviceFound if there is no such module.
 synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId, synModuleId moduleId);
@@ -85,8 +85,8 @@ synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciB
 synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
                                                     synDeviceType deviceType);
 
-// Waits for the device's streams, frees its streams, events, memory and mappings, and gives it
-// back.
+// Waits for the device's streams, frees its streams, events, memory and mappings, and releases the
+// device.
 // Blocks: until the queued work has run.
 synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
 
