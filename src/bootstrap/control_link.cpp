@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's end of the connections from all nodes to the root server. The connection belongs to the
-// control thread, which shares the state, so that either of the two may end first.
+// control thread, which shares the state, so that the link and the connection may end in either
+// order.
 #include "bootstrap/control_link.h"
 
 #include "base/interfaces.h"

@@ -65,8 +65,8 @@ class DescriptorWait {
 
   // Registers the descriptor with the loop. Returns 0, or the errno of the failure.
   [[nodiscard]] int watch(int fd);
-  // Call call() once, when the descriptor is readable or writable, or has an error. Each allows at
-  // most one wait at a time.
+  // Call the function once, when the descriptor is readable or writable, or has an error. Each
+  // allows at most one wait at a time.
   void when_readable(std::function<void()> call);
   void when_writable(std::function<void()> call);
   // Cancels the waits and removes the descriptor from the loop. Call before the descriptor is

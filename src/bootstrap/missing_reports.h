@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules the reports of ranks that have not joined while others wait for them: one early,
-// because a rank that was never started can be reported soon, and another after HCCL_HANG_REPORT.
+// Schedules the reports of ranks that have not joined while others wait for them: an early one,
+// because a rank that was never started is missing from the beginning, and another one after
+// HCCL_HANG_REPORT.
 #pragma once
 
 #include <algorithm>

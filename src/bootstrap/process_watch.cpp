@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pidfd becomes readable when its process has ended. The control thread waits for that and shares
-// the state, so that either of the two may end first.
+// the state, so that the watch and the wait may end in either order.
 #include "bootstrap/process_watch.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the calls that ranks have reported.
+// Traverses the calls that ranks have reported.
 #include "bootstrap/wait_for_graph.h"
 
 #include "base/rank_text.h"
@@ -35,7 +35,7 @@ std::string WaitForGraph::mismatch() const {
 
 std::string WaitForGraph::difference(std::string (*what)(const Waiting&)) const {
   std::map<std::string, std::map<std::string, std::set<int>>>
-      at;  // a position, by what it is there
+      at;  // by position, then by what(call)
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
       if (!one.position.empty() && !one.call.empty()) at[one.position][what(one)].insert(rank);

@@ -52,8 +52,8 @@ class CallWatchdog final : public ProgressObserver {
   NetworkBackend& network_;
   const WatchedCall call_;
   std::uint64_t answered_;
-  // A time limit since the last progress. The other ranks are queried before its end, so that the
-  // error can name the root cause.
+  // A time limit that restarts at each progress. The other ranks are queried before its end, so
+  // that the error can name the root cause.
   struct TimeLimit {
     void begin(Deadline::Duration limit);
 

@@ -49,7 +49,7 @@ class NetworkBackend final : public Backend {
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t stream) override;
   void close_stream(BackendStream& stream) noexcept override;
-  // Calls read and write the program's memory themselves.
+  // Returns false, because calls access the program's memory directly.
   [[nodiscard]] bool stages_host_memory() const override { return false; }
   [[nodiscard]] bool ranks_share_cores() const override { return !segment_->cores().exclusive; }
 

@@ -39,7 +39,7 @@ std::shared_ptr<bootstrap::ControlLink> NetworkBackend::link() {
   return link_;
 }
 
-// Locks the mutex, because a stream's thread may be reporting a fault over the link.
+// Takes the link under the lock, because a stream's thread may be reporting a fault over it.
 void NetworkBackend::cut_link() {
   std::shared_ptr<bootstrap::ControlLink> link;
   {

@@ -23,7 +23,7 @@ class CallWatchdog;
 // Calls run one at a time, on the stream's turn.
 class StreamConnections final : public BackendStream {
  public:
-  // `id`: of the stream.
+  // `id`: the stream's id.
   StreamConnections(NetworkBackend& network, std::uint64_t id)
       : network_(network), id_(id), schedules_(network.planner()) {}
 

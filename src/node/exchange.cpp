@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over a group's messages.
+// Runs the loop over a group's messages.
 #include "node/exchange.h"
 
 #include "base/waiter.h"

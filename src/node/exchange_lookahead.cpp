@@ -12,8 +12,8 @@ namespace {
 
 using State = MessageItem::State;
 
-// Returns whether the item will complete regardless of what its peer does next. Other sends block
-// their stream until the peer takes part, and later calls could depend on that.
+// Returns whether the item will complete whatever its peer does from now on. Any other send blocks
+// its stream until the peer takes part, and later calls could depend on that.
 bool cannot_block(const MessageItem& item) {
   if (item.state == State::done) return true;
   if (item.state != State::offered) return false;

@@ -29,7 +29,7 @@ class MessageSteps {
         copier_(node, staging, cache_bytes) {}
 
   [[nodiscard]] MessageItem make_item(const PointToPoint& call) const;
-  // Returns whether the item's next step need not wait for its peer.
+  // Returns whether the item's next step can be taken without waiting for its peer.
   [[nodiscard]] bool ready(const MessageItem& item) const;
   // Takes the next step of an item that is ready. Throws Error.
   void advance(MessageItem& item);

@@ -64,7 +64,7 @@ class PendingMessages {
   void take_back(std::size_t items) {
     items_.erase(items_.end() - static_cast<std::ptrdiff_t>(items), items_.end());
   }
-  // Call once all calls of a group that is posted ahead have been added.
+  // Ends a group that is posted ahead, after all its calls have been added.
   void end_group() { ++groups_ahead_; }
   [[nodiscard]] std::size_t groups_ahead() const { return groups_ahead_; }
   [[nodiscard]] bool has_room_for(std::size_t calls) const {
