@@ -95,7 +95,7 @@ void wait_for_event(benchmark::State& state) {
       event.record(*producer);
       consumer->enqueue([capture = event.capture(), own = consumer->progress()] {
         Stream::wait_for(capture);
-        return own->take_over_failure(*capture.progress, capture.ticket);
+        return own->take_over_failure(capture);
       });
     }
     check(state, consumer->synchronize());
