@@ -6,6 +6,7 @@
 #include "node/cooperative_path.h"
 #include "node/eager_path.h"
 #include "node/exchange.h"
+#include "node/message_steps.h"
 
 #include <atomic>
 
@@ -32,7 +33,8 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
 bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                       GroupLookahead& ahead, device::DeviceAddress staging) {
   node_.throw_if_failed();
-  return Exchange(node_, stalls_, mailboxes_, place, calls, ahead, staging, cache_bytes_).run();
+  const MessageSteps steps(node_, mailboxes_, staging, cache_bytes_);
+  return Exchange(node_, stalls_, steps, place, calls, ahead).run();
 }
 
 std::shared_ptr<PendingMessages> Engine::make_pending_messages() {

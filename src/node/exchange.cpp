@@ -8,13 +8,13 @@
 
 namespace hccl::node {
 
-Exchange::Exchange(NodeSegment& node, StallMonitor& stalls, const Mailboxes& mailboxes,
+Exchange::Exchange(NodeSegment& node, StallMonitor& stalls, const MessageSteps& steps,
                    const StreamPlace& place, std::span<const PointToPoint> calls,
-                   GroupLookahead& ahead, device::DeviceAddress staging, std::uint64_t cache_bytes)
+                   GroupLookahead& ahead)
     : node_(node),
       ahead_(ahead),
       pending_(*place.pending),
-      steps_(node, mailboxes, staging, cache_bytes),
+      steps_(steps),
       lookahead_(steps_, pending_, ahead),
       wait_(node, stalls, place, steps_, ahead),
       remaining_(calls.size()) {

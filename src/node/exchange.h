@@ -5,10 +5,8 @@
 
 #include "call/lookahead.h"
 #include "call/point_to_point.h"
-#include "device/arena.h"
 #include "node/exchange_lookahead.h"
 #include "node/exchange_wait.h"
-#include "node/mailboxes.h"
 #include "node/message_steps.h"
 #include "node/node_segment.h"
 #include "node/pending_messages.h"
@@ -16,17 +14,15 @@
 #include "node/stream_place.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace hccl::node {
 
 class Exchange {
  public:
-  // See Engine::exchange().
-  Exchange(NodeSegment& node, StallMonitor& stalls, const Mailboxes& mailboxes,
-           const StreamPlace& place, std::span<const PointToPoint> calls, GroupLookahead& ahead,
-           device::DeviceAddress staging, std::uint64_t cache_bytes);
+  // See Engine::exchange(). `steps`: how the messages of this group move.
+  Exchange(NodeSegment& node, StallMonitor& stalls, const MessageSteps& steps,
+           const StreamPlace& place, std::span<const PointToPoint> calls, GroupLookahead& ahead);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
