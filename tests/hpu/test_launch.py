@@ -75,18 +75,23 @@ def test_verbose_names_the_variables(script, tmp_path: Path) -> None:
     assert "hccl-hpu: HCCL_EMU_HPU=1" in ended.errors.splitlines() and ended.output == ""
 
 
+def shown_by(*words, folder: Path) -> list[dict]:
+    """What each process printed. Errors are kept apart: torchrun warns there when a node leaves before another."""
+    ended = hccl_hpu_apart(*words, folder=folder)
+    assert ended.code == 0, ended.errors
+    return [json.loads(line) for line in ended.output.splitlines()]
+
+
 def test_ranks(script, tmp_path: Path) -> None:
     """-n starts processes as torchrun does, with its variables."""
-    output = hccl_hpu("run", "-n", "3", script(SHOW), "argument", folder=tmp_path)
-    shown = [json.loads(line) for line in output.splitlines()]
+    shown = shown_by("run", "-n", "3", script(SHOW), "argument", folder=tmp_path)
     assert sorted(one["RANK"] for one in shown) == ["0", "1", "2"]
     assert all(one["WORLD_SIZE"] == "3" and one["arguments"] == ["argument"] for one in shown)
     assert all("TORCH_DEVICE_BACKEND_AUTOLOAD" not in one for one in shown)
 
 
 def test_rehearsed_nodes(script, tmp_path: Path) -> None:
-    output = hccl_hpu("run", "--nodes", "2x2", script(SHOW), folder=tmp_path)
-    shown = sorted((json.loads(line) for line in output.splitlines()), key=lambda one: one["RANK"])
+    shown = sorted(shown_by("run", "--nodes", "2x2", script(SHOW), folder=tmp_path), key=lambda one: one["RANK"])
     assert [(one["RANK"], one["LOCAL_RANK"], one["NODE_RANK"], one["HCCL_NODE_ID"]) for one in shown] == [
         ("0", "0", "0", "node0"), ("1", "1", "0", "node0"), ("2", "0", "1", "node1"), ("3", "1", "1", "node1")]
     assert {one["MASTER_ADDR"] for one in shown} == {"127.0.0.1"} and len({one["MASTER_PORT"] for one in shown}) == 1
