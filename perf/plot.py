@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what hccl-perf or ddp_trainer has written with --json as an SVG.
+"""Draws the JSON file of an hccl-perf or ddp_trainer run (--json) as an SVG.
 
     perf/plot.py RUN.json PLOT.svg
 
-Of hccl-perf: bus bandwidth and time per call over the size, out of place solid, in place dashed. Of ddp_trainer: loss and
-time of a step over the epochs."""
+A plot of hccl-perf shows bus bandwidth and time per call over the message size: solid lines out of place, dashed lines in place.
+A plot of ddp_trainer shows the loss and the time of a step over the epochs."""
 import collections
 import json
 import statistics

@@ -10,8 +10,11 @@ DOCUMENT = "CONTRIBUTING.md"
 
 
 class Recipe:
-    """A heading, the most files that it may list, and an example of what it adds: the values of the placeholders in its paths, the
-    pattern by which files know it, and the folders and files that must not know it unless they are listed."""
+    """A recipe of CONTRIBUTING.md, checked with a specimen of what it adds, such as the algorithm "pairwise".
+
+    ``heading`` is the recipe's heading, and ``most`` the largest number of files that it may list. ``placeholders`` maps the
+    placeholders in its paths to the specimen's values. ``pattern`` finds the files that mention the specimen; inside ``scope``,
+    a list of folders and files, every one of them must be listed."""
 
     def __init__(self, heading, most, placeholders, pattern, scope):
         self.heading, self.most, self.placeholders = heading, most, placeholders
@@ -32,7 +35,7 @@ RECIPES = (
 
 
 def listed(text, recipe):
-    """The paths that the recipe's items begin with, or None if there is no such recipe."""
+    """Returns the paths that the recipe's items begin with, or None if the document lacks the recipe."""
     match = re.search(rf"^### {re.escape(recipe.heading)}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
     if match is None:
         return None
