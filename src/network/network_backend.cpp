@@ -1,40 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses a transport for each peer: the first in the list that reaches it.
+// Opens the connections of streams, describes traffic and plans, and passes faults on: ranks of
+// this node see them in shared memory, ranks of other nodes receive them over the control link.
 #include "network/network_backend.h"
 
-#include "base/error.h"
-#include "base/fields.h"
-#include "base/interfaces.h"
-#include "base/process.h"
 #include "base/text.h"
 #include "network/stream_connections.h"
+#include "schedule/printer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hccl::network {
 namespace {
 
 constexpr std::chrono::seconds kLongestParting{2};
 
-std::string all_transports() {
-  std::string names;
-  for (const auto& factory : transport::transport_factories())
-    names += text(names.empty() ? "" : ", ", factory.name);
-  return names;
-}
-
 }  // namespace
 
 NetworkBackend::NetworkBackend(std::shared_ptr<const Config> config, int rank, int size)
-    : config_(std::move(config)), rank_(rank), size_(size), messages_(*this, size) {
+    : config_(std::move(config)),
+      rank_(rank),
+      size_(size),
+      routes_(config_, rank, size),
+      messages_(*this, size) {
   planner::Planner::check(config_->algorithm);
-  const std::string& forced = config_->transport;
-  const auto is_forced = [&](const auto& factory) { return factory.name == forced; };
-  if (!forced.empty() && std::ranges::none_of(transport::transport_factories(), is_forced)) {
-    throw Error(hcclInvalidArgument,
-                text("HCCL_TRANSPORT='", forced, "' is not a transport; set it to one of ",
-                     all_transports()));
-  }
 }
 
 // All endpoints share one deadline, because a broken link makes each of them wait.
@@ -50,75 +39,18 @@ void NetworkBackend::part_from(transport::Endpoint& endpoint, Deadline deadline)
   endpoint.finish(deadline);
 }
 
-std::vector<std::byte> NetworkBackend::announce(const Secret& secret) {
-  transport::Settings settings;
-  settings.membership = {secret, 0, rank_, size_};
-  settings.box = box_identity();
-  settings.interfaces = local_interfaces();
-  settings.config = config_;
-  WireWriter writer;
-  for (const auto& factory : transport::transport_factories()) {
-    if (!config_->transport.empty() && config_->transport != factory.name) continue;
-    transport::MakeResult made = factory.make(settings);
-    if (!made.transport) {
-      missing_[factory.name] = made.why_not;
-      continue;
-    }
-    transports_.push_back(std::move(made.transport));
-    const Bytes& address = transports_.back()->address();
-    writer.put_text(factory.name);
-    writer.put_u16(static_cast<std::uint16_t>(address.size()));
-    writer.put_bytes(address);
-  }
-  if (transports_.empty()) {
-    throw Error(hcclSystemError, text("HCCL_TRANSPORT=", config_->transport,
-                                      " is not available: ", missing_.begin()->second,
-                                      "; choose another transport or unset it"));
-  }
-  return writer.take();
-}
-
 void NetworkBackend::connect(bootstrap::RankTable& table, planner::Topology topology,
                              std::vector<std::string> rank_texts,
                              std::unique_ptr<node::NodeSegment> segment) {
   segment_ = std::move(segment);
   planner_.emplace(std::move(topology), config_->algorithm);
-  rank_texts_ = std::move(rank_texts);
   traffic_.resize(size_);
-  for (const bootstrap::RankInfo& member : table.members)
-    routes_.push_back(member.rank == rank_ ? Route() : choose_route(member.rank, member.announced));
-  if (config_->explain) explain();
-  tell_fallback();
-  memory_ = std::make_unique<NetworkMemory>(arena(), transports_);
+  routes_.choose_all(table, std::move(rank_texts));
+  // The first rank of a node explains for all ranks of the node, because their routes are alike.
+  if (config_->explain && planner_->topology().local_rank(rank_) == 0) routes_.explain();
+  routes_.tell_fallback();
+  memory_ = std::make_unique<NetworkMemory>(arena(), routes_.transports());
   if (table.link.connection.socket.valid()) attach_link(std::move(table.link));
-}
-
-NetworkBackend::Route NetworkBackend::choose_route(int peer,
-                                                   std::span<const std::byte> announced) const {
-  constexpr std::size_t kLongestName = 32;
-  WireReader reader(announced);
-  std::map<std::string, Bytes> offered;
-  while (reader.ok() && !reader.complete()) {
-    std::string name = reader.text(kLongestName);
-    const std::size_t length = reader.u16();
-    if (reader.ok()) offered[std::move(name)] = reader.bytes(length);
-  }
-  std::string reasons;
-  for (const auto& [name, why] : missing_)
-    reasons += text(reasons.empty() ? "" : "; ", name, ": ", why);
-  for (const auto& transport : transports_) {
-    const auto found = offered.find(transport->name());
-    if (found == offered.end()) {
-      reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": it does not offer that");
-      continue;
-    }
-    const transport::Reach reach = transport->reach(found->second);
-    if (reach.possible) return {transport.get(), found->second, reasons};
-    reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": ", reach.why_not);
-  }
-  throw Error(hcclInvalidUsage,
-              text("no transport leads from ", rank_text(rank_), " to ", rank_text(peer), " (",
-                   reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
 }
 
 BackendStream& NetworkBackend::open_stream(std::uint64_t stream) {
@@ -145,20 +77,126 @@ void NetworkBackend::wake() {
   for (const auto& stream : streams_) stream->wake();
 }
 
-std::unique_ptr<transport::Endpoint> NetworkBackend::open(int peer,
-                                                          transport::ConnectionId connection) {
-  const Route& route = routes_[static_cast<std::size_t>(peer)];
-  return route.transport->open(peer, connection, route.address);
+std::optional<Offer> NetworkBackend::probe(int first, bool only_looks, Deadline deadline,
+                                           SpinLock& /*queueing*/) {
+  return messages_.probe(first, only_looks, deadline);
 }
 
-transport::Trouble NetworkBackend::trouble() const {
-  for (const auto& transport : transports_) {
-    const auto leads = [&](const Route& route) { return route.transport == transport.get(); };
-    if (std::ranges::none_of(routes_, leads)) continue;
-    if (transport::Trouble trouble = transport->trouble(); trouble.code != hcclSuccess)
-      return trouble;
+TrafficReport NetworkBackend::traffic(std::optional<int> peer) const {
+  const transport::Counters moved = peer ? traffic_.with(*peer) : traffic_.with_all();
+  return {traffic_.algorithm(), peer ? routes_.transport_to(*peer) : routes_.transport_names(),
+          moved.bytes_sent,     moved.bytes_received,
+          moved.sends,          moved.receives};
+}
+
+PlanSteps NetworkBackend::plan_of(const PlanRequest& request) const {
+  const planner::Plan plan =
+      planner_->plan({request.collective, request.bytes, rank_, request.root, request.in_place});
+  PlanSteps written{std::string(plan.algorithm->name), routes_.transport_names(), ""};
+  schedule::Shape shape = plan.shape;
+  for (; shape.channel < shape.channels; ++shape.channel) {
+    const schedule::Schedule steps =
+        planner_->in_program_numbers(plan, planner_->build(plan, shape));
+    schedule::Shape shown = shape;
+    shown.rank = rank_;
+    shown.root = traits(request.collective).has_root() ? request.root : 0;
+    if (request.as_json && shape.channel > 0) written.steps += ',';
+    written.steps +=
+        request.as_json ? schedule::json_of(shown, steps) : schedule::text_of(shown, steps);
   }
-  return {};
+  return written;
+}
+
+CallPath NetworkBackend::path_of(const CollectiveCall& call) const {
+  const planner::Request request{call.collective, chunk_bytes(call, size_), rank_,
+                                 std::max(call.root, 0), false};
+  const planner::Plan plan = planner_->plan(request);
+  return {text("schedule ", plan.algorithm->name, " over ", routes_.transport_names(), ", ",
+               plan.shape.channels, plan.shape.channels == 1 ? " channel" : " channels"),
+          planner_->reason(request)};
+}
+
+CallPath NetworkBackend::path_of(const PointToPoint& call) const {
+  return {text("stream over ", routes_.transport_to(call.peer)),
+          "the ranks share no memory, or HCCL_ALGO or HCCL_TRANSPORT is set"};
+}
+
+AsyncError NetworkBackend::async_error() const {
+  if (failed()) return {segment_->fault().code(), segment_->fault().text()};
+  const transport::Trouble here = routes_.trouble();
+  return {here.code, here.text};
+}
+
+void NetworkBackend::fail(hcclResult_t code, const char* why) noexcept {
+  segment_->fail(code, why);
+  tell_others();
+}
+
+void NetworkBackend::mate_died(int mate) noexcept {
+  segment_->rank_died(mate);
+  tell_others();
+}
+
+void NetworkBackend::depart() {
+  segment_->depart();
+  cut_link();
+}
+
+void NetworkBackend::tell_others() {
+  if (!failed()) return;
+  if (const auto others = link())
+    others->raise(segment_->fault().code(), [this] { return segment_->fault().text(); });
+  wake();
+}
+
+std::shared_ptr<bootstrap::ControlLink> NetworkBackend::link() {
+  const std::lock_guard lock(link_mutex_);
+  return link_;
+}
+
+// Takes the link under the lock, because a stream's thread may be reporting a fault over it.
+void NetworkBackend::cut_link() {
+  std::shared_ptr<bootstrap::ControlLink> link;
+  {
+    const std::lock_guard lock(link_mutex_);
+    link.swap(link_);
+  }
+  // A callback may hold the link as well, and uses this back end.
+  if (link) link->cancel();
+}
+
+void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
+  stall_reports_.attach({[this](const bootstrap::Waiting& waiting) {
+                           if (const auto others = link()) others->answer(waiting);
+                         },
+                         [this](const bootstrap::Waiting& waiting) {
+                           if (const auto others = link()) others->ask_who_is_missing(waiting);
+                         },
+                         socket.server});
+  bootstrap::ControlLink::Callbacks callbacks;
+  callbacks.fault = [this](hcclResult_t code, const std::string& what) {
+    if (!failed()) {
+      segment_->fault().raise_with(code, [&] {
+        const transport::Trouble here =
+            routes_.trouble();  // a local problem makes other ranks seem lost
+        return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
+      });
+    }
+    wake();
+  };
+  callbacks.departed = [this](int rank) {
+    stall_reports_.on_departed(rank);
+    wake();
+  };
+  callbacks.inquiry = [this] {
+    stall_reports_.on_inquiry();
+    wake();
+  };
+  callbacks.verdict = [this](const std::string& root_cause) {
+    stall_reports_.on_verdict(root_cause);
+  };
+  const std::lock_guard lock(link_mutex_);  // callbacks read link_
+  link_ = std::make_shared<bootstrap::ControlLink>(std::move(socket), std::move(callbacks));
 }
 
 }  // namespace hccl::network

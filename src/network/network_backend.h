@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end of a communicator whose ranks do not all map each other's memory: its transports and
-// their addresses, and for each stream the connections that its calls use.
+// The back end of a communicator whose ranks do not all map each other's memory: its routes to the
+// other ranks, and for each stream the connections that its calls use.
 #pragma once
 
 #include "base/config.h"
@@ -12,18 +12,17 @@
 #include "call/backend.h"
 #include "network/network_memory.h"
 #include "network/network_messages.h"
+#include "network/routes.h"
 #include "network/stall_reports.h"
 #include "network/traffic.h"
 #include "node/node_segment.h"
 #include "planner/planner.h"
-#include "transport/registry.h"
+#include "transport/transport.h"
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +38,9 @@ class NetworkBackend final : public Backend {
 
   // Opens the transports and returns the addresses to publish to the other ranks. Throws
   // Error(hcclSystemError) if a requested transport is not available.
-  [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
+  [[nodiscard]] std::vector<std::byte> announce(const Secret& secret) {
+    return routes_.announce(secret);
+  }
   // Chooses a transport for each peer, and attaches the link over which nodes report faults.
   // `table`: holds the bytes that announce() returned on each rank; its link is moved out.
   // `segment`: the ranks of this node. Throws Error(hcclSystemError) that names a rank that no
@@ -70,7 +71,9 @@ class NetworkBackend final : public Backend {
 
   // Opens a connection for a call.
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
-                                                          transport::ConnectionId connection);
+                                                          transport::ConnectionId connection) {
+    return routes_.open(peer, connection);
+  }
   // Call before an endpoint is destroyed. Blocks until its peer has received what was sent, or
   // until the deadline. If the communicator has failed, cuts the endpoint without waiting.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
@@ -90,30 +93,13 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] device::Arena& arena() const { return segment_->arena(); }
   [[nodiscard]] WaitLadder ladder() const { return segment_->ladder(); }
   // Returns the description of a rank: "rank 3 (pid 41, host a)".
-  [[nodiscard]] const std::string& rank_text(int rank) const {
-    return rank_texts_[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] const std::string& rank_text(int rank) const { return routes_.rank_text(rank); }
   [[nodiscard]] Traffic& counted() { return traffic_; }
   [[nodiscard]] StallReports& stall_reports() { return stall_reports_; }
   // Returns true for the first caller in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
  private:
-  struct Route {
-    transport::Transport* transport = nullptr;
-    std::vector<std::byte> address;
-    std::string rejected;  // preferred transports, and why they do not reach the rank
-  };
-  [[nodiscard]] Route choose_route(int peer, std::span<const std::byte> announced) const;
-  void explain() const;
-  // Logs why RoCE is not used where a user could expect it.
-  void tell_fallback() const;
-  // Returns the name of the transport to a rank, or of the transports to all ranks: "shm+tcp".
-  [[nodiscard]] std::string transport_to(int rank) const;
-  [[nodiscard]] std::string transports() const;
-  // Returns the problem that keeps a transport in use from working now. Does not block.
-  [[nodiscard]] transport::Trouble trouble() const;
-
   void attach_link(bootstrap::LinkSocket socket);
   // Returns the link to the other nodes; null if there are none.
   [[nodiscard]] std::shared_ptr<bootstrap::ControlLink> link();
@@ -125,13 +111,10 @@ class NetworkBackend final : public Backend {
   const int rank_;
   const int size_;
   WaitLimit wait_limit_{config_->operation_timeout};
-  std::vector<std::unique_ptr<transport::Transport>> transports_;
-  std::map<std::string, std::string> missing_;  // the reasons, by unavailable transport: clauses
+  Routes routes_;
   std::unique_ptr<node::NodeSegment> segment_;
   std::unique_ptr<NetworkMemory> memory_;
-  std::vector<Route> routes_;  // by rank
   std::optional<planner::Planner> planner_;
-  std::vector<std::string> rank_texts_;
   std::atomic<bool> hang_reported_{false};
   Traffic traffic_;
   StallReports stall_reports_;
