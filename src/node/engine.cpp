@@ -33,7 +33,7 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
 bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                       GroupLookahead& ahead, device::DeviceAddress staging) {
   node_.throw_if_failed();
-  const MessageSteps steps(node_, mailboxes_, staging, cache_bytes_);
+  MessageSteps steps(node_, mailboxes_, staging, cache_bytes_);
   return Exchange(node_, stalls_, steps, place, calls, ahead).run();
 }
 

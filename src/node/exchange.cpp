@@ -8,7 +8,7 @@
 
 namespace hccl::node {
 
-Exchange::Exchange(NodeSegment& node, StallMonitor& stalls, const MessageSteps& steps,
+Exchange::Exchange(NodeSegment& node, StallMonitor& stalls, MessageSteps& steps,
                    const StreamPlace& place, std::span<const PointToPoint> calls,
                    GroupLookahead& ahead)
     : node_(node),

@@ -21,7 +21,7 @@ namespace hccl::node {
 class Exchange {
  public:
   // See Engine::exchange(). `steps`: how the messages of this group move.
-  Exchange(NodeSegment& node, StallMonitor& stalls, const MessageSteps& steps,
+  Exchange(NodeSegment& node, StallMonitor& stalls, MessageSteps& steps,
            const StreamPlace& place, std::span<const PointToPoint> calls, GroupLookahead& ahead);
   ~Exchange();
   Exchange(const Exchange&) = delete;
@@ -38,7 +38,7 @@ class Exchange {
   NodeSegment& node_;
   GroupLookahead& ahead_;
   PendingMessages& pending_;
-  MessageSteps steps_;
+  MessageSteps& steps_;
   ExchangeLookahead lookahead_;
   ExchangeWait wait_;
   std::size_t remaining_;  // calls that are not complete
