@@ -72,14 +72,14 @@ void NetworkBackend::close_stream(BackendStream& stream) noexcept {
 }
 
 void NetworkBackend::wake() {
-  messages_.wake_probe();
+  messages_.probe().wake();
   const std::lock_guard lock(streams_mutex_);
   for (const auto& stream : streams_) stream->wake();
 }
 
 std::optional<Offer> NetworkBackend::probe(int first, bool only_looks, Deadline deadline,
                                            SpinLock& /*queueing*/) {
-  return messages_.probe(first, only_looks, deadline);
+  return messages_.probe().find(first, only_looks, deadline);
 }
 
 TrafficReport NetworkBackend::traffic(std::optional<int> peer) const {

@@ -54,7 +54,7 @@ class NetworkMessage {
 
   const PointToPoint& call_;
   NetworkMessages& messages_;
-  NetworkMessages::DirectedLink& link_;
+  DirectedLink& link_;
   CallMemory memory_;
   const CallHeader header_;
   bool answer_is_due_;  // the answer has yet to be received, or sent

@@ -109,8 +109,7 @@ void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
   }
   link.turn.store(call.number + 1, std::memory_order_seq_cst);
   if (waiting_for_turns_.load(std::memory_order_seq_cst) > 0) network_.wake();
-  if (call.direction == Direction::receive && probe_sleeps_.load(std::memory_order_seq_cst))
-    wake_probe();
+  if (call.direction == Direction::receive) probe_.note_received();
 }
 
 void NetworkMessages::part(Deadline deadline) {
@@ -125,7 +124,9 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
                                const MessagePlace& place, GroupLookahead& ahead) {
   network_.throw_if_failed();
   const std::span<const PointToPoint> behind = ahead.next();
-  take_from_probes(calls);
+  for (const PointToPoint& call : calls) {
+    if (call.direction == Direction::receive) probe_.take_back(link_of(call));
+  }
   std::array<std::byte, kAtHand> at_hand;
   std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
   Items items(&memory);

@@ -7,14 +7,13 @@
 
 #include "call/backend.h"
 #include "call/point_to_point.h"
-#include "transport/wait_set.h"
+#include "network/directed_link.h"
+#include "network/message_probe.h"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 
 namespace hccl::network {
@@ -27,7 +26,8 @@ class NetworkMessages {
   NetworkMessages(NetworkBackend& network, int ranks)
       : network_(network),
         sends_(static_cast<std::size_t>(ranks)),
-        receives_(static_cast<std::size_t>(ranks)) {}
+        receives_(static_cast<std::size_t>(ranks)),
+        probe_(network, *this) {}
   NetworkMessages(const NetworkMessages&) = delete;
   NetworkMessages& operator=(const NetworkMessages&) = delete;
 
@@ -42,29 +42,10 @@ class NetworkMessages {
   // timeout.
   void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
                 const MessagePlace& place, GroupLookahead& ahead);
-  // Returns a message that another rank has begun to send and for which no receive is queued.
-  // Blocks until there is one. Returns nothing if the deadline passes first, or if `only_looks` is
-  // set and there is none now. Checks the ranks in order, starting at `first` and wrapping around.
-  // Throws the communicator's fault. Thread safety: any thread; concurrent calls run one after
-  // another.
-  [[nodiscard]] std::optional<Offer> probe(int first, bool only_looks, Deadline deadline);
+  [[nodiscard]] MessageProbe& probe() { return probe_; }
   // Parts from all peers; call before destruction. See NetworkBackend::part_from().
   void part(Deadline deadline);
-  // Ends the wait of a probe. Thread safety: any thread.
-  void wake_probe();
 
-  // One direction between this rank and a peer.
-  struct DirectedLink {
-    std::atomic<std::uint64_t> turn{0};  // the number of the message whose turn it is
-    std::uint64_t numbered = 0;
-    std::deque<std::uint64_t> queued_on;  // streams of the incomplete messages, in order
-    // Opened and used by the message whose turn it is.
-    std::unique_ptr<transport::Endpoint> endpoint;
-    transport::Counters counted{};
-    // Set while a probe has borrowed the endpoint. The probe returns it soon after a receive has
-    // been queued.
-    std::atomic<bool> probed{false};
-  };
   [[nodiscard]] DirectedLink& link_of(const PointToPoint& call) {
     const auto peer = static_cast<std::size_t>(call.peer);
     return call.direction == Direction::send ? sends_[peer] : receives_[peer];
@@ -73,21 +54,24 @@ class NetworkMessages {
   void open(DirectedLink& link, const PointToPoint& call);
   // Completes `call` and passes its turn to the next message.
   void finish(DirectedLink& link, const PointToPoint& call);
+  // Calls visit(peer, link) for the links on which no receive is queued. No call gets a number
+  // meanwhile. Thread safety: any thread.
+  template <class Visit>
+  void for_each_idle_source(Visit visit) {
+    const std::lock_guard lock(queued_mutex_);
+    for (std::size_t peer = 0; peer < receives_.size(); ++peer) {
+      DirectedLink& link = receives_[peer];
+      if (link.turn.load(std::memory_order_seq_cst) == link.numbered)
+        visit(static_cast<int>(peer), link);
+    }
+  }
 
  private:
-  class Probe;
-  // Takes the endpoints of the receives among `calls` back from probes. Blocks until the probes
-  // have returned them. Call before the receives use their endpoints.
-  void take_from_probes(std::span<const PointToPoint> calls);
-
   NetworkBackend& network_;
   std::deque<DirectedLink> sends_, receives_;  // by peer
   std::atomic<int> waiting_for_turns_{0};      // streams that sleep until another passes a turn
-  mutable std::mutex queued_mutex_;            // guards DirectedLink::queued_on
-  std::atomic<bool> probe_sleeps_{false};      // a probe must be rung when a receive ends
-  std::timed_mutex probe_mutex_;               // held by the probe that runs
-  std::mutex probe_wait_mutex_;
-  std::optional<transport::WaitSet> probe_wait_;  // from the first probe on
+  mutable std::mutex queued_mutex_;            // guards DirectedLink::queued_on and numbered
+  MessageProbe probe_;
 };
 
 }  // namespace hccl::network

@@ -16,7 +16,7 @@ MAY_CATCH = {
     "src/comm/communicator.h": "top of a communicator's work on a stream: the communicator's async error",
     "src/comm/create_all.cpp": "carried to the thread that called, when all have come",
     "src/network/stream_connections.cpp": "the server of the id is asked whose call differs before a mismatch travels on",
-    "src/network/network_probe.cpp": "a lost peer offers nothing; that it is lost becomes a fault where it is one",
+    "src/network/message_probe.cpp": "a lost peer offers nothing; that it is lost becomes a fault where it is one",
     "src/network/call_watchdog.h": "a lost peer gets its rank, or the fault that made it go",
     "src/network/stall_reports.cpp": "called by a destructor: without memory this rank does not answer",
     "src/comm/collected_calls.cpp": "the rest of the group is queued, then the error travels on",
