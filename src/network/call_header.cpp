@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/call_header.h"
 
+#include "algorithms/catalogue.h"
 #include "base/text.h"
+#include "planner/planner.h"
 
 #include <cstring>
 
@@ -10,6 +12,32 @@ namespace hccl::network {
 CallHeader CallHeader::from(std::span<const std::byte> bytes) {
   CallHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
+  return header;
+}
+
+CallHeader CallHeader::of(const CollectiveCall& call, const planner::Plan& plan,
+                          std::uint64_t number) {
+  const auto algorithm = plan.algorithm - algorithms::catalogue().data();
+  CallHeader header;
+  header.collective = static_cast<std::uint8_t>(call.collective);
+  header.type = call.type;
+  header.operation = call.operation;
+  header.algorithm = static_cast<std::uint8_t>(algorithm);
+  header.number = number;
+  header.count = call.count;
+  header.root = call.root;
+  header.channels = static_cast<std::uint8_t>(plan.shape.channels);
+  header.pipeline = static_cast<std::uint8_t>(plan.shape.pipeline);
+  return header;
+}
+
+CallHeader CallHeader::of(const PointToPoint& call, bool wants_answer) {
+  CallHeader header;
+  header.confirm = wants_answer ? 1 : 0;
+  header.collective = static_cast<std::uint8_t>(Collective::point_to_point);
+  header.type = call.type;
+  header.number = call.number;
+  header.count = call.count;
   return header;
 }
 

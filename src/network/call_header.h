@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "call/collective_call.h"
+#include "call/point_to_point.h"
 
 #include <hccl_types.h>
 
@@ -13,6 +14,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
+
+namespace hccl::planner {
+struct Plan;
+}
 
 namespace hccl::network {
 
@@ -48,6 +53,10 @@ struct CallHeader {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
+  // Return the header of a collective, the `number`th of its stream, and that of a message.
+  [[nodiscard]] static CallHeader of(const CollectiveCall& call, const planner::Plan& plan,
+                                     std::uint64_t number);
+  [[nodiscard]] static CallHeader of(const PointToPoint& call, bool wants_answer);
   // Returns the call without its buffers.
   [[nodiscard]] CollectiveCall call() const;
   // Returns whether the two headers introduce the same part of the same call.

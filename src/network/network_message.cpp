@@ -14,16 +14,6 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 constexpr std::byte kAnswer{0x2A};
 
-CallHeader header_of(const PointToPoint& call, bool wants_answer) {
-  CallHeader header;
-  header.confirm = wants_answer ? 1 : 0;
-  header.collective = static_cast<std::uint8_t>(Collective::point_to_point);
-  header.type = call.type;
-  header.number = call.number;
-  header.count = call.count;
-  return header;
-}
-
 }  // namespace
 
 NetworkMessage::NetworkMessage(const PointToPoint& call, bool wants_answer,
@@ -32,7 +22,7 @@ NetworkMessage::NetworkMessage(const PointToPoint& call, bool wants_answer,
       messages_(messages),
       link_(messages.link_of(call)),
       memory_(arena, call.address),
-      header_(header_of(call, wants_answer)),
+      header_(CallHeader::of(call, wants_answer)),
       answer_is_due_(sends() && wants_answer) {}
 
 NetworkMessage::~NetworkMessage() {

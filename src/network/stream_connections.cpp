@@ -20,21 +20,6 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-CallHeader header_of(const CollectiveCall& call, const planner::Plan& plan, std::uint64_t number) {
-  const auto algorithm = plan.algorithm - algorithms::catalogue().data();
-  CallHeader header;
-  header.collective = static_cast<std::uint8_t>(call.collective);
-  header.type = call.type;
-  header.operation = call.operation;
-  header.algorithm = static_cast<std::uint8_t>(algorithm);
-  header.number = number;
-  header.count = call.count;
-  header.root = call.root;
-  header.channels = static_cast<std::uint8_t>(plan.shape.channels);
-  header.pipeline = static_cast<std::uint8_t>(plan.shape.pipeline);
-  return header;
-}
-
 // Returns whether a call stages its output in a buffer of this back end until data of all ranks
 // have arrived. That is so if copying the output takes less time than a round of messages among all
 // ranks. It is not so for a reduce, which moves data to one rank only, or for a call without
@@ -185,7 +170,7 @@ void StreamConnections::run_on(const CollectiveCall& call, Memory& send, Memory&
   const planner::Plan plan =
       network_.planner().plan({call.collective, chunk_bytes(call, ranks), rank, call.root,
                                !staged && !prescales(call) && is_in_place(call, rank, ranks)});
-  CallHeader header = header_of(call, plan, calls_);
+  CallHeader header = CallHeader::of(call, plan, calls_);
   const bool is_root = call.traits().senders == RankSet::root && call.root == rank;
   header.confirm = staged && is_root && !ahead.has_next() ? 1 : 0;
   const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
