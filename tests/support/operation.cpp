@@ -166,12 +166,7 @@ void OperationRun::fold_inputs(std::size_t first, std::span<std::uint64_t> words
     input(static_cast<int>(source), first,
           std::span(inputs).subspan(source * words.size(), words.size()));
   }
-  std::vector<std::uint64_t> sources(ranks);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    for (std::size_t source = 0; source < ranks; ++source)
-      sources[source] = inputs[source * words.size() + i];
-    words[i] = fold(operation_.type, operation_.reduction, sources);
-  }
+  fold_rows(operation_.type, operation_.reduction, inputs, ranks, words);
 }
 
 std::vector<std::uint64_t> OperationRun::planned_outputs() const {

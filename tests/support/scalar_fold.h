@@ -3,12 +3,14 @@
 // compared with, bit by bit. An element is a word that holds its bits, low bytes first.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -199,18 +201,30 @@ inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
   return all;
 }
 
-// Folds in the order given: 16-bit floats in float with one rounding to nearest even at the end;
-// min and max give the canonical NaN for any NaN, and hold -0 below +0; integers wrap. One element
-// is copied. An average divides by `sources`: more than there are words, if these are sums already.
+// Folds rows of words, one row from each source, column by column in the order given: 16-bit floats
+// in float with one rounding to nearest even at the end; min and max give the canonical NaN for any
+// NaN, and hold -0 below +0; integers wrap. One row is copied. An average divides by `sources`:
+// more than there are rows, if these are sums already.
+inline void fold_rows(hcclDataType_t type, hcclRedOp_t operation,
+                      std::span<const std::uint64_t> rows, std::size_t sources,
+                      std::span<std::uint64_t> result) {
+  const std::size_t columns = result.size();
+  if (sources == 1) return static_cast<void>(std::copy_n(rows.begin(), columns, result.begin()));
+  with_form(type, [&](const char*, auto form) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      auto value = form.read(rows[column]);
+      for (std::size_t at = column + columns; at < rows.size(); at += columns)
+        value = apply(operation, value, form.read(rows[at]));
+      result[column] = form.write(operation == hcclAvg ? average(value, sources) : value);
+    }
+  });
+}
+
 inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
                           const std::vector<std::uint64_t>& words, std::size_t sources) {
-  if (sources == 1) return words[0];
-  return with_form(type, [&](const char*, auto form) {
-    auto result = form.read(words[0]);
-    for (std::size_t i = 1; i < words.size(); ++i)
-      result = apply(operation, result, form.read(words[i]));
-    return form.write(operation == hcclAvg ? average(result, sources) : result);
-  });
+  std::uint64_t result = 0;
+  fold_rows(type, operation, words, sources, {&result, 1});
+  return result;
 }
 
 inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
