@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/server_registry.h"
 #include "comm/create_all.h"
+#include "comm/create_communicator.h"
 #include "comm/group.h"
 
 #include <hccl.h>
@@ -67,7 +68,7 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
       throw Error(hcclInvalidUsage, "no device: call synInitialize and synDeviceAcquire first");
     }
     *comm =
-        to_handle<hcclComm_t>(hand_out(comm::Communicator::create(commId, nranks, rank, device)));
+        to_handle<hcclComm_t>(hand_out(comm::create_communicator(commId, nranks, rank, device)));
   });
 }
 

@@ -41,12 +41,12 @@ device::Outcome CollectiveTask::operator()(device::Lookahead& lookahead) noexcep
 }
 
 device::Outcome CollectiveTask::run(device::Lookahead& lookahead) noexcept {
-  return communicator_.run_reporting_faults([&] {
-    if (lookahead.behind_failure()) [[unlikely]]
-      Communicator::throw_behind_failure(lookahead, describe(call_));
-    NextCollectives ahead(lookahead, stream_);
-    return stream_.run(call_, staging_, ahead);
-  });
+  return communicator_.run_reporting_faults(
+      lookahead, [this] { return describe(call_); },
+      [&] {
+        NextCollectives ahead(lookahead, stream_);
+        return stream_.run(call_, staging_, ahead);
+      });
 }
 
 }  // namespace hccl::comm

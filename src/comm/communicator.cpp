@@ -17,19 +17,6 @@
 #include <utility>
 
 namespace hccl::comm {
-namespace {
-
-// A command that is queued after the last call of a communicator on a stream, and keeps the
-// communicator alive until then. Calls hold no reference themselves, because a shared counter would
-// cost each of them time.
-struct Keeper {
-  explicit Keeper(std::shared_ptr<Communicator> kept_in) noexcept : kept(std::move(kept_in)) {}
-  device::Outcome operator()() const noexcept { return device::Outcome::success; }
-
-  std::shared_ptr<Communicator> kept;
-};
-
-}  // namespace
 
 HandleTable<Communicator>& communicators() {
   static auto* table =  // outlives static destructors
@@ -114,14 +101,6 @@ void Communicator::make_staging(device::Stream& stream) {
   static_cast<void>(staging_of(used_stream(stream), true));
 }
 
-void Communicator::prepare(device::Stream& stream, const CollectiveCall& call) {
-  if (is_staged(call)) make_staging(stream);
-}
-
-void Communicator::prepare(device::Stream& stream, const PointToPoint& call) {
-  if (is_staged(call)) make_staging(stream);
-}
-
 void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   check_usable(stream);
   if (operation_log_->enabled()) [[unlikely]]
@@ -138,11 +117,6 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   }
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);
-}
-
-void Communicator::enqueue(device::Stream& stream, const PointToPoint& call) {
-  prepare(stream, call);
-  enqueue(stream, MessageList(call));
 }
 
 void Communicator::enqueue(device::Stream& stream, const std::vector<CollectiveCall>& parts) {
@@ -217,12 +191,8 @@ void Communicator::log_queued(const device::Stream& stream, std::span<const Poin
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
   backend_->fail(code, what);
-  if (failed()) {
-    const AsyncError fault = backend_->async_error();
-    device::explain_failure(fault.code, fault.text);
-  } else {
-    device::explain_failure(code, what);
-  }
+  const AsyncError fault = failed() ? backend_->async_error() : AsyncError{code, what};
+  device::explain_failure(fault.code, fault.text);
   log(LogLevel::info, "comm", "rank ", rank_, ": ", what);
 }
 
@@ -232,11 +202,6 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
   throw Error(
       failure.code,
       text(call, " did not run, since work before it on its stream failed: ", failure.text));
-}
-
-CallPath Communicator::path_of(const PointToPoint& call) const {
-  if (call.peer == rank_) return {"copy", "a rank sends to itself"};
-  return backend_->path_of(call);
 }
 
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
@@ -296,10 +261,14 @@ void Communicator::leave() {
   outlive_calls();
 }
 
+// Queues a command that holds a reference until it has run. Calls hold none themselves, because a
+// shared counter would cost each of them time.
 void Communicator::outlive_calls_of(device::Stream& stream) {
   const bool for_good = own_keeper_ != nullptr;
   own_keeper_ = shared_from_this();  // stays if the next line throws
-  stream.emplace_behind<device::Ordering<Keeper>>(device::Ordering{Keeper(shared_from_this())});
+  device::Ordering keeper{
+      [kept = shared_from_this()]() noexcept { return device::Outcome::success; }};
+  stream.emplace_behind<decltype(keeper)>(std::move(keeper));
   if (!for_good) own_keeper_.reset();
 }
 

@@ -30,11 +30,6 @@ namespace hccl::comm {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  // Joins a communicator of `size` ranks as `rank`, with `device`. Blocks until all ranks have
-  // joined. Throws Error.
-  [[nodiscard]] static std::shared_ptr<Communicator> create(const hcclUniqueId& id, int size,
-                                                            int rank,
-                                                            std::shared_ptr<device::Device> device);
   // The object must be owned by a shared_ptr. `backend` has already joined the other ranks.
   Communicator(const hcclUniqueId& id, int size, int rank, std::shared_ptr<device::Device> device,
                std::unique_ptr<Backend> backend, std::unique_ptr<OperationLog> log);
@@ -51,7 +46,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // for room in the stream's queue. Throw the communicator's fault if it has one. Queued work does
   // not keep the communicator alive: see leave().
   void enqueue(device::Stream& stream, const CollectiveCall& call);
-  void enqueue(device::Stream& stream, const PointToPoint& call);
+  void enqueue(device::Stream& stream, const PointToPoint& call) {
+    prepare(stream, call);
+    enqueue(stream, MessageList(call));
+  }
   void enqueue(device::Stream& stream, const std::vector<CollectiveCall>& parts);
   void enqueue(device::Stream& stream, const std::vector<PointToPoint>& parts);
   void enqueue(device::Stream& stream, MessageList&& calls);
@@ -60,8 +58,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // that the group keeps, and fails if there is no device memory for it. number() gives each
   // message with another rank its number among the messages of the two ranks, in program order.
   // enqueue_numbered() queues a stream's messages, and copies for those to the rank itself.
-  void prepare(device::Stream& stream, const CollectiveCall& call);
-  void prepare(device::Stream& stream, const PointToPoint& call);
+  template <class Call>
+  void prepare(device::Stream& stream, const Call& call) {
+    if (is_staged(call)) make_staging(stream);
+  }
   void number(device::Stream& stream, PointToPoint& call);
   void enqueue_numbered(device::Stream& stream, MessageList&& calls,
                         std::vector<SelfCopy>&& copies);
@@ -114,18 +114,21 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] CallPath path_of(const CollectiveCall& call) const {
     return backend_->path_of(call);
   }
-  [[nodiscard]] CallPath path_of(const PointToPoint& call) const;
+  [[nodiscard]] CallPath path_of(const PointToPoint& call) const {
+    return call.peer == rank_ ? CallPath{"copy", "a rank sends to itself"}
+                              : backend_->path_of(call);
+  }
   [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
-  // Throws the error of a call that did not run because earlier work on its stream has failed.
-  // `call` is the call's description.
-  [[noreturn]] static void throw_behind_failure(const device::Lookahead& lookahead,
-                                                const std::string& call);
-  // Runs `work`, which returns whether it is complete, and turns an exception into the
-  // communicator's fault.
-  template <class Work>
-  [[nodiscard]] device::Outcome run_reporting_faults(Work work) noexcept {
+  // Runs `work`, which returns whether it is complete, unless earlier work on the stream has
+  // failed. Turns that failure or an exception into the communicator's fault. call_text() describes
+  // the call.
+  template <class CallText, class Work>
+  [[nodiscard]] device::Outcome run_reporting_faults(const device::Lookahead& lookahead,
+                                                     CallText call_text, Work work) noexcept {
     try {
+      if (lookahead.behind_failure()) [[unlikely]]
+        throw_behind_failure(lookahead, call_text());
       return work() ? device::Outcome::success : device::Outcome::would_block;
     } catch (const Error& error) {
       note_fault(error.code(), error.what());
@@ -157,6 +160,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Keeps the communicator alive until all its calls that are queued on the stream have run.
   void outlive_calls_of(device::Stream& stream);
 
+  [[noreturn]] static void throw_behind_failure(const device::Lookahead& lookahead,
+                                                const std::string& call);
   [[nodiscard]] bool is_staged(const CollectiveCall& call) const;
   [[nodiscard]] bool is_staged(const PointToPoint& call) const;
   void make_staging(device::Stream& stream);
@@ -179,7 +184,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::uint32_t next_ordinal_ = 0;            // of the next stream with collectives
   std::atomic<int> first_probed_ = 0;         // the rank that probe() looks at first
   bool has_left_ = false;                     // an open group may queue calls even then
-  std::shared_ptr<Communicator> own_keeper_;  // set if no Keeper could be queued
+  std::shared_ptr<Communicator> own_keeper_;  // set if no command that keeps it could be queued
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;             // returned to the program
   std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use the rest

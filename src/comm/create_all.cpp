@@ -7,6 +7,7 @@
 #include "base/quiet_thread.h"
 #include "base/text.h"
 #include "bootstrap/server_registry.h"
+#include "comm/create_communicator.h"
 
 #include <exception>
 #include <future>
@@ -62,8 +63,8 @@ class AllDevices {
   // Joins one rank. If that fails, makes the ranks that wait for it fail too.
   void join(std::size_t rank) noexcept {
     try {
-      made_[rank] = Communicator::create(id_, static_cast<int>(devices_.size()),
-                                         static_cast<int>(rank), devices_[rank]);
+      made_[rank] = create_communicator(id_, static_cast<int>(devices_.size()),
+                                        static_cast<int>(rank), devices_[rank]);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (first_error_) return;

@@ -56,18 +56,18 @@ device::Outcome PointToPointTask::operator()(device::Lookahead& lookahead) noexc
 }
 
 device::Outcome PointToPointTask::run(device::Lookahead& lookahead) noexcept {
-  return communicator_.run_reporting_faults([&] {
-    if (lookahead.behind_failure()) [[unlikely]]
-      Communicator::throw_behind_failure(lookahead, first_call());
-    if (copies_ != nullptr) {
-      if (lookahead.wait_budget() != WaitBudget::unlimited) return false;
-      copy();
-    }
-    const std::span<const PointToPoint> calls = calls_.all();
-    if (calls.empty()) return true;
-    NextGroups ahead(lookahead, communicator_);
-    return stream_.exchange(calls, place_, staging_, ahead);
-  });
+  return communicator_.run_reporting_faults(
+      lookahead, [this] { return first_call(); },
+      [&] {
+        if (copies_ != nullptr) {
+          if (lookahead.wait_budget() != WaitBudget::unlimited) return false;
+          copy();
+        }
+        const std::span<const PointToPoint> calls = calls_.all();
+        if (calls.empty()) return true;
+        NextGroups ahead(lookahead, communicator_);
+        return stream_.exchange(calls, place_, staging_, ahead);
+      });
 }
 
 }  // namespace hccl::comm

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a communicator: performs the rendezvous, joins the ranks of this node, chooses the back
-// end, and watches the other processes of the node.
+// Performs the rendezvous, joins the ranks of this node, chooses the back end, and watches the
+// other processes of the node.
+#include "comm/create_communicator.h"
+
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -9,7 +11,6 @@
 #include "base/text.h"
 #include "bootstrap/join.h"
 #include "bootstrap/server_registry.h"
-#include "comm/communicator.h"
 #include "comm/self_backend.h"
 #include "network/network_backend.h"
 #include "node/cpu_topology.h"
@@ -185,8 +186,8 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
 
 }  // namespace
 
-std::shared_ptr<Communicator> Communicator::create(const hcclUniqueId& id, int size, int rank,
-                                                   std::shared_ptr<device::Device> device) {
+std::shared_ptr<Communicator> create_communicator(const hcclUniqueId& id, int size, int rank,
+                                                  std::shared_ptr<device::Device> device) {
   if (size < 1 || size > kMaxRanks)
     throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", kMaxRanks));
   if (rank < 0 || rank >= size) {
