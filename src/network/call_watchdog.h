@@ -77,15 +77,4 @@ class CallWatchdog final : public ProgressObserver {
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);
 
-// Runs body(), and calls throw_lost() if body() loses a peer. doing() returns the text of the call,
-// wait_set() its wait set.
-template <class Body, class Doing, class WaitSet>
-void naming_the_lost(NetworkBackend& network, WaitSet wait_set, Doing doing, Body body) {
-  try {
-    body();
-  } catch (const transport::PeerLost& lost) {
-    throw_lost(network, wait_set(), doing(), lost);
-  }
-}
-
 }  // namespace hccl::network

@@ -38,7 +38,15 @@ bool Execution::advance() {
   constexpr int kMostRounds = 64;  // limits the time until the caller can check other conditions
   bool moved = false;
   for (int round = 0; round < kMostRounds && !complete(); ++round) {
-    if (!move_flows() && !step_over()) break;
+    bool moves = false;
+    for (Flow& flow : sends_) {  // sends first, because peers wait for them
+      if (!flow.complete()) moves = move_send(flow, layout_, header_.bytes()) > 0 || moves;
+    }
+    for (Flow& flow : receives_) {
+      if (flow.complete() || (wants_header(flow) && !take_header(*flow.connection))) continue;
+      moves = move_receive(flow, layout_) > 0 || moves;
+    }
+    if (!moves && !step_over()) break;
     moved = true;
   }
   return moved;
@@ -108,18 +116,6 @@ PeerConnection& Execution::connection_to(int peer) {
   if (found != connections_.end()) return *found;
   connections_.push_back({peer, &streams_.to(peer)});
   return connections_.back();
-}
-
-bool Execution::move_flows() {
-  bool moved = false;
-  for (Flow& flow : sends_) {  // sends first, because peers wait for them
-    if (!flow.complete()) moved = move_send(flow, layout_, header_.bytes()) > 0 || moved;
-  }
-  for (Flow& flow : receives_) {
-    if (flow.complete() || (wants_header(flow) && !take_header(*flow.connection))) continue;
-    moved = move_receive(flow, layout_) > 0 || moved;
-  }
-  return moved;
 }
 
 // Returns true once the header has arrived and been checked. Throws CallMismatch.

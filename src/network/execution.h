@@ -58,7 +58,6 @@ class Execution {
   void begin_step();
   [[nodiscard]] bool step_over();
   [[nodiscard]] PeerConnection& connection_to(int peer);
-  [[nodiscard]] bool move_flows();
   [[nodiscard]] bool take_header(PeerConnection& connection);
   void hold_receive_behind(Flow& flow, const Flow& earlier) const;
   // Returns whether both spans have data and begin at the same address.

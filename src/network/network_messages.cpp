@@ -154,8 +154,7 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
     for (NetworkMessage& item : items) moved = item.advance(network_.rank()) || moved;
     return moved;
   };
-  const auto wait_set = [&]() -> transport::WaitSet& { return stream.wait_set(); };
-  naming_the_lost(network_, wait_set, doing, [&] {
+  try {
     bool moved = advance();
     if (first_open(items) == nullptr) return;  // complete at the first attempt: no watchdog
     const CallPosition next_collective{place.ordinal, stream.calls()};
@@ -163,11 +162,13 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
     Backoff backoff(network_.ladder(), watch);
     for (; first_open(items) != nullptr; moved = advance()) {
       if (!backoff.sleep_after(moved)) continue;
-      transport::WaitSet& made = wait_set();
+      transport::WaitSet& wait_set = stream.wait_set();
       watch.on_attempt();  // a fault raised before the wait set existed did not ring it
-      sleep(items, made, waiting_for_turns_);
+      sleep(items, wait_set, waiting_for_turns_);
     }
-  });
+  } catch (const transport::PeerLost& lost) {
+    throw_lost(network_, stream.wait_set(), doing(), lost);
+  }
 }
 
 }  // namespace hccl::network

@@ -97,6 +97,36 @@ struct StreamConnections::Part {
   Execution execution;
 };
 
+// The executions of a call's channels, which the watchdog sees while this object exists.
+class StreamConnections::RunningChannels {
+ public:
+  RunningChannels(StreamConnections& stream, const planner::Plan& plan, const CollectiveCall& call,
+                  const CallHeader& header, Memory& send, Memory& recv)
+      : stream_(stream) {
+    schedule::Shape shape = plan.shape;
+    for (; shape.channel < shape.channels; ++shape.channel) {
+      Execution& execution =
+          parts_.emplace_back(stream, plan, shape, call, header, send, recv, memory_).execution;
+      if (plan.algorithm->hierarchical() && !executions_.empty())
+        execution.follow(*executions_.back());
+      executions_.push_back(&execution);
+    }
+    stream_.running_ = executions_;
+  }
+  ~RunningChannels() { stream_.running_ = {}; }
+  RunningChannels(const RunningChannels&) = delete;
+  RunningChannels& operator=(const RunningChannels&) = delete;
+
+  [[nodiscard]] std::span<Execution* const> executions() const { return executions_; }
+
+ private:
+  StreamConnections& stream_;
+  std::array<std::byte, 4096> at_hand_;  // enough for a short call
+  std::pmr::monotonic_buffer_resource memory_{at_hand_.data(), at_hand_.size()};
+  std::pmr::list<Part> parts_{&memory_};
+  std::pmr::vector<Execution*> executions_{&memory_};
+};
+
 // Cuts the connections of a call that fails, so that no peer stores into its buffers any more.
 class StreamConnections::CutUnlessDone {
  public:
@@ -117,9 +147,8 @@ class StreamConnections::CutUnlessDone {
   bool done_ = false;
 };
 
-bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*/,
-                            CallLookahead& ahead) {
-  if (ahead.wait_budget() != WaitBudget::unlimited) return false;
+// Checks that this rank may access the call's buffers, and registers them.
+void StreamConnections::prepare_buffers(const CollectiveCall& call) {
   const int rank = network_.rank();
   const int ranks = network_.size();
   const bool stores = receives(call, rank) && !keeps_own_data(call, rank);
@@ -129,10 +158,84 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   if (!sent.is_within(received)) require_readable(sent);
   network_.register_memory(sent.address, sent.bytes);
   network_.register_memory(received.address, received.bytes);
+}
+
+bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*/,
+                            CallLookahead& ahead) {
+  if (ahead.wait_budget() != WaitBudget::unlimited) return false;
+  const int rank = network_.rank();
+  const int ranks = network_.size();
+  prepare_buffers(call);
   const CallMemory send(network_.arena(), call.send);
   const CallMemory recv(network_.arena(), call.recv);
-  run_on(call, send.get(), recv.get(), ahead);
+  static_cast<void>(wait_set());  // created before the check, so that a later fault rings it
+  network_.throw_if_failed();
+  const bool staged = stages_output(call, ranks);
+  const planner::Plan plan =
+      network_.planner().plan({call.collective, chunk_bytes(call, ranks), rank, call.root,
+                               !staged && !prescales(call) && is_in_place(call, rank, ranks)});
+  CallHeader header = CallHeader::of(call, plan, calls_);
+  const bool is_root = call.traits().senders == RankSet::root && call.root == rank;
+  header.confirm = staged && is_root && !ahead.has_next() ? 1 : 0;
+  const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
+  PlainMemory aside = staged_output_.at_least(staged ? output : 0);
+  Memory& target = staged ? static_cast<Memory&>(aside) : recv.get();
+  const std::uint64_t prescaled = prescales(call) ? send_bytes(call, ranks) : 0;
+  PlainMemory scaled = prescaled_input_.at_least(prescaled);
+  prescale(call, send.get(), scaled, prescaled, ranks);
+  Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send.get();
+  CutUnlessDone guard(*this);
+  run_watched(call, plan, header, input, target, ahead,
+              !staged && call.collective != Collective::barrier);
+  if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
+  if (staged && !keeps_own_data(call, rank)) copy(aside, recv.get(), output);
+  guard.done();
+  count_traffic(plan);
+  network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
+  ++calls_;
   return true;
+}
+
+void StreamConnections::run_watched(const CollectiveCall& call, const planner::Plan& plan,
+                                    const CallHeader& header, Memory& send, Memory& recv,
+                                    const CallLookahead& ahead, bool agrees_first) {
+  const auto name = [&] { return describe(call); };
+  try {
+    CallWatchdog watch(network_, {{ordinal_, calls_, plan.algorithm->name},
+                                  true,
+                                  name,
+                                  [this] { return awaited(); },
+                                  &ahead,
+                                  id_});
+    try {
+      if (agrees_first) agree(header, watch);
+      bool is_asked_to_agree = false;
+      if (call.count != 0 || call.collective == Collective::barrier) {
+        const RunningChannels channels(*this, plan, call, header, send, recv);
+        run_to_completion(channels.executions(), wait_set(), network_.ladder(), watch);
+        is_asked_to_agree = std::ranges::any_of(channels.executions(), &Execution::asks_to_confirm);
+      }
+      if (is_asked_to_agree) agree(header, watch);
+    } catch (const CallMismatch& mismatch) {
+      watch.throw_mismatch(mismatch, wait_set());
+    }
+  } catch (const transport::PeerLost& lost) {
+    throw_lost(network_, wait_set(), name(), lost);
+  }
+}
+
+// Exchanges the messages of a barrier, each with the identity of the call.
+void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
+  CollectiveCall nothing;
+  nothing.collective = Collective::barrier;
+  const planner::Plan plan =
+      network_.planner().plan({nothing.collective, 0, network_.rank(), 0, false});
+  CallHeader agreement = header;
+  agreement.phase = CallHeader::Phase::agreement;
+  agreement.confirm = 0;
+  PlainMemory none(nullptr);
+  const RunningChannels channels(*this, plan, nothing, agreement, none, none);
+  run_to_completion(channels.executions(), wait_set(), network_.ladder(), watch);
 }
 
 bool StreamConnections::exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
@@ -159,59 +262,6 @@ void StreamConnections::wake() {
   if (wait_set_) wait_set_->ring();
 }
 
-void StreamConnections::run_on(const CollectiveCall& call, Memory& send, Memory& recv,
-                               const CallLookahead& ahead) {
-  const int rank = network_.rank();
-  const int ranks = network_.size();
-  static_cast<void>(wait_set());  // created before the check, so that a later fault rings it
-  network_.throw_if_failed();
-  const bool staged = stages_output(call, ranks);
-  const bool is_barrier = call.collective == Collective::barrier;
-  const planner::Plan plan =
-      network_.planner().plan({call.collective, chunk_bytes(call, ranks), rank, call.root,
-                               !staged && !prescales(call) && is_in_place(call, rank, ranks)});
-  CallHeader header = CallHeader::of(call, plan, calls_);
-  const bool is_root = call.traits().senders == RankSet::root && call.root == rank;
-  header.confirm = staged && is_root && !ahead.has_next() ? 1 : 0;
-  const std::uint64_t output = receives(call, rank) ? recv_bytes(call, ranks) : 0;
-  PlainMemory aside = staged_output_.at_least(staged ? output : 0);
-  Memory& target = staged ? static_cast<Memory&>(aside) : recv;
-  const std::uint64_t prescaled = prescales(call) ? send_bytes(call, ranks) : 0;
-  PlainMemory scaled = prescaled_input_.at_least(prescaled);
-  prescale(call, send, scaled, prescaled, ranks);
-  Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send;
-  CutUnlessDone guard(*this);
-  run_guarded(call, plan, header, input, target, ahead, !staged && !is_barrier);
-  if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
-  if (staged && !keeps_own_data(call, rank)) copy(aside, recv, output);
-  guard.done();
-  count_traffic(plan);
-  network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
-  ++calls_;
-}
-
-void StreamConnections::run_guarded(const CollectiveCall& call, const planner::Plan& plan,
-                                    const CallHeader& header, Memory& send, Memory& recv,
-                                    const CallLookahead& ahead, bool agrees_first) {
-  const auto name = [&] { return describe(call); };
-  const auto sleeps_on = [this]() -> transport::WaitSet& { return wait_set(); };
-  naming_the_lost(network_, sleeps_on, name, [&] {
-    CallWatchdog watch(network_, {{ordinal_, calls_, plan.algorithm->name},
-                                  true,
-                                  name,
-                                  [this] { return awaited(); },
-                                  &ahead,
-                                  id_});
-    try {
-      if (agrees_first) agree(header, watch);
-      const bool has_data = call.count != 0 || call.collective == Collective::barrier;
-      if (has_data && run_channels(call, plan, header, send, recv, watch)) agree(header, watch);
-    } catch (const CallMismatch& mismatch) {
-      watch.throw_mismatch(mismatch, wait_set());
-    }
-  });
-}
-
 void StreamConnections::part(Deadline deadline) {
   for (auto& [key, stream] : endpoints_) {
     if (stream.endpoint) network_.part_from(*stream.endpoint, deadline);
@@ -224,61 +274,9 @@ void StreamConnections::count_traffic(const planner::Plan& plan) {
     traffic.add(*stream.endpoint, stream.counted, plan.algorithm->name);
 }
 
-bool StreamConnections::run_channels(const CollectiveCall& call, const planner::Plan& plan,
-                                     const CallHeader& header, Memory& send, Memory& recv,
-                                     CallWatchdog& watch) {
-  // Short calls need only this memory on the stack.
-  std::array<std::byte, 4096> at_hand;
-  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
-  std::pmr::list<Part> parts(&memory);
-  Executions executions(&memory);
-  schedule::Shape shape = plan.shape;
-  for (; shape.channel < shape.channels; ++shape.channel) {
-    Execution& execution =
-        parts.emplace_back(*this, plan, shape, call, header, send, recv, memory).execution;
-    if (plan.algorithm->hierarchical() && !executions.empty()) execution.follow(*executions.back());
-    executions.push_back(&execution);
-  }
-  run_to_completion(executions, watch);
-  return std::ranges::any_of(executions, &Execution::asks_to_confirm);
-}
-
-// Exchanges the messages of a barrier, each with the identity of the call.
-void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
-  CollectiveCall nothing;
-  nothing.collective = Collective::barrier;
-  const planner::Plan plan =
-      network_.planner().plan({nothing.collective, 0, network_.rank(), 0, false});
-  CallHeader agreement = header;
-  agreement.phase = CallHeader::Phase::agreement;
-  agreement.confirm = 0;
-  std::array<std::byte, 2048> at_hand;
-  std::pmr::monotonic_buffer_resource memory(at_hand.data(), at_hand.size());
-  PlainMemory none(nullptr);
-  Part part(*this, plan, plan.shape, nothing, agreement, none, none, memory);
-  Executions executions({&part.execution}, &memory);
-  run_to_completion(executions, watch);
-}
-
-void StreamConnections::run_to_completion(Executions& executions, CallWatchdog& watch) {
-  struct Running {
-    Running(StreamConnections& owner, const Executions& executions) : lane(owner) {
-      lane.running_ = &executions;
-    }
-    ~Running() { lane.running_ = nullptr; }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-    StreamConnections& lane;
-  };
-  const Running running(*this, executions);
-  network::run_to_completion(executions, wait_set(), network_.ladder(), watch);
-}
-
 std::vector<int> StreamConnections::awaited() const {
   std::vector<int> ranks;
-  if (running_ == nullptr) return ranks;
-  for (const Execution* const execution : *running_) {
+  for (const Execution* const execution : running_) {
     const std::vector<int> more = execution->awaited();
     ranks.insert(ranks.end(), more.begin(), more.end());
   }

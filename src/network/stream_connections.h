@@ -11,7 +11,6 @@
 
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -53,6 +52,7 @@ class StreamConnections final : public BackendStream {
  private:
   class ChannelStreams;
   class CutUnlessDone;
+  class RunningChannels;
   struct Part;
 
   // A buffer that is kept from call to call and grows as needed.
@@ -62,20 +62,15 @@ class StreamConnections final : public BackendStream {
     std::unique_ptr<std::byte[]> bytes;
     std::uint64_t capacity = 0;
   };
-  // The executions in progress, for CallWatchdog.
-  using Executions = std::pmr::vector<Execution*>;
 
-  void run_on(const CollectiveCall& call, Memory& send, Memory& recv, const CallLookahead& ahead);
-  void run_guarded(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,
+  void prepare_buffers(const CollectiveCall& call);
+  // Moves the data while a watchdog checks for faults. If `agrees_first`, all ranks agree on the
+  // call before that.
+  void run_watched(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,
                    Memory& send, Memory& recv, const CallLookahead& ahead, bool agrees_first);
-  // Moves the data. Returns whether a rank has asked that the ranks agree on the call now.
-  [[nodiscard]] bool run_channels(const CollectiveCall& call, const planner::Plan& plan,
-                                  const CallHeader& header, Memory& send, Memory& recv,
-                                  CallWatchdog& watch);
   // Blocks until every rank has reached the call. Throws CallMismatch if ranks make different
   // calls.
   void agree(const CallHeader& header, CallWatchdog& watch);
-  void run_to_completion(Executions& executions, CallWatchdog& watch);
   [[nodiscard]] std::vector<int> awaited() const;
   void count_traffic(const planner::Plan& plan);
 
@@ -94,7 +89,7 @@ class StreamConnections final : public BackendStream {
   std::map<std::uint32_t, Scratch> scratch_;                   // by channel
   Scratch staged_output_;
   Scratch prescaled_input_;
-  const Executions* running_ = nullptr;
+  std::span<Execution* const> running_;  // the executions in progress
 };
 
 }  // namespace hccl::network
