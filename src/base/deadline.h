@@ -27,6 +27,10 @@ class Deadline {
     if (is_never()) return limit;
     return std::clamp(at_ - Clock::now(), Duration::zero(), limit);
   }
+  // Returns the earlier of this deadline and `limit` from now.
+  [[nodiscard]] Deadline within(Duration limit) const {
+    return remaining(limit) < limit ? *this : after(limit);
+  }
 
  private:
   explicit Deadline(Clock::time_point at) : at_(at) {}

@@ -9,8 +9,8 @@
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/missing_reports.h"
-#include "bootstrap/socket_owner.h"
+#include "bootstrap/server_identity.h"
+#include "bootstrap/server_search.h"
 #include "bootstrap/unique_id.h"
 
 #include <functional>
@@ -56,21 +56,9 @@ class RendezvousClient {
   [[nodiscard]] EventLoop& loop() { return loop_; }
 
  private:
-  enum class Outcome { joined, refused, unreachable, dropped };
-
-  [[nodiscard]] Outcome try_address(const Address& address);
-  [[nodiscard]] FileDescriptor connect_to(const Address& address, Outcome& outcome);
-  [[nodiscard]] int await_connection(const FileDescriptor& socket);
   [[nodiscard]] std::optional<Frame> await_frame(FrameConnection& connection);
   void answer_greeting(const Frame& frame, const Bytes& opening, FrameConnection& connection);
-  [[nodiscard]] SocketOwner::Knowledge server_user(int socket) const;
-  [[noreturn]] void refuse_server(const FrameConnection& connection) const;
-  [[noreturn]] void report_refusal(const Frame& frame) const;
-  [[noreturn]] void report_failure(const Failure& failure) const;
   void read_welcome(const Frame& frame);
-  void note_refusal();
-  // Logs, when a report is due, that no server has been found.
-  void report_no_server();
   // Logs the server's report of the missing ranks.
   void note_missing(const Frame& frame);
   // Returns the next frame that concerns the caller. Throws a failure that the server reports.
@@ -80,31 +68,18 @@ class RendezvousClient {
   void flush_last_words();
   void run_once(Deadline::Duration limit);
   [[nodiscard]] Frame wait_for(FrameType type);
-  [[noreturn]] void refuse_protocol() const;
   [[noreturn]] void give_up();
-  [[noreturn]] void give_up_before_joining();
-  [[nodiscard]] Deadline within(Deadline::Duration limit) const;
-  [[nodiscard]] double elapsed_seconds() const;
-  [[nodiscard]] std::string where() const;
-  [[nodiscard]] std::string server_text() const;
 
   EventLoop loop_;
   UniqueId id_;
   Bytes key_;
   Hello hello_;
   Deadline deadline_;
-  Deadline::Clock::time_point begin_ = Deadline::Clock::now();
-  MissingReports reports_;
+  ServerIdentity server_;
+  ServerSearch search_;
   int server_reports_ = 0;
-  std::optional<Deadline> refusals_end_;
   std::shared_ptr<FrameConnection> connection_;
   std::optional<Frame> kept_;
-  std::string last_trouble_ = "no answer";
-  std::string own_trouble_;
-  Address server_address_;
-  ProcessIdentity server_;
-  int server_rank_ = -1;
-  bool server_is_known_ = false;  // by a key or by the kernel
   FileDescriptor server_process_;
   std::optional<DescriptorWait> server_exit_;
   bool server_has_exited_ = false;

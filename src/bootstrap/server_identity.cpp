@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/server_identity.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+
+std::string ServerIdentity::where() const {
+  if (address.port != 0) return address.to_text();
+  std::string list;
+  for (const Address& one : id.addresses) list += text(list.empty() ? "" : " or ", one.to_text());
+  return list;
+}
+
+std::string ServerIdentity::description() const {
+  if (rank >= 0) return rank_text(rank, process);
+  return text("the process that made the unique id (pid ", process.pid, ", host ", process.host,
+              ')');
+}
+
+// Any user may listen on the port of HCCL_COMM_ID first and answer as the server.
+SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
+  using Knowledge = SocketOwner::Knowledge;
+  if (id.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::untold;
+  const SocketOwner owner = tcp_peer_owner(socket);
+  if (owner.knowledge == Knowledge::known && owner.user != geteuid()) {
+    throw Error(hcclSocketError,
+                text("rank ", joining_rank, " runs as user ", geteuid(), ", but the server at ",
+                     where(), " belongs to user ", owner.user, ", who can take port ", address.port,
+                     " first; choose another port in HCCL_COMM_ID"));
+  }
+  return owner.knowledge;
+}
+
+void ServerIdentity::throw_stranger(const FrameConnection& connection) const {
+  if (connection.forged()) {
+    throw Error(hcclSocketError, text("the server at ", where(), " does not know the secret of ",
+                                      "this communicator; choose another port"));
+  }
+  throw Error(hcclSocketError,
+              text("the program that listens at ", where(),
+                   " is not an hccl server; choose a port ", "that is free, or end that program"));
+}
+
+void ServerIdentity::throw_protocol_error() const {
+  throw Error(hcclSocketError, text("the server at ", where(), " broke the protocol; use one ",
+                                    "version on all ranks"));
+}
+
+void ServerIdentity::throw_refusal(const Frame& frame) const {
+  const auto refusal = parse<Refusal>(frame.payload);
+  if (!refusal) throw_protocol_error();
+  switch (refusal->reason) {
+    case Refusal::other_version:
+      throw Error(hcclSocketError, text("the server at ", where(), " speaks another protocol than ",
+                                        kProtocolVersion, "; use one version on all ranks"));
+    case Refusal::other_key:
+      if (id.kind == UniqueId::Kind::with_secret) {
+        throw Error(hcclInvalidArgument,
+                    text("the unique id belongs to another server than the one that now listens ",
+                         "at ", where(), "; pass an id of this run"));
+      }
+      throw Error(hcclInvalidArgument,
+                  text("the server of HCCL_COMM_ID at ", where(), " has another HCCL_SECRET than ",
+                       "rank ", joining_rank, "; set the same HCCL_SECRET on every rank"));
+    case Refusal::other_user:
+      break;
+  }
+  throw Error(hcclInvalidArgument,
+              text("the server at ", where(), " does not belong to user ", geteuid(), " as rank ",
+                   joining_rank, " does; run all ranks as one user"));
+}
+
+void ServerIdentity::throw_failure(const Failure& failure) const {
+  if (is_known) throw Error(failure.code, failure.text);
+  throw Error(failure.code, text("the server at ", where(), ", which has proved nothing, says ",
+                                 quoted(failure.text), "; set HCCL_SECRET on every rank"));
+}
+
+}  // namespace hccl::bootstrap

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/server_search.h"
+
+#include "base/address.h"
+#include "base/config.h"
+#include "base/errno_advice.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace hccl::bootstrap {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{2};
+constexpr std::chrono::milliseconds kLongestPause{50};
+constexpr std::chrono::seconds kConnectLimit{5};
+// The server of an id with a secret starts before the id exists, so it has ended if nobody listens.
+constexpr std::chrono::milliseconds kRefusalPatience{500};
+
+FileDescriptor tcp_socket(bool v6) {
+  FileDescriptor result(
+      socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!result.valid()) {
+    throw Error(
+        hcclSystemError,
+        text("cannot make a socket: ", system_error_text(errno), "; ",
+             advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
+  }
+  const int on = 1;
+  // Lets the server bind a port number that this outgoing connection holds.
+  setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return result;
+}
+
+}  // namespace
+
+ServerSearch::ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline)
+    : loop_(loop), server_(server), deadline_(deadline), reports_(config()->hang_report) {}
+
+void ServerSearch::run(const std::function<std::string()>& before_attempt,
+                       const std::function<bool(FileDescriptor)>& join) {
+  std::chrono::milliseconds pause = kFirstPause;
+  while (true) {
+    own_trouble_ = before_attempt();
+    bool all_refused = true;
+    for (const Address& address : server_.id.addresses) {
+      const Outcome outcome = try_address(address, join);
+      if (outcome == Outcome::joined) return;
+      all_refused = all_refused && outcome == Outcome::refused;
+    }
+    if (all_refused) {
+      note_refusal();
+    } else {
+      refusals_end_.reset();
+    }
+    check();
+    std::this_thread::sleep_for(deadline_.remaining(pause));
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+ServerSearch::Outcome ServerSearch::try_address(const Address& address,
+                                                const std::function<bool(FileDescriptor)>& join) {
+  FileDescriptor socket = tcp_socket(address.v6);
+  const SocketAddress where = to_socket_address(address);
+  int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
+  if (error == EINPROGRESS || error == EINTR) error = await_connection(socket);
+  // Without a listener, a connection may connect to itself, with the same port on both ends.
+  if (error == 0 && local_address(socket.get()) == remote_address(socket.get()))
+    error = ECONNREFUSED;
+  if (error != 0) {
+    trouble_ = system_error_text(error);
+    return error == ECONNREFUSED ? Outcome::refused : Outcome::unreachable;
+  }
+  server_.address = address;
+  return join(std::move(socket)) ? Outcome::joined : Outcome::dropped;
+}
+
+// Waits for the attempt to connect. Returns its errno, or 0.
+int ServerSearch::await_connection(const FileDescriptor& socket) {
+  DescriptorWait wait(loop_);
+  if (const int error = wait.watch(socket.get()); error != 0) return error;
+  bool is_done = false;
+  wait.when_writable([&is_done] { is_done = true; });
+  const Deadline limit = deadline_.within(kConnectLimit);
+  do {
+    loop_.run_one(limit);
+  } while (!is_done && !limit.expired());
+  if (!is_done) return ETIMEDOUT;
+  int error = ETIMEDOUT;
+  socklen_t length = sizeof(error);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+void ServerSearch::note_refusal() {
+  if (server_.id.kind != UniqueId::Kind::with_secret) return;
+  if (!refusals_end_) refusals_end_ = Deadline::after(kRefusalPatience);
+  if (!refusals_end_->expired()) return;
+  throw Error(hcclSystemError,
+              text("rank ", server_.joining_rank, ": nobody listens at ", server_.where(),
+                   " any more: the process that made the unique id has exited, or its communicator "
+                   "is complete or destroyed; make a new id and start all ranks again"));
+}
+
+void ServerSearch::check() {
+  if (deadline_.expired()) give_up();
+  const auto due = reports_.next();
+  if (!due || Deadline::Clock::now() - begin_ < *due) return;
+  reports_.note_made();
+  log(LogLevel::warning, "bootstrap", "rank ", server_.joining_rank, " has found no server at ",
+      server_.where(), " for ", elapsed_seconds(), " s (", troubles(),
+      "); still trying: see whether the rank that serves there was started");
+}
+
+void ServerSearch::give_up() const {
+  throw Error(
+      hcclInternalError,
+      text("rank ", server_.joining_rank, " found no server at ", server_.where(), " within ",
+           elapsed_seconds(), " s (", troubles(), "); ",
+           server_.address.port != 0
+               ? "see whether the program that listens there is stopped, hangs or is another one"
+               : "start the rank that calls hcclGetUniqueId",
+           ", or raise HCCL_INIT_TIMEOUT"));
+}
+
+std::string ServerSearch::troubles() const {
+  return own_trouble_.empty() ? trouble_ : text(trouble_, "; ", own_trouble_);
+}
+
+double ServerSearch::elapsed_seconds() const {
+  const std::chrono::duration<double> elapsed = Deadline::Clock::now() - begin_;
+  return elapsed.count() < 10 ? std::round(elapsed.count() * 10) / 10 : std::round(elapsed.count());
+}
+
+}  // namespace hccl::bootstrap

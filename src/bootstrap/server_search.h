@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's search for its root server: connects to the addresses of the unique id until a server
+// takes the rank in, and reports while there is none.
+#pragma once
+
+#include "base/address.h"
+#include "base/deadline.h"
+#include "base/file_descriptor.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/missing_reports.h"
+#include "bootstrap/server_identity.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hccl::bootstrap {
+
+class ServerSearch {
+ public:
+  // `loop` and `server` must outlive the search.
+  ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline);
+
+  // Connects to the addresses in turn until join() returns true for a connection.
+  // before_attempt() runs before each attempt; its text is added to the error if no attempt
+  // succeeds. Blocks until the deadline at most. Throws Error(hcclInternalError) then, or
+  // Error(hcclSystemError) if the server of an id with a secret has ended.
+  void run(const std::function<std::string()>& before_attempt,
+           const std::function<bool(FileDescriptor)>& join);
+  // Throws Error(hcclInternalError) once the deadline has passed. Logs, when a report is due, that
+  // no server has been found. Call it repeatedly while waiting for a server's answer.
+  void check();
+  // Sets the reason why there is no server yet, for the texts.
+  void set_trouble(std::string why) { trouble_ = std::move(why); }
+  // Returns the time since the beginning, rounded to tenths below ten seconds for the sake of short
+  // limits.
+  [[nodiscard]] double elapsed_seconds() const;
+
+ private:
+  enum class Outcome { joined, refused, unreachable, dropped };
+
+  [[nodiscard]] Outcome try_address(const Address& address,
+                                    const std::function<bool(FileDescriptor)>& join);
+  [[nodiscard]] int await_connection(const FileDescriptor& socket);
+  void note_refusal();
+  [[noreturn]] void give_up() const;
+  [[nodiscard]] std::string troubles() const;
+
+  EventLoop& loop_;
+  ServerIdentity& server_;
+  const Deadline deadline_;
+  const Deadline::Clock::time_point begin_ = Deadline::Clock::now();
+  MissingReports reports_;
+  std::optional<Deadline> refusals_end_;
+  std::string trouble_ = "no answer";
+  std::string own_trouble_;
+};
+
+}  // namespace hccl::bootstrap
