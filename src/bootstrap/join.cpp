@@ -7,6 +7,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/node_exchange.h"
+#include "bootstrap/node_socket.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"

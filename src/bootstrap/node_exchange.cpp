@@ -4,13 +4,13 @@
 // died.
 #include "bootstrap/node_exchange.h"
 
-#include "base/abstract_socket.h"
 #include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/peer_process.h"
 #include "base/retry.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "bootstrap/node_socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -27,19 +27,6 @@ constexpr std::size_t kMostUnread = 1024;  // descriptors
 constexpr std::size_t kMostOfOthers = 64;  // pending connections that are not from ranks
 // Unlimited, because the leader queues all entries for every rank at once.
 constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
-
-SocketAddress node_address(const SocketName& name) {
-  return abstract_address(abstract_name("hccl-rank-", name));
-}
-
-FileDescriptor node_socket() {
-  FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!result.valid()) {
-    throw Error(hcclSystemError, text("cannot make a unix socket: ", system_error_text(errno), "; ",
-                                      advice_on(errno, "allow unix sockets")));
-  }
-  return result;
-}
 
 // Returns a pidfd, which identifies this process even where its pid has no meaning.
 FileDescriptor own_process() {
@@ -58,31 +45,6 @@ std::string process_text(int unix_socket) {
 }
 
 }  // namespace
-
-FileDescriptor listen_on_node(const SocketName& name) {
-  FileDescriptor listener = node_socket();
-  const SocketAddress where = node_address(name);
-  if (bind(listener.get(), where.get(), where.length) != 0 ||
-      listen(listener.get(), SOMAXCONN) != 0) {
-    throw Error(hcclSystemError,
-                text("cannot listen on an abstract unix socket: ", system_error_text(errno), "; ",
-                     advice_on(errno, "allow unix sockets")));
-  }
-  return listener;
-}
-
-FileDescriptor connect_to_node(const SocketName& name) {
-  FileDescriptor socket = node_socket();
-  const SocketAddress where = node_address(name);
-  while (connect(socket.get(), where.get(), where.length) != 0) {
-    if (errno == EINTR) continue;
-    const int why = errno;
-    socket.reset();
-    errno = why;
-    break;
-  }
-  return socket;
-}
 
 NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int rank,
                            FileDescriptor listener, Deadline::Duration limit)

@@ -17,14 +17,6 @@
 
 namespace hccl::bootstrap {
 
-// Returns a listening abstract socket through which processes of this user reach this rank. Throws
-// Error(hcclSystemError).
-[[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
-
-// Returns a non-blocking connection to the socket of that name; invalid with errno EAGAIN if too
-// many connections wait there. Throws Error(hcclSystemError).
-[[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
-
 class NodeExchange final : private PendingConnections::Owner {
  public:
   // `client`: reports other ranks' failures while the exchange waits. `listener`: this rank's node

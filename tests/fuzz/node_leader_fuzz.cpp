@@ -5,6 +5,7 @@
 #include "base/secret.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
+#include "bootstrap/node_socket.h"
 #include "bootstrap/pending_connections.h"
 #include "fuzz.h"
 

@@ -5,6 +5,7 @@
 #include "bootstrap/join.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"
+#include "bootstrap/node_socket.h"
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"

@@ -5,6 +5,7 @@
 #include "base/secret.h"
 #include "bootstrap/join.h"
 #include "bootstrap/node_exchange.h"
+#include "bootstrap/node_socket.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
 #include "connections.h"
