@@ -4,14 +4,13 @@
 // arrived when the frame is complete.
 #include "bootstrap/frame_connection.h"
 
+#include "base/passed_descriptors.h"
 #include "base/retry.h"
 #include "base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <new>
 #include <thread>
 #include <utility>
@@ -26,11 +25,6 @@ namespace {
 constexpr std::chrono::seconds kFlushPatience{1};
 constexpr std::size_t kMostReadAtOnce = std::size_t{64} << 10;
 constexpr std::size_t kKernelMost = 253;  // descriptors in one message (SCM_MAX_FD)
-
-template <std::size_t Count>
-struct alignas(cmsghdr) ControlBuffer {
-  std::array<std::byte, CMSG_SPACE(Count * sizeof(int))> bytes{};
-};
 
 }  // namespace
 
@@ -75,7 +69,7 @@ void FrameConnection::read_some() {
   const std::size_t before = received_.size();
   const std::size_t most = std::min(kMostReadAtOnce, kFrameHeaderSize + limits_.payload);
   received_.resize(before + most);
-  ControlBuffer<kKernelMost> control;
+  DescriptorBuffer<kKernelMost> control;
   iovec part{received_.data() + before, most};
   msghdr message{};
   message.msg_iov = &part;
@@ -97,28 +91,11 @@ void FrameConnection::read_some() {
     return end(before == 0 ? "closed the connection" : "closed the connection within a frame");
   has_heard_ = true;
   if (limits_.descriptors == 0) return;
-  if (!take_descriptors(message)) {
+  if (!take_descriptors(message, received_descriptors_)) {
     return end(
         "cannot be read any further: this process may not open that many files (raise ulimit -n)");
   }
   if (received_descriptors_.size() > limits_.descriptors) break_rules("sent too many descriptors");
-}
-
-// Takes the descriptors of a message. Returns false if some of them are lost.
-bool FrameConnection::take_descriptors(msghdr& message) {
-  bool all = (message.msg_flags & MSG_CTRUNC) == 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t found = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < found; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      received_descriptors_.emplace_back(fd);
-      all = all && received_descriptors_.back().valid();
-    }
-  }
-  return all;
 }
 
 std::optional<Frame> FrameConnection::take_frame() {
@@ -243,18 +220,9 @@ long FrameConnection::send_front() {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  ControlBuffer<kMostDescriptors> control;
-  if (front.sent == 0 && !front.descriptors.empty()) {
-    const std::size_t size = front.descriptors.size() * sizeof(int);
-    message.msg_control = control.bytes.data();
-    message.msg_controllen = CMSG_SPACE(size);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    if (header == nullptr) return 0;  // never: the buffer has room
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(size);
-    std::memcpy(CMSG_DATA(header), front.descriptors.data(), size);
-  }
+  DescriptorBuffer<kMostDescriptors> control;
+  if (front.sent == 0 && !front.descriptors.empty())
+    attach_descriptors(message, control.bytes, front.descriptors);
   return sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -125,7 +125,6 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   [[nodiscard]] std::optional<Frame> take_frame();
   void on_readable();
   void read_some();
-  [[nodiscard]] bool take_descriptors(struct msghdr& message);
   void queue(Bytes frame, const std::vector<int>& descriptors);
   void write_some();
   [[nodiscard]] long send_front();

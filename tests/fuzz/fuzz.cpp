@@ -2,13 +2,13 @@
 #include "fuzz.h"
 
 #include "base/log.h"
+#include "base/passed_descriptors.h"
 #include "base/sha256.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -93,17 +93,9 @@ bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descri
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kMost * sizeof(int))> control{};
-  if (descriptors > 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
-    const std::vector<int> all(descriptors, some_file());
-    std::memcpy(CMSG_DATA(header), all.data(), descriptors * sizeof(int));
-  }
+  DescriptorBuffer<kMost> control;
+  const std::vector<int> all(descriptors, some_file());
+  if (descriptors > 0) attach_descriptors(message, control.bytes, all);
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(said.size());
 }

@@ -5,12 +5,13 @@
 #include "base/abstract_socket.h"
 #include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/passed_descriptors.h"
 #include "base/text.h"
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
+#include <deque>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -24,15 +25,13 @@ struct FileMessage {
   FileMessage() {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
   }
   FileMessage(const FileMessage&) = delete;
   FileMessage& operator=(const FileMessage&) = delete;
 
   std::byte byte{0};
   iovec part{&byte, 1};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  DescriptorBuffer<1> control;
   msghdr message{};
 };
 
@@ -58,27 +57,21 @@ FileDescriptor listen_on(const SocketName& name) {
 
 bool send_file(int socket, const FileDescriptor& file) {
   FileMessage with;
-  cmsghdr* const header = CMSG_FIRSTHDR(&with.message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = file.get();
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  attach_descriptors(with.message, with.control.bytes, {&fd, 1});
   return sendmsg(socket, &with.message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 Arrival receive_file(int socket, FileDescriptor& file) {
   FileMessage with;
+  std::deque<FileDescriptor> taken;
+  with.message.msg_control = with.control.bytes.data();
+  with.message.msg_controllen = with.control.bytes.size();
   const ssize_t count = recvmsg(socket, &with.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Arrival::none_yet;
   if (count <= 0) return Arrival::closed;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&with.message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    file = FileDescriptor(fd);
-  }
+  static_cast<void>(take_descriptors(with.message, taken));
+  if (!taken.empty()) file = std::move(taken.front());
   return Arrival::arrived;
 }
 

@@ -2,6 +2,7 @@
 // Connections to the unix socket of a leader that are not from its ranks, by the same user or
 // another one. Regardless of what they send, the exchange goes on, and no descriptor of theirs
 // stays.
+#include "base/passed_descriptors.h"
 #include "base/secret.h"
 #include "bootstrap/join.h"
 #include "bootstrap/node_exchange.h"
@@ -31,13 +32,7 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(header), all.data(), count * sizeof(int));
+  attach_descriptors(message, control, all);
   EXPECT_EQ(sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
 }
 
