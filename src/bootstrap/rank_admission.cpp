@@ -23,6 +23,11 @@
 namespace hccl::bootstrap {
 namespace {
 
+constexpr const char* kUnreadableOpening =
+    "sent an opening that this version cannot read; if it is a rank, install the same hccl there";
+constexpr const char* kUnreadableHello =
+    "sent a hello that this version cannot read; if it is a rank, install the same hccl there";
+
 // Returns how many connections may be pending. The number is small, because other parts of this
 // process need descriptors too, and each time the number of descriptors exceeds 64, 128, 256, ...,
 // the kernel makes the thread wait for an RCU grace period, ten milliseconds on a busy machine.
@@ -66,8 +71,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   if (!may_become_hello(heard))
     return cut_off(socket, peer, "sent bytes that are no hello of ours");
   const auto opening = first_payload(heard, FrameType::opening);
-  if (opening && !parse<Opening>(*opening))
-    return cut_off(socket, peer, "sent a malformed opening");
+  if (opening && !parse<Opening>(*opening)) return cut_off(socket, peer, kUnreadableOpening);
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const Address own = local_address(socket.get());
@@ -84,7 +88,7 @@ void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, c
 void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
   if (!pending.opening) return on_opening(pending, frame);
   const auto hello = frame.type == FrameType::hello ? parse<Hello>(frame.payload) : std::nullopt;
-  if (!hello) return pending_.reject(pending, "sent a malformed hello");
+  if (!hello) return pending_.reject(pending, kUnreadableHello);
   if (const std::string why = wrong_user(*pending.connection); !why.empty())
     return turn_away(pending, Refusal::other_user, text("was refused: ", why));
   owner_.on_hello(pending, *hello);
@@ -93,7 +97,7 @@ void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
 void RankAdmission::on_opening(Pending& pending, const Frame& frame) {
   const auto opening =
       frame.type == FrameType::opening ? parse<Opening>(frame.payload) : std::nullopt;
-  if (!opening) return pending_.reject(pending, "sent a malformed opening");
+  if (!opening) return pending_.reject(pending, kUnreadableOpening);
   if (opening->version != kProtocolVersion) {
     return turn_away(
         pending, Refusal::other_version,

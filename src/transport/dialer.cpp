@@ -144,7 +144,7 @@ void Dialer::give_up_if_due() {
     tried += text(i == 0 ? "" : ", ", targets_[i].name, " (", failures_[i], ')');
   }
   given_up_ = text("rank ", key_.from, " cannot reach rank ", key_.to, " at ", tried,
-                   "; see what that rank says");
+                   "; see that rank's output");
   throw PeerLost(key_.to, given_up_);
 }
 

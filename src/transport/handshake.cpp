@@ -90,7 +90,7 @@ Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
       finish();
     } else {
       refuse(verdict == Verdict::claimed ? "has this stream from another connection already"
-                                         : "does not answer like an hccl process of this version");
+                                         : "does not answer with this version's handshake");
     }
     return {};
   }
@@ -127,7 +127,7 @@ Bytes AcceptorHandshake::answer_hello() {
   const Bytes start = preamble();
   const std::size_t known = std::min(start.size(), received().size());
   if (!std::ranges::equal(received().first(known), std::span(start).first(known))) {
-    refuse("did not speak like an hccl process of this version");
+    refuse("did not send this version's handshake; if it is a rank, install the same hccl there");
     return {};
   }
   if (!is_whole()) return {};

@@ -82,7 +82,7 @@ TEST_P(Strangers, GarbageIsRefusedAndItsSourceNamed) {
   if (GetParam().name == std::string("shm")) source = "process ";
   if (GetParam().name == std::string("verbs")) source = "";  // the port's own address
   EXPECT_TRUE(contains(log, join("rejected a connection from ", source))) << log;
-  EXPECT_TRUE(contains(log, "did not speak like an hccl process")) << log;
+  EXPECT_TRUE(contains(log, "did not send this version's handshake")) << log;
 }
 
 TEST_P(Strangers, ManySilentOnesHoldNobodyUp) {

@@ -95,7 +95,7 @@ void ShmEndpoint::mark_lost(const char* what) noexcept {
 void ShmEndpoint::throw_if_lost() const {
   if (lost_ == nullptr) return;
   throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), ": the process ", lost_,
-                              " (shared memory); see what that rank says"));
+                              " (shared memory); see that rank's output"));
 }
 
 void ShmEndpoint::check_peer() noexcept {

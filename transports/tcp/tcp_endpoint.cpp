@@ -113,7 +113,7 @@ void TcpEndpoint::throw_if_lost() const {
   if (lost_.empty()) return;
   throw PeerLost(peer(),
                  text("rank ", own_, " has lost rank ", peer(), ": the TCP connection ",
-                      connection_text(local_, remote_), ' ', lost_, "; see what that rank says"));
+                      connection_text(local_, remote_), ' ', lost_, "; see that rank's output"));
 }
 
 std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {

@@ -72,7 +72,7 @@ bool VerbsEndpoint::establish() {
     const Outcome outcome = exchange_.poll(socket_.get(), awaited);
     if (outcome == Outcome::waiting) return false;
     if (outcome == Outcome::closed) {
-      mark_lost("the process has closed its connection or ended; see what that rank says");
+      mark_lost("the process has closed its connection or ended; see that rank's output");
       throw_if_lost();
     }
     if (state_ == State::exchanging) {
@@ -141,7 +141,7 @@ void VerbsEndpoint::check_peer() noexcept {
   // Bytes that the peer has consumed need no acknowledgement from the device.
   if (send_ && final_ack_.consumed() && *final_ack_.consumed() >= send_->written())
     send_->abandon();
-  const std::string_view see = "; see what that rank says";
+  const std::string_view see = "; see that rank's output";
   if (connection == FinalAck::Connection::closed) {
     mark_lost(text("the process has closed its connection or ended", see));
   } else if (connection == FinalAck::Connection::failed) {

@@ -143,7 +143,7 @@ TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
   EXPECT_EQ(near().try_receive(4).size(), 4U);
   near().release(4);
   const std::string what = receiving_throws(near());
-  EXPECT_NE(what.find("the process has closed its connection or ended; see what that rank says"),
+  EXPECT_NE(what.find("the process has closed its connection or ended; see that rank's output"),
             std::string::npos)
       << what;
 }
