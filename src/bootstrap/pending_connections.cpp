@@ -97,7 +97,7 @@ void PendingConnections::accept_some() {
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
     if (count > 0) return;  // ranks among the new ones are served before any is dropped
-    if (!drop_oldest("was the oldest when descriptors or memory ran out"))
+    if (!drop_one("was the oldest when descriptors or memory ran out"))
       return owner_.on_no_room(error);
   }
 }
@@ -118,7 +118,7 @@ void PendingConnections::pause_accepting() {
 
 void PendingConnections::add(FrameConnection::Detached connection) {
   if (pending_.size() >= limits_.connections)
-    static_cast<void>(drop_oldest("was silent while too many others wait"));
+    static_cast<void>(drop_one("had not authenticated when newer connections arrived"));
   const auto added =
       std::make_shared<FrameConnection>(loop_, std::move(connection), limits_.frames);
   added->set_owner(this);
@@ -127,13 +127,20 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   on_activity(*added);
 }
 
-// Drops the connection that has been silent longest or, if all have sent a frame, the oldest. It is
-// not a rank's, because ranks send their first frame at once.
-bool PendingConnections::drop_oldest(const std::string& why) {
+// Drops the connection that has been silent longest. It is not a rank's, because ranks send their
+// first frame at once. If all have sent a frame, drops the oldest one from the host with the most
+// connections, so that a crowd from one host drops no rank of another.
+bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
-  auto oldest = std::ranges::find_if(pending_, [](const Pending& one) { return !one.opening; });
-  if (oldest == pending_.end()) oldest = pending_.begin();
-  reject(*oldest, why);
+  const auto count_from_host = [&](const Pending& one) {
+    const Address& host = one.connection->ends().peer;
+    return std::ranges::count_if(pending_, [&](const Pending& other) {
+      return host.same_host(other.connection->ends().peer);
+    });
+  };
+  auto dropped = std::ranges::find_if(pending_, [](const Pending& one) { return !one.opening; });
+  if (dropped == pending_.end()) dropped = std::ranges::max_element(pending_, {}, count_from_host);
+  reject(*dropped, why);
   return true;
 }
 

@@ -71,7 +71,7 @@ class PendingConnections final : private FrameConnection::Owner {
   // Stops accepting for a while, because only other parts of the program can make room.
   void pause_accepting();
 
-  // Adds a connection. If there are too many, drops the one that has been silent longest.
+  // Adds a connection. If there are too many, drops another one.
   void add(FrameConnection::Detached connection);
   // Removes a connection from the pending ones and returns it to its new owner.
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
@@ -85,7 +85,7 @@ class PendingConnections final : private FrameConnection::Owner {
   void on_activity(FrameConnection& connection) override;
   void wait_for_connection();
   void accept_some();
-  [[nodiscard]] bool drop_oldest(const std::string& why);
+  [[nodiscard]] bool drop_one(const std::string& why);
   void watch_deadlines();
   void drop_expired();
   [[nodiscard]] Pending* find(const FrameConnection& connection);

@@ -21,9 +21,11 @@
 
 namespace hccl::bootstrap::test {
 
-inline FileDescriptor connect_to(const Address& address) {
+inline FileDescriptor connect_to(const Address& address, const Address& from = {}) {
   const SocketAddress where = to_socket_address(address);
+  const SocketAddress source = to_socket_address(from);
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(bind(socket.get(), source.get(), source.length), 0);
   EXPECT_EQ(connect(socket.get(), where.get(), where.length), 0);
   return socket;
 }

@@ -72,6 +72,25 @@ TEST_F(Unauthenticated, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
   expect_job_goes_on();
 }
 
+TEST_F(Unauthenticated, CrowdOfOneHostDropsNoRankOfAnother) {
+  FarEnd rank(connect_to_server(server()));
+  ASSERT_TRUE(open_as_rank(rank, key()));
+  const Bytes opening = encode_frame(FrameType::opening,
+                                     serialize(Opening{kProtocolVersion, random_secret(), {}, {}}));
+  Address other_host = server().addresses.at(0);
+  other_host.bytes[3] = 2;  // 127.0.0.2
+  other_host.port = 0;
+  std::vector<FileDescriptor> crowd;
+  for (int i = 0; i < 200; ++i) {
+    crowd.push_back(connect_to(server().addresses.at(0), other_host));
+    send_all(crowd.back(), opening);
+    std::byte greeting{};
+    ASSERT_EQ(recv(crowd.back().get(), &greeting, 1, 0), 1);
+  }
+  rank->send(FrameType::hello, serialize(valid_hello(1, 3)));
+  EXPECT_TRUE(rank.read_until(FrameType::welcome));
+}
+
 TEST_F(Unauthenticated, WithoutTheSecretIsRefused) {
   const Bytes other(16, std::byte{7});
   for (const Bytes& wrong : {other, Bytes{}}) {
