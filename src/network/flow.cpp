@@ -99,8 +99,7 @@ std::uint64_t move_send(Flow& flow, const Layout& layout, std::span<const std::b
   if (!flow.is_signal()) piece = layout.source(flow.transfer->span, flow.moved, most);
   const std::span<const std::byte> rest = header.subspan(flow.connection->header_sent);
   const std::array<std::span<const std::byte>, 2> parts{rest, piece};
-  const std::size_t taken = rest.empty() ? flow.connection->endpoint->try_send(piece)
-                                         : flow.connection->endpoint->try_send_parts(parts);
+  const std::size_t taken = flow.connection->endpoint->try_send_parts(parts);
   const std::size_t of_header = std::min(taken, rest.size());
   flow.connection->header_sent += static_cast<std::uint32_t>(of_header);
   flow.moved += taken - of_header;
