@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/quiet_thread.h"
 #include "base/text.h"
+#include "bootstrap/unique_id.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,8 +19,6 @@
 
 namespace hccl::bootstrap {
 namespace {
-
-constexpr std::size_t kMostAddresses = 8;
 
 [[noreturn]] void refuse(const std::string& comm_id, const std::string& why) {
   throw Error(hcclInvalidArgument, text("HCCL_COMM_ID=", quoted(comm_id), ": ", why,

@@ -20,7 +20,6 @@ constexpr std::uint16_t kVersion = 1;
 constexpr std::size_t kHeaderSize = 32;
 constexpr std::size_t kAddressSize = 24;
 constexpr std::size_t kChecksumSize = 8;
-constexpr std::size_t kMostAddressesOfAnId = 8;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(hcclInvalidArgument,
@@ -77,7 +76,7 @@ UniqueId decode(const hcclUniqueId& id) {
   UniqueId result;
   result.secret = reader.array<16>();
   if (!reader.ok() || total > all.size()) refuse(text("is cut short: length is ", id.length));
-  if (kind < 1 || kind > 2 || reserved != 0 || count < 1 || count > kMostAddressesOfAnId ||
+  if (kind < 1 || kind > 2 || reserved != 0 || count < 1 || count > kMostAddresses ||
       total != kHeaderSize + count * kAddressSize + kChecksumSize) {
     refuse("is damaged");
   }

@@ -7,11 +7,14 @@
 
 #include <hccl_types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace hccl::bootstrap {
+
+inline constexpr std::size_t kMostAddresses = 8;  // of an id
 
 struct UniqueId {
   // with_secret: made by hcclGetUniqueId, on a port of its own. fixed_address: from HCCL_COMM_ID,
