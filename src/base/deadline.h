@@ -27,7 +27,7 @@ class Deadline {
     if (is_never()) return limit;
     return std::clamp(at_ - Clock::now(), Duration::zero(), limit);
   }
-  // Returns the earlier of this deadline and `limit` from now.
+  // Returns the earlier of this deadline and `limit` from now; `limit` is more than zero.
   [[nodiscard]] Deadline within(Duration limit) const {
     return remaining(limit) < limit ? *this : after(limit);
   }

@@ -111,7 +111,7 @@ void CallWatchdog::throw_mismatch(const CallMismatch& found, transport::WaitSet&
   const bool asked = network_.stall_reports().ask(waiting());
   while (asked && !verdict.expired()) {
     on_attempt();
-    static_cast<void>(wait_set.wait({}, Deadline::after(verdict.remaining(kMatesPause))));
+    static_cast<void>(wait_set.wait({}, verdict.within(kMatesPause)));
   }
   throw CallMismatch(found);
 }
@@ -144,7 +144,7 @@ void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std
   // Wakes up every kMatesPause, because a rank of this node may raise the fault without ringing.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
   while (!network.failed() && !has_left() && !wait_budget.expired())
-    static_cast<void>(wait_set.wait({}, Deadline::after(wait_budget.remaining(kMatesPause))));
+    static_cast<void>(wait_set.wait({}, wait_budget.within(kMatesPause)));
   network.throw_if_failed();
   if (has_left()) throw_departed(network, doing, lost.peer());
   throw Error(hcclSystemError,

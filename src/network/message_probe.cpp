@@ -9,13 +9,10 @@
 #include "reduce/reduce.h"
 #include "transport/endpoint.h"
 
-#include <chrono>
 #include <memory>
 
 namespace hccl::network {
 namespace {
-
-constexpr std::chrono::milliseconds kTick{1};  // Deadline::after(0) never expires
 
 void end_loan(DirectedLink& link) noexcept {
   link.probed.store(false, std::memory_order_seq_cst);
@@ -114,7 +111,7 @@ std::optional<Offer> MessageProbe::find(int first, bool only_looks, Deadline dea
     if (const auto found = look(first)) return found;
     if (only_looks || deadline.expired()) return std::nullopt;
     if (!waiter.poll_again()) {
-      sleep(Deadline::after(deadline.remaining(kIdlePeriod) + kTick));
+      sleep(deadline.within(kIdlePeriod));
       waiter = Waiter(network_.ladder());
     }
     give_back();
