@@ -2,10 +2,13 @@
 // Asks sock_diag(7) for all unix sockets, since it cannot be asked for one by name.
 #include "base/abstract_socket.h"
 
-#include "base/file_descriptor.h"
+#include "base/errno_advice.h"
+#include "base/error.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -78,6 +81,18 @@ SocketAddress abstract_address(std::string_view name) noexcept {
   std::memcpy(&address.storage, &where, sizeof(where));
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
+}
+
+FileDescriptor listen_on_abstract(std::string_view name) {
+  FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const SocketAddress where = abstract_address(name);
+  if (listener.valid() && bind(listener.get(), where.get(), where.length) == 0 &&
+      listen(listener.get(), SOMAXCONN) == 0) {
+    return listener;
+  }
+  throw Error(hcclSystemError,
+              text("cannot listen on an abstract unix socket: ", system_error_text(errno), "; ",
+                   advice_on(errno, "allow unix sockets")));
 }
 
 std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept {

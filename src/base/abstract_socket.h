@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/address.h"
+#include "base/file_descriptor.h"
 
 #include <cstddef>
 #include <optional>
@@ -20,6 +21,9 @@ namespace hccl {
 // Returns the address of a socket with this name, of at most 107 bytes and without the leading zero
 // byte that makes it abstract.
 [[nodiscard]] SocketAddress abstract_address(std::string_view name) noexcept;
+
+// Returns a non-blocking socket that listens on that name. Throws Error(hcclSystemError).
+[[nodiscard]] FileDescriptor listen_on_abstract(std::string_view name);
 
 // Returns the user who has bound the name, whether a socket listens there or not. Returns nothing
 // if no socket of this network namespace has the name, or if the kernel does not tell (before Linux

@@ -3,10 +3,7 @@
 #include "shm/unix_socket.h"
 
 #include "base/abstract_socket.h"
-#include "base/errno_advice.h"
-#include "base/error.h"
 #include "base/passed_descriptors.h"
-#include "base/text.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -17,8 +14,6 @@
 
 namespace hccl::shm {
 namespace {
-
-constexpr int kBacklog = 4096;
 
 // A message of one byte with room for one descriptor.
 struct FileMessage {
@@ -43,17 +38,7 @@ SocketAddress abstract_address(const SocketName& name) {
   return hccl::abstract_address(name_text(name));
 }
 
-FileDescriptor listen_on(const SocketName& name) {
-  FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const SocketAddress where = abstract_address(name);
-  if (listener.valid() && bind(listener.get(), where.get(), where.length) == 0 &&
-      listen(listener.get(), kBacklog) == 0) {
-    return listener;
-  }
-  throw Error(hcclSystemError,
-              text("cannot listen on an abstract unix socket: ", system_error_text(errno), "; ",
-                   advice_on(errno, "allow unix sockets")));
-}
+FileDescriptor listen_on(const SocketName& name) { return listen_on_abstract(name_text(name)); }
 
 bool send_file(int socket, const FileDescriptor& file) {
   FileMessage with;
