@@ -166,13 +166,7 @@ void NetworkBackend::cut_link() {
 }
 
 void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
-  stall_reports_.attach({[this](const bootstrap::Waiting& waiting) {
-                           if (const auto others = link()) others->answer(waiting);
-                         },
-                         [this](const bootstrap::Waiting& waiting) {
-                           if (const auto others = link()) others->ask_who_is_missing(waiting);
-                         },
-                         socket.server});
+  stall_reports_.attach([this] { return link(); }, socket.server);
   bootstrap::ControlLink::Callbacks callbacks;
   callbacks.fault = [this](hcclResult_t code, const std::string& what) {
     if (!failed()) {

@@ -23,7 +23,8 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
 
 // Sends without holding the lock: callbacks take it, and cutting the link waits for callbacks.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
-  if (!control_.answer) return;
+  const Link link = link_ ? link_() : nullptr;
+  if (!link) return;
   try {
     std::vector<Done> done;
     {
@@ -32,33 +33,32 @@ void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
                   done_.begin() + static_cast<std::ptrdiff_t>(std::min(done_count_, kRemembered)));
     }
     for (const Done& one : done) {
-      control_.answer(
+      link->answer(
           {one.position.text(), describe(one.call), std::string(one.position.algorithm), {}, true});
     }
-    control_.answer(waiting);  // last, so that the server knows that the answer is complete
+    link->answer(waiting);  // last, so that the server knows that the answer is complete
   } catch (const std::bad_alloc&) {
     // Without memory, this rank does not answer.
   }
 }
 
 bool StallReports::ask(const bootstrap::Waiting& waiting) {
-  if (!control_.ask) return false;
+  if (!link_) return false;
   {
     const std::lock_guard lock(mutex_);
     verdict_due_ = Deadline::after(kForVerdict);
   }
-  control_.ask(waiting);
+  if (const Link link = link_()) link->ask_who_is_missing(waiting);
   return true;
 }
 
 std::string StallReports::root_cause(const std::string& awaited, Time then) const {
-  if (!control_.ask) return awaited;
+  if (!link_) return awaited;
   const std::lock_guard lock(mutex_);
   if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
   if (!verdict_due_.expired()) return awaited;
-  const std::string silent =
-      text(control_.judge, ", which does not answer: stopped, or out of reach");
-  return awaited == control_.judge ? silent : text(silent, "; directly for ", awaited);
+  const std::string silent = text(judge_, ", which does not answer: stopped, or out of reach");
+  return awaited == judge_ ? silent : text(silent, "; directly for ", awaited);
 }
 
 int StallReports::departed_of(const std::vector<int>& ranks) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/deadline.h"
+#include "bootstrap/control_link.h"
 #include "bootstrap/wait_for_graph.h"
 #include "call/collective_call.h"
 
@@ -13,10 +14,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hccl::network {
@@ -35,14 +38,14 @@ class StallReports {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The functions of ControlLink that reach the other ranks.
-  struct Control {
-    std::function<void(const bootstrap::Waiting&)> answer;
-    std::function<void(const bootstrap::Waiting&)> ask;
-    std::string judge;  // names the process that gives the verdict, for error texts
-  };
-  // Call before any call runs.
-  void attach(Control control) { control_ = std::move(control); }
+  using Link = std::shared_ptr<bootstrap::ControlLink>;
+
+  // `link` returns the link to the other nodes, or null once it has ended. `judge` names the
+  // process that gives the verdict, for error texts. Call before any call runs.
+  void attach(std::function<Link()> link, std::string judge) {
+    link_ = std::move(link);
+    judge_ = std::move(judge);
+  }
 
   // Called by the thread of a call when the call begins and ends.
   void enter() { ++calls_; }
@@ -69,7 +72,8 @@ class StallReports {
   void on_verdict(const std::string& root_cause);
 
  private:
-  Control control_;
+  std::function<Link()> link_;  // empty if there are no other nodes
+  std::string judge_;
   std::atomic<int> calls_{0};
   std::atomic<std::uint64_t> asked_{0};
   std::atomic<bool> anybody_departed_{false};

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <list>
+#include <memory>
 #include <memory_resource>
 
 namespace hccl::network {
@@ -127,26 +128,6 @@ class StreamConnections::RunningChannels {
   std::pmr::vector<Execution*> executions_{&memory_};
 };
 
-// Cuts the connections of a call that fails, so that no peer stores into its buffers any more.
-class StreamConnections::CutUnlessDone {
- public:
-  explicit CutUnlessDone(StreamConnections& lane) : lane_(lane) {}
-  ~CutUnlessDone() {
-    if (done_) return;
-    for (auto& [key, stream] : lane_.endpoints_) {
-      if (stream.endpoint) stream.endpoint->cut();
-    }
-  }
-  CutUnlessDone(const CutUnlessDone&) = delete;
-  CutUnlessDone& operator=(const CutUnlessDone&) = delete;
-
-  void done() { done_ = true; }
-
- private:
-  StreamConnections& lane_;
-  bool done_ = false;
-};
-
 // Checks that this rank may access the call's buffers, and registers them.
 void StreamConnections::prepare_buffers(const CollectiveCall& call) {
   const int rank = network_.rank();
@@ -184,12 +165,14 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   PlainMemory scaled = prescaled_input_.at_least(prescaled);
   prescale(call, send.get(), scaled, prescaled, ranks);
   Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send.get();
-  CutUnlessDone guard(*this);
+  // A call that fails cuts its connections, so that no peer stores into its buffers any more.
+  const auto cut = [](StreamConnections* failed) { failed->cut(); };
+  std::unique_ptr<StreamConnections, decltype(cut)> unless_done(this);
   run_watched(call, plan, header, input, target, ahead,
               !staged && call.collective != Collective::barrier);
   if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
   if (staged && !keeps_own_data(call, rank)) copy(aside, recv.get(), output);
-  guard.done();
+  static_cast<void>(unless_done.release());
   count_traffic(plan);
   network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
   ++calls_;
@@ -265,6 +248,12 @@ void StreamConnections::wake() {
 void StreamConnections::part(Deadline deadline) {
   for (auto& [key, stream] : endpoints_) {
     if (stream.endpoint) network_.part_from(*stream.endpoint, deadline);
+  }
+}
+
+void StreamConnections::cut() noexcept {
+  for (auto& [key, stream] : endpoints_) {
+    if (stream.endpoint) stream.endpoint->cut();
   }
 }
 

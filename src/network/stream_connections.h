@@ -51,7 +51,6 @@ class StreamConnections final : public BackendStream {
 
  private:
   class ChannelStreams;
-  class CutUnlessDone;
   class RunningChannels;
   struct Part;
 
@@ -72,6 +71,7 @@ class StreamConnections final : public BackendStream {
   // calls.
   void agree(const CallHeader& header, CallWatchdog& watch);
   [[nodiscard]] std::vector<int> awaited() const;
+  void cut() noexcept;
   void count_traffic(const planner::Plan& plan);
 
   NetworkBackend& network_;
