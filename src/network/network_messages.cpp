@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
+#include <memory>
 #include <memory_resource>
-#include <optional>
+#include <vector>
 
 namespace hccl::network {
 namespace {
@@ -50,23 +52,14 @@ bool waits_for_another_stream(const Items& items) {
   });
 }
 
-// While an object of this class exists, passing a turn wakes the streams.
-class TurnWait {
- public:
-  explicit TurnWait(std::atomic<int>& waiting) : waiting_(waiting) { ++waiting_; }
-  ~TurnWait() { --waiting_; }
-  TurnWait(const TurnWait&) = delete;
-  TurnWait& operator=(const TurnWait&) = delete;
-
- private:
-  std::atomic<int>& waiting_;
-};
-
 // Blocks until one of the items whose turn it is can proceed, or another stream passes its turn.
 void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
-  std::optional<TurnWait> announced;
+  // While this thread is counted, passing a turn wakes the streams.
+  const auto withdraw = [](std::atomic<int>* count) { --*count; };
+  std::unique_ptr<std::atomic<int>, decltype(withdraw)> announced;
   if (waits_for_another_stream(items)) {
-    announced.emplace(waiting_for_turns);
+    ++waiting_for_turns;
+    announced.reset(&waiting_for_turns);
     if (!waits_for_another_stream(items)) return;  // the turn was passed before the announcement
   }
   std::vector<transport::WaitSet::Entry> entries;
