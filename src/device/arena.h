@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of one emulated device: a sparse memory file, the allocations in it, and the position
-// of each in the file. Pages take no memory until they are written.
+// The memory of one emulated device: the allocations, the pages that back them, and the position of
+// each in the file of the pages.
 #pragma once
 
 #include "device/address.h"
-#include "device/address_allocator.h"
+#include "device/allocation_map.h"
+#include "device/arena_pages.h"
 #include "device/arena_view.h"
-#include "device/host_view.h"
 #include "device/kept_ranges.h"
+#include "device/lookup_cache.h"
 #include "device/view_space.h"
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace hccl::device {
 
@@ -36,25 +35,12 @@ struct Placement {
   std::uint64_t version = 0;  // of the allocations at the time of the look-up
 };
 
-// Observes freed pages. The arena holds its lock during the call, so the watcher must not take it.
-class PageWatcher {
- public:
-  PageWatcher() = default;
-  virtual ~PageWatcher() = default;
-  PageWatcher(const PageWatcher&) = delete;
-  PageWatcher& operator=(const PageWatcher&) = delete;
-
-  // Called when the pages of the range have been freed. The range is not reused before it returns.
-  virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
-};
-
 class Arena {
  public:
   // Returns true once no work queued before the free can access the memory.
   using Quiescent = std::function<bool()>;
 
-  // Devices of one node pass different `stagger` values, so that their buffers do not all start at
-  // the same cache set.
+  // `stagger`: see AllocationMap.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
   ~Arena();
 
@@ -108,9 +94,9 @@ class Arena {
   void unlock_after_fork() noexcept { mutex_.unlock(); }
   // Makes the copies. Returns false if there is no memory for one, which is then left unmapped.
   // Uses no heap. Called in the child.
-  [[nodiscard]] bool copy_kept() const noexcept;
+  [[nodiscard]] bool copy_kept() noexcept;
   // Unmaps the copies. Called in the child.
-  void drop_kept() const noexcept;
+  void drop_kept() noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
   // writes of a stopped peer to the old ones have no effect. The old pages stay until the
@@ -133,7 +119,7 @@ class Arena {
     return capacity_ - allocated_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
-  [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
+  [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return pages_.view(); }
 
   // Returns the position of an address that a queued operation uses, just before the operation
   // runs. Also finds freed allocations that still wait for the operation.
@@ -147,53 +133,33 @@ class Arena {
   }
 
  private:
-  struct Allocation {
-    std::uint64_t requested = 0;    // bytes the program asked for
-    std::uint64_t lead = 0;         // bytes from the first page to the address
-    std::uint64_t bytes = 0;        // whole pages
-    std::uint64_t file_offset = 0;  // of the first page
-    std::uint32_t serial = 0;       // number of the pages; changes when they are replaced
-    bool live = true;
-    Quiescent quiescent;
-    std::vector<std::uint64_t> left_behind;  // file offsets of earlier pages
-    HostView view;                           // if the program requested one
-  };
-  using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
+  using Entry = AllocationMap::Entry;
 
-  Allocations::iterator find(std::uint64_t offset);
   // Returns the allocation of a range that resolve() has found. Throws Error(hcclInvalidArgument)
   // if it was freed meanwhile.
-  [[nodiscard]] Allocations::value_type& require_live(DeviceAddress address);
-  void map_view(Allocations::value_type& entry);
+  [[nodiscard]] Entry& require_live(DeviceAddress address);
+  void map_view(Entry& entry);
   // Calls visit(view, file offset, bytes) for every range of pages that children keep.
   template <class Visit>
-  void for_each_kept(Visit visit) const;
+  void for_each_kept(Visit visit);
   void collect_locked();
-  // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses.
-  bool give_back(std::uint64_t file_offset, std::uint64_t bytes) noexcept;
-  void retire_pages(std::uint64_t file_offset, std::uint64_t bytes);
+  void end_version() { version_.fetch_add(1, std::memory_order_release); }
   // Puts an allocation into the thread's look-up cache. Returns the placement of `offset`.
-  [[nodiscard]] Placement remember(const Allocations::value_type& entry,
-                                   std::uint64_t offset) const;
-  [[nodiscard]] std::string describe(const Allocations::value_type& entry) const;
+  [[nodiscard]] Placement remember(const Entry& entry, std::uint64_t offset) const;
+  [[nodiscard]] std::string describe(const Entry& entry) const;
 
-  DeviceAddress base_;
-  std::uint64_t capacity_;
-  std::shared_ptr<ArenaView> view_;
+  const DeviceAddress base_;
+  const std::uint64_t capacity_;
   std::mutex mutex_;
+  ArenaPages pages_;
   ViewSpace views_;  // outlives the views of the allocations
-  Allocations allocations_;
-  AddressAllocator addresses_;
-  AddressAllocator fresh_pages_;  // file offsets past the capacity, for move_to_fresh_pages
+  AllocationMap allocations_;
   std::atomic<std::uint64_t> allocated_{0};
-  std::uint32_t next_serial_ = 1;
   // Changes with the allocations; a cached look-up is valid while this number is the same.
   std::atomic<std::uint64_t> version_{1};
-  std::uint64_t serial_;  // identifies the arena in those caches
+  const LookupCache lookups_;
   std::size_t retiring_ = 0;
   KeptRanges kept_;  // offsets in the arena
-  std::vector<PageWatcher*> watchers_;
-  std::uint64_t next_lead_;
 };
 
 }  // namespace hccl::device

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps allocations for the program's own code and for its children, and frees pages.
+#include "device/arena_pages.h"
+
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
-#include "device/arena.h"
-#include "device/fork_snapshot.h"
+#include "device/address.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,99 +18,23 @@
 #endif
 
 namespace hccl::device {
-
-Arena::~Arena() { forget_at_fork(*this); }
-
-Arena::Allocations::value_type& Arena::require_live(DeviceAddress address) {
-  const auto entry = find(address - base_);
-  if (entry == allocations_.end() || !entry->second.live)
-    throw Error(hcclInvalidArgument,
-                "device_address: the memory was freed meanwhile; look for a synDeviceFree on "
-                "another thread");
-  return *entry;
-}
-
-void Arena::map_view(Allocations::value_type& entry) {
-  Allocation& allocation = entry.second;
-  if (allocation.view.base() == nullptr)
-    allocation.view = HostView(view_->file(), allocation.file_offset, allocation.bytes,
-                               views_.address_at(entry.first));
-}
-
-std::byte* Arena::host_view(DeviceAddress address, std::uint64_t bytes) {
-  static_cast<void>(resolve(address, bytes, "device_address"));
-  const std::lock_guard lock(mutex_);
-  auto& entry = require_live(address);
-  map_view(entry);
-  return entry.second.view.base() + (address - base_ - entry.first);
-}
-
-std::optional<DeviceAddress> Arena::find_seen_at(std::uint64_t host_address) {
-  const std::lock_guard lock(mutex_);
-  const auto shows = [&](const Allocations::value_type& entry) {
-    const auto view = reinterpret_cast<std::uint64_t>(entry.second.view.base());
-    return view != 0 && entry.second.live && host_address - view < entry.second.bytes;
-  };
-  const auto offset = views_.offset_of(host_address);
-  const auto entry =
-      offset ? find(*offset) : std::find_if(allocations_.begin(), allocations_.end(), shows);
-  if (entry == allocations_.end() || !shows(*entry)) return std::nullopt;
-  const auto view = reinterpret_cast<std::uint64_t>(entry->second.view.base());
-  return base_ + entry->first + (host_address - view);
-}
-
-void Arena::trim(DeviceAddress address, std::uint64_t bytes) {
-  static_cast<void>(resolve(address, bytes, "device_address"));
-  const std::lock_guard lock(mutex_);
-  auto& [start, allocation] = require_live(address);
-  const std::uint64_t offset = allocation.file_offset + (address - base_ - start);
-  const std::uint64_t first = round_up(offset, kPageBytes);
-  const std::uint64_t end = (offset + bytes) / kPageBytes * kPageBytes;
-  if (first >= end) return;
-  // The new serial makes peers forget the old pages (ArenaView::follow).
-  allocation.serial = next_serial_++;
-  version_.fetch_add(1, std::memory_order_release);
-  if (!give_back(first, end - first)) {
-    throw Error(hcclSystemError, text("cannot give back ", end - first,
-                                      " bytes of device memory: ", system_error_text(errno),
-                                      "; keep them, or free the allocation"));
-  }
-}
-
-void Arena::keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep) {
-  static_cast<void>(resolve(address, bytes, "device_address"));
-  if (keep) copy_at_fork(*this);
-  const std::lock_guard lock(mutex_);
-  auto& entry = require_live(address);
-  const std::uint64_t begin = address - base_;
-  if (keep) {
-    map_view(entry);
-    kept_.add(begin, begin + bytes);
-  } else {
-    kept_.remove(begin, begin + bytes);
-  }
-}
-
-std::uint64_t Arena::lock_for_fork() {
-  mutex_.lock();
-  return kept_.bytes();
-}
-
-template <class Visit>
-void Arena::for_each_kept(Visit visit) const {
-  kept_.for_each_rounded(kPageBytes, [&](std::uint64_t begin, std::uint64_t end) {
-    // Adjacent allocations may have their pages at unrelated file offsets.
-    for (auto entry = std::prev(allocations_.upper_bound(begin)); begin < end; ++entry) {
-      const Allocation& allocation = entry->second;
-      const std::uint64_t piece = std::min(end, entry->first + allocation.bytes) - begin;
-      const std::uint64_t inside = begin - entry->first;
-      visit(allocation.view.base() + inside, allocation.file_offset + inside, piece);
-      begin += piece;
-    }
-  });
-}
-
 namespace {
+
+void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+  const int file = view.file().get();
+  std::vector<std::byte> buffer(1u << 20);
+  const std::uint64_t end = from + bytes;
+  for (std::uint64_t at = view.next_data(from); at < end; at = view.next_data(at)) {
+    const auto want = std::min<std::uint64_t>(buffer.size(), end - at);
+    const ssize_t got = pread(file, buffer.data(), want, static_cast<off_t>(at));
+    if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
+                           static_cast<off_t>(to + (at - from))) != got) {
+      throw Error(hcclOutOfMemory,
+                  "no memory to move an allocation to fresh pages; free memory on this host");
+    }
+    at += static_cast<std::uint64_t>(got);
+  }
+}
 
 // Allows huge pages only where a whole one is about to be written. Elsewhere they would enlarge
 // memory that is mostly holes.
@@ -143,22 +68,45 @@ bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
 
 }  // namespace
 
-// The views themselves are not inherited, so their addresses are free.
-bool Arena::copy_kept() const noexcept {
-  bool complete = true;
-  for_each_kept([&](std::byte* place, std::uint64_t offset, std::uint64_t bytes) {
-    void* const mapped =
-        mmap(place, bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (mapped == place && copy_data_to(place, *view_, offset, bytes)) return;
-    if (mapped != MAP_FAILED) munmap(mapped, bytes);
-    complete = false;
-  });
-  return complete;
+ArenaPages::ArenaPages(std::uint64_t capacity)
+    : view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
+      fresh_(capacity, 2 * capacity) {}
+
+bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  view_->forget(offset, bytes);
+  const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  const int error = errno;
+  // Notify the watchers only now: before the pages were freed, a user of a neighbouring allocation
+  // could have registered them again.
+  for (PageWatcher* const watcher : watchers_) watcher->pages_freed(offset, bytes);
+  errno = error;
+  return result == 0;
 }
 
-void Arena::drop_kept() const noexcept {
-  for_each_kept([](std::byte* place, std::uint64_t, std::uint64_t bytes) { munmap(place, bytes); });
+void ArenaPages::retire(std::uint64_t offset, std::uint64_t bytes) {
+  if (give_back(offset, bytes)) return;
+  log(LogLevel::warning, "device", "cannot give back ", bytes,
+      " bytes of device memory: ", system_error_text(errno));
+}
+
+std::uint64_t ArenaPages::copy_to_fresh(std::uint64_t offset, std::uint64_t bytes) {
+  const auto fresh = fresh_.allocate(bytes, kPageBytes);
+  if (!fresh)
+    throw Error(hcclOutOfMemory,
+                "the file has no room to move an allocation away from a stopped peer");
+  copy_data(*view_, offset, *fresh, bytes);
+  return *fresh;
+}
+
+bool ArenaPages::map_copy(std::byte* address, std::uint64_t offset,
+                          std::uint64_t bytes) const noexcept {
+  void* const mapped =
+      mmap(address, bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (mapped == address && copy_data_to(address, *view_, offset, bytes)) return true;
+  if (mapped != MAP_FAILED) munmap(mapped, bytes);
+  return false;
 }
 
 }  // namespace hccl::device

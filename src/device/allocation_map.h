@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The allocations of an arena, and the free ranges between them, by offset. Pure bookkeeping: it
+// touches no memory.
+#pragma once
+
+#include "device/address_allocator.h"
+#include "device/host_view.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+namespace hccl::device {
+
+struct Allocation {
+  std::uint64_t requested = 0;    // bytes the program asked for
+  std::uint64_t lead = 0;         // bytes from the first page to the address
+  std::uint64_t bytes = 0;        // whole pages
+  std::uint64_t file_offset = 0;  // of the first page
+  std::uint32_t serial = 0;       // number of the pages; changes when they are replaced
+  bool live = true;
+  std::function<bool()> quiescent;         // returns true once no work can access the memory
+  std::vector<std::uint64_t> left_behind;  // file offsets of earlier pages
+  HostView view;                           // if the program requested one
+};
+
+// Not thread-safe.
+class AllocationMap {
+ public:
+  using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
+  using Entry = Allocations::value_type;
+
+  // Devices of one node pass different `stagger` values, so that their buffers do not all start at
+  // the same cache set.
+  AllocationMap(std::uint64_t capacity, std::uint32_t stagger);
+
+  // Returns a new allocation, or null if no free range is long enough.
+  [[nodiscard]] Entry* allocate(std::uint64_t bytes);
+  // Returns the allocation with `offset` in one of its pages, or null.
+  [[nodiscard]] Entry* find(std::uint64_t offset);
+  // Gives the allocation a new serial, because its pages are replaced.
+  void renumber(Allocation& allocation) { allocation.serial = next_serial_++; }
+  // Removes an allocation and returns the next one. `reusable`: whether its range becomes free.
+  Allocations::iterator erase(Allocations::iterator entry, bool reusable);
+
+  [[nodiscard]] Allocations::iterator begin() { return allocations_.begin(); }
+  [[nodiscard]] Allocations::iterator end() { return allocations_.end(); }
+
+ private:
+  Allocations allocations_;
+  AddressAllocator addresses_;
+  std::uint32_t next_serial_ = 1;
+  std::uint64_t next_lead_;
+};
+
+}  // namespace hccl::device

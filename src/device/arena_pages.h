@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sparse memory file of an arena: frees, moves and copies its pages. Pages take no memory until
+// they are written.
+#pragma once
+
+#include "device/address_allocator.h"
+#include "device/arena_view.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace hccl::device {
+
+// Observes freed pages. The arena holds its lock during the call, so the watcher must not take it.
+class PageWatcher {
+ public:
+  PageWatcher() = default;
+  virtual ~PageWatcher() = default;
+  PageWatcher(const PageWatcher&) = delete;
+  PageWatcher& operator=(const PageWatcher&) = delete;
+
+  // Called when the pages of the range have been freed. The range is not reused before it returns.
+  virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
+};
+
+// Offsets are those in the file. Not thread-safe, except for view(): the arena holds its lock.
+class ArenaPages {
+ public:
+  // The file has room for `capacity` bytes, and for as many again that are moved.
+  explicit ArenaPages(std::uint64_t capacity);
+
+  [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
+
+  // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses.
+  bool give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  // Does the same, but logs a refusal.
+  void retire(std::uint64_t offset, std::uint64_t bytes);
+
+  // Copies the data of a range to fresh pages and returns their offset. Throws
+  // Error(hcclOutOfMemory).
+  [[nodiscard]] std::uint64_t copy_to_fresh(std::uint64_t offset, std::uint64_t bytes);
+  // Makes the range of retired fresh pages available again.
+  void release_fresh(std::uint64_t offset, std::uint64_t bytes) { fresh_.release(offset, bytes); }
+  // Maps private memory at `address`, which must be free, and copies the data of the range to it.
+  // Returns false if there is no memory for that; then nothing is mapped. Uses no heap.
+  [[nodiscard]] bool map_copy(std::byte* address, std::uint64_t offset,
+                              std::uint64_t bytes) const noexcept;
+
+  void watch(PageWatcher& watcher) { watchers_.push_back(&watcher); }
+  void unwatch(PageWatcher& watcher) { std::erase(watchers_, &watcher); }
+
+ private:
+  std::shared_ptr<ArenaView> view_;
+  AddressAllocator fresh_;  // offsets past the capacity
+  std::vector<PageWatcher*> watchers_;
+};
+
+}  // namespace hccl::device

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caches for each thread the allocations of an arena that it has looked up recently, because
+// collectives resolve the same few buffers repeatedly.
+#pragma once
+
+#include <cstdint>
+
+namespace hccl::device {
+
+class LookupCache {
+ public:
+  // An allocation, or what the program asked for of it, as offsets in the arena.
+  struct Entry {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    std::uint64_t file_offset = 0;  // of `first`
+    std::uint32_t serial = 0;       // the allocation's
+    bool live = false;
+  };
+
+  LookupCache() noexcept;
+
+  // Returns the calling thread's entry with `offset` that was inserted at `version` of the
+  // allocations, or null.
+  [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept;
+  // Replaces the thread's oldest entry.
+  void insert(std::uint64_t version, const Entry& entry) const noexcept;
+
+ private:
+  const std::uint64_t number_;  // identifies the arena in the threads' entries
+};
+
+}  // namespace hccl::device
