@@ -71,8 +71,9 @@ class NodeSegment {
   void throw_if_failed() const {
     if (fault_.raised()) fault_.throw_error();
   }
-  // Raises a fault for all ranks of the node unless there is one already. Its text is `why`,
-  // prefixed with this rank's name.
+  // Raises a fault for all ranks of the node. Its text is `why`, prefixed with this rank's name.
+  // Keeps a fault that exists already, but fails the operations and wakes their waiters again: the
+  // rank that raised it may have been stopped meanwhile.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called

@@ -143,6 +143,26 @@ TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
   });
 }
 
+// The raiser of a fault may be stopped before it has failed the operations in flight.
+TEST(Engine, AnAbortAfterAFaultWakesTheWaiters) {
+  for (const std::size_t count : {4u, 5'000u}) {
+    EngineRanks ranks(2);
+    ranks.run([&](int rank) {
+      const auto lane = ranks.make_lane(rank);
+      if (rank == 0) {
+        const std::uint64_t buffer = ranks.upload(rank, random_values(count, 1));
+        EXPECT_THROW(ranks.engine(rank).execute(*lane, all_reduce_call(count, buffer, buffer)),
+                     Error);
+        return;
+      }
+      lane->attach();
+      while (!lane->block().bell.has_sleepers()) std::this_thread::sleep_for(1ms);
+      ranks.segment(rank).control().header().fault.state.store(FaultRecord::being_written);
+      ranks.segment(rank).fail(hcclSystemError, "aborted");
+    });
+  }
+}
+
 // A peer that stays inside a tile must not hold up the others, and what it stores later must not
 // reach them.
 TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
