@@ -4,14 +4,12 @@
 #include "node/cooperative_path.h"
 
 #include "base/deadline.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "node/call_match.h"
 #include "node/post.h"
 
 #include <atomic>
 #include <chrono>
-#include <new>
 
 #include <sched.h>
 
@@ -28,14 +26,24 @@ bool CooperativePath::run() {
     post(node_, op_);
   }
   do {
-    if (!run_slice()) return false;
+    if (!gather()) return false;
+    if (is_in(LaneBlock::open)) tiles_.run();
+    if (is_in(LaneBlock::open)) {
+      prepost(node_, op_);
+      wait_.wait_until([&] { return !is_in(LaneBlock::open); });
+    }
+    if (!op_.lane.complete()) {
+      // No rank can have begun a later operation to which this rank had posted.
+      if (is_in(LaneBlock::failed)) await_storing_peers();
+      node_.fault().throw_error();
+    }
   } while (next_slice());
   return true;
 }
 
-// Runs the current slice. Returns false if the wait budget is used up before the operation has
-// begun.
-bool CooperativePath::run_slice() {
+// Waits until all ranks have posted the current slice, and opens it. Returns false if the wait
+// budget is used up before the operation has begun.
+bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
@@ -49,18 +57,6 @@ bool CooperativePath::run_slice() {
   if (ranks.all_posted()) {
     if (op_.slice_number == 0) agree_on_slices();
     if (is_in(LaneBlock::gathering)) open_operation();
-  }
-  if (is_in(LaneBlock::open)) {
-    run_tiles();
-    if (is_in(LaneBlock::open)) {
-      prepost(node_, op_);
-      wait_.wait_until([&] { return !is_in(LaneBlock::open); });
-    }
-  }
-  if (!op_.lane.complete()) {
-    // No rank can have begun a later operation to which this rank had posted.
-    if (is_in(LaneBlock::failed)) await_storing_peers();
-    node_.fault().throw_error();
   }
   return true;
 }
@@ -108,22 +104,6 @@ void CooperativePath::open_operation() {
   // all.
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
-}
-
-// Runs tiles. On an error, leaves the tile and fails the communicator, so that no peer waits for
-// this rank.
-void CooperativePath::run_tiles() {
-  const auto fail = [&](hcclResult_t code, const char* why) {
-    tiles_.leave_tile();
-    node_.fail(code, why);
-  };
-  try {
-    tiles_.run();
-  } catch (const Error& error) {
-    fail(error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    fail(hcclOutOfMemory, "out of host memory; free memory or raise the limit of the process");
-  }
 }
 
 // Blocks, for at most 100 ms, until no living peer stores into this rank's memory. If a peer is

@@ -24,11 +24,10 @@ class CooperativePath {
   bool run();
 
  private:
-  bool run_slice();
+  bool gather();
   bool next_slice();
   void agree_on_slices();
   void open_operation();
-  void run_tiles();
   void await_storing_peers();
   [[nodiscard]] bool is_in(LaneBlock::Phase phase) const {
     return op_.lane.block().state.load(std::memory_order_acquire) == op_.lane.state_word(phase);

@@ -3,12 +3,14 @@
 // that a rank that leaves a failed operation knows which peers to wait for.
 #include "node/tile_runner.h"
 
+#include "base/error.h"
 #include "node/rank_memory.h"
 #include "node/tile_claims.h"
 
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <new>
 
 #include <sched.h>
 
@@ -30,15 +32,27 @@ void TileRunner::plan_slice() {
 
 void TileRunner::run() {
   LaneBlock& block = op_.lane.block();
-  if (!map_peers()) return;
-  store_policy_ = choose_store_policy();
-  while (const auto number = claim_tile()) {
-    run_tile(*number);
-    leave_tile();
-    if (block.tiles_done.fetch_add(1, kTileDone) + 1 == plan_->tiles()) return complete_slice();
+  try {
+    if (!map_peers()) return;
+    store_policy_ = choose_store_policy();
+    while (const auto number = claim_tile()) {
+      run_tile(*number);
+      leave_tile();
+      if (block.tiles_done.fetch_add(1, kTileDone) + 1 == plan_->tiles()) return complete_slice();
+    }
+  } catch (const Error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(hcclOutOfMemory, "out of host memory; free memory or raise the limit of the process");
   }
 }
 
+void TileRunner::fail(hcclResult_t code, const char* why) {
+  leave_tile();
+  node_.fail(code, why);
+}
+
+// Publishes that this rank no longer stores into other ranks' memory.
 void TileRunner::leave_tile() const {
   op_.lane.current_tile(node_.rank()).store(0, std::memory_order_release);
 }

@@ -8,6 +8,8 @@
 #include "node/tile_plan.h"
 #include "reduce/reduce.h"
 
+#include <hccl_types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,16 +27,16 @@ class TileRunner {
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
 
   // Runs tiles until none is left to claim or the operation has failed. Completes the slice after
-  // its last tile. Throws Error or std::bad_alloc; the caller must then call leave_tile().
+  // its last tile. On an error, fails the communicator, so that no peer waits for this rank.
   void run();
-  // Publishes that this rank no longer stores into other ranks' memory.
-  void leave_tile() const;
 
  private:
   template <class Visit>
   [[nodiscard]] bool all_peer_buffers(Visit visit) const;
   [[nodiscard]] bool map_peers();
   [[nodiscard]] std::optional<std::uint32_t> claim_tile() const;
+  void leave_tile() const;
+  void fail(hcclResult_t code, const char* why);
   void complete_slice() const;
   void run_tile(std::uint32_t number) const;
   void exchange_tile(const Tile& tile) const;

@@ -32,7 +32,7 @@ MAY_CATCH = {
     "src/bootstrap/join.cpp": "the other ranks are told why before it travels on",
     "src/bootstrap/server_registry.cpp": "an id that is none has no server to stop; without memory its ranks wait until their deadline",
     "src/base/quiet_thread.h": "the system's error gets a text",
-    "src/node/cooperative_path.cpp": "becomes a fault at once, so that peers do not wait and this rank leaves in order",
+    "src/node/tile_runner.cpp": "becomes a fault at once, so that peers do not wait and this rank leaves in order",
     "src/node/lane.cpp": "a destructor; the communicator has failed already",
 }
 
