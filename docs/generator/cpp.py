@@ -21,7 +21,7 @@ NAMES = {
     "bytes-left": "n", "bytes>>20": "n", "device::pci_bus_id(0)": "PCI address", "device_->id()": "device",
     "stream.device().id()": "device", "stream->device().id()": "device", "communicator->device().id()": "device",
     "std::min(larger+larger_bytes,smaller+smaller_bytes)-std::max(larger,smaller)": "n",
-    "facts().name": "type", "free_bytes()": "n", "boxes.size()": "n", "ranks.size()": "n", "mine.blob.size()": "n",
+    "facts().name": "type", "free_bytes()": "n", "identities.size()": "n", "ranks.size()": "n", "mine.blob.size()": "n",
     "request.size": "n", "id.length": "n", "op_.number": "number", "lane.number()": "number", "lane.ordinal()": "stream", "op_.lane.ordinal()": "stream",
     "stream->progress()->completed()": "n", "stream->pushed()": "n", "operation-1": "stream", "lane-1": "stream",
     "reduce::operation_name": "reduction", "reduce::type_name": "type", "collective_name": "collective",

@@ -23,7 +23,7 @@ SUBJECTS = {
     "Environment": ("src/base", "src/bootstrap/comm_id.cpp"),
 }
 
-# Literals that no user sees: paths, parts of what identifies a box, labels of proofs.
+# Literals that no user sees: paths, parts of what identifies a node, labels of proofs.
 UNSEEN = re.compile(r"^(/|<root>/|: cannot open|uid |node |boot |hccl (rank|server)$)")
 
 INTRODUCTION = """\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork guard, and what identifies host and box.
+// The fork guard, and the identities of host and node.
 #include "base/process.h"
 
 #include "base/config.h"
@@ -112,7 +112,7 @@ std::uint64_t network_number() {
   return WireReader(digest).u64();
 }
 
-std::string box_identity() {
+std::string node_identity() {
   const auto settings = config();
   const std::string where =
       settings->node_id ? text("node ", *settings->node_id) : network_identity();

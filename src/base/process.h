@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about this process: whether it was forked from one that used the library, its host and its
-// box.
+// node.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ void set_fork_hooks(const ForkHooks& hooks) noexcept;
 // Returns the same as a number, to be compared with that of other processes.
 [[nodiscard]] std::uint64_t network_number();
 
-// Returns the identity of this process's box: processes with equal texts share devices' module ids
+// Returns the identity of this process's node: processes with equal texts share devices' module ids
 // and may map each other's memory. It consists of the uid, then HCCL_NODE_ID or boot id and network
 // namespace.
-[[nodiscard]] std::string box_identity();
+[[nodiscard]] std::string node_identity();
 
 // Returns the name of a process's program, at most 15 characters of it; empty if /proc does not
 // tell.

@@ -47,7 +47,7 @@ RankTable table_of_one(Contribution mine) {
   self.rank = 0;
   self.pid = process.pid;
   self.host = process.host;
-  self.box = process.box;
+  self.node = process.node;
   self.blob = std::move(mine.blob);
   self.memory = std::move(mine.memory);
   RankTable table;

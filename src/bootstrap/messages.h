@@ -119,7 +119,7 @@ struct Announcements {
 
 inline constexpr int kMostPid = std::numeric_limits<int>::max();
 inline constexpr std::size_t kLongestHost = 256;
-inline constexpr std::size_t kLongestBox = 512;
+inline constexpr std::size_t kLongestNodeIdentity = 512;
 inline constexpr std::size_t kLongestFailure = 4096;
 inline constexpr std::size_t kLongestCall = 1024;
 inline constexpr std::size_t kMostAwaited = 64;  // the first ones of a long list are enough
@@ -130,7 +130,7 @@ concept Like = std::same_as<std::remove_const_t<Type>, Message>;
 
 void fields(Like<ProcessIdentity> auto& m, auto& io) {
   io(bounded(m.pid, 1, kMostPid), m.pid_namespace, limited(m.host, kLongestHost),
-     limited(m.box, kLongestBox));
+     limited(m.node, kLongestNodeIdentity));
 }
 void fields(Like<Opening> auto& m, auto& io) { io(m.version, m.nonce, m.here, m.there); }
 void fields(Like<Hello> auto& m, auto& io) {

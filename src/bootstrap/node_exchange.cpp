@@ -62,7 +62,7 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
     added.shares_pids =
         entry.process.shares_pids_with(table.ranks[static_cast<std::size_t>(rank)].process);
     added.host = entry.process.host;
-    added.box = entry.process.box;
+    added.node = entry.process.node;
     rank_table_.members.push_back(std::move(added));
   }
   for (int other = 0; other < static_cast<int>(present_.size()); ++other) {
@@ -269,8 +269,8 @@ RankInfo& NodeExchange::member(int rank) {
 }
 
 bool NodeExchange::is_here(int rank) const {
-  return rank_table_.members[static_cast<std::size_t>(rank)].box ==
-         rank_table_.members[static_cast<std::size_t>(rank_)].box;
+  return rank_table_.members[static_cast<std::size_t>(rank)].node ==
+         rank_table_.members[static_cast<std::size_t>(rank_)].node;
 }
 
 bool NodeExchange::is_own_process(int rank) const {

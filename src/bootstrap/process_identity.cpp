@@ -11,11 +11,11 @@
 namespace hccl::bootstrap {
 
 ProcessIdentity ProcessIdentity::mine() {
-  return {getpid(), own_pid_namespace(), host_name(), box_identity()};
+  return {getpid(), own_pid_namespace(), host_name(), node_identity()};
 }
 
 bool ProcessIdentity::shares_pids_with(const ProcessIdentity& other) const {
-  return box == other.box && pid_namespace == other.pid_namespace && pid_namespace != 0;
+  return node == other.node && pid_namespace == other.pid_namespace && pid_namespace != 0;
 }
 
 bool ProcessIdentity::same_process(const ProcessIdentity& other) const {

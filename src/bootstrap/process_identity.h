@@ -11,7 +11,7 @@ struct ProcessIdentity {
   int pid = 0;  // in its own pid namespace
   std::uint64_t pid_namespace = 0;
   std::string host;
-  std::string box;
+  std::string node;  // its node_identity()
 
   [[nodiscard]] static ProcessIdentity mine();
   // Returns whether a pid of `other` denotes the same process in this one's pid namespace.

@@ -37,7 +37,7 @@ struct RankInfo {
   int pid = 0;               // in its own pid namespace
   bool shares_pids = false;  // whether that namespace is this process's too
   std::string host;
-  std::string box;  // equal for the ranks of one node
+  std::string node;  // equal for the ranks of one node
   std::vector<std::byte> announced;
   // Empty for ranks on other nodes.
   std::vector<std::byte> blob;

@@ -120,7 +120,7 @@ Failure Rendezvous::second_claim(const Hello& hello, const std::string& address)
 
 bool Rendezvous::several_nodes() const {
   return std::ranges::any_of(table_.ranks, [&](const TableEntry& entry) {
-    return entry.process.box != table_.ranks.front().process.box;
+    return entry.process.node != table_.ranks.front().process.node;
   });
 }
 

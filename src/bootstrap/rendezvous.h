@@ -49,9 +49,9 @@ class Rendezvous {
   [[nodiscard]] std::string waited_for() const;
   // Returns a description of the ranks: "rank 3 (pid 41, host a)" or "ranks 4-7 (host b)".
   [[nodiscard]] std::string describe_ranks(const std::vector<int>& ranks) const;
-  // Returns the node of a rank that has joined: ProcessIdentity::box.
-  [[nodiscard]] const std::string& box_of(int rank) const {
-    return members_[static_cast<std::size_t>(rank)].entry.process.box;
+  // Returns the node of a rank that has joined: ProcessIdentity::node.
+  [[nodiscard]] const std::string& node_of(int rank) const {
+    return members_[static_cast<std::size_t>(rank)].entry.process.node;
   }
   // Returns the reason with which a late hello is refused.
   [[nodiscard]] Failure refusal_when_over() const;

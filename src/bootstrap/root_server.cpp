@@ -253,9 +253,9 @@ void RootServer::send_report(std::chrono::milliseconds waited) {
            rendezvous_.waited_for(), " (of ", rendezvous_.size(),
            "); still waiting: see whether they were started");
   log(LogLevel::warning, "bootstrap", report);
-  std::set<std::string> told{self_.box};
+  std::set<std::string> told{self_.node};
   for (const int rank : ranks_.ranks()) {
-    if (!told.insert(rendezvous_.box_of(rank)).second) continue;
+    if (!told.insert(rendezvous_.node_of(rank)).second) continue;
     ranks_.send(rank, FrameType::missing, serialize(Failure{hcclSystemError, report}));
   }
 }

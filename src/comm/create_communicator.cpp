@@ -66,11 +66,11 @@ RankBlob decode(const bootstrap::RankInfo& member) {
 // Checks the memory files of this node's ranks, and the control segment that the lowest of these
 // ranks has created. Throws Error if one of them is not safe to map.
 void inspect(const bootstrap::RankTable& table, int own_rank) {
-  const std::string& box = table.members[static_cast<std::size_t>(own_rank)].box;
+  const std::string& own_node = table.members[static_cast<std::size_t>(own_rank)].node;
   int leader = -1;
   int ranks = 0;
   for (const bootstrap::RankInfo& member : table.members) {
-    if (member.box != box) continue;
+    if (member.node != own_node) continue;
     if (ranks++ == 0) leader = member.rank;
     require_sealed(member.memory, decode(member).memory_bytes, text_of(member));
   }
@@ -79,17 +79,17 @@ void inspect(const bootstrap::RankTable& table, int own_rank) {
 }
 
 planner::Topology topology_of(const bootstrap::RankTable& table) {
-  std::vector<std::string> boxes;
-  for (const bootstrap::RankInfo& member : table.members) boxes.push_back(member.box);
-  return planner::Topology(boxes);
+  std::vector<std::string> identities;
+  for (const bootstrap::RankInfo& member : table.members) identities.push_back(member.node);
+  return planner::Topology(identities);
 }
 
 // Calls visit(member) for the ranks of this rank's node, in the order of the table.
 template <class Visit>
 void for_each_mate(const bootstrap::RankTable& table, int rank, Visit visit) {
-  const std::string& box = table.members[static_cast<std::size_t>(rank)].box;
+  const std::string& own_node = table.members[static_cast<std::size_t>(rank)].node;
   for (const bootstrap::RankInfo& member : table.members) {
-    if (member.box == box) visit(member);
+    if (member.node == own_node) visit(member);
   }
 }
 

@@ -23,12 +23,12 @@ thread_local std::weak_ptr<Device> current_device;
 constexpr std::uint32_t kMaxModules = 4096;
 
 // Claims the first free module and sets `module` to its number.
-FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_box) {
+FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_node) {
   for (module = 0; module < kMaxModules; ++module) {
     if (auto claim = claim_module(module)) return *std::move(claim);
   }
   // No node has kMaxModules devices in use, but another user may hold that many names.
-  for (module = 0; module < devices_of_box; ++module) {
+  for (module = 0; module < devices_of_node; ++module) {
     if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
   }
   throw SynError(synUnavailable, text("no module below ", kMaxModules, " is free"));

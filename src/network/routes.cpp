@@ -39,7 +39,7 @@ Routes::Routes(std::shared_ptr<const Config> config, int rank, int size)
 std::vector<std::byte> Routes::announce(const Secret& secret) {
   transport::Settings settings;
   settings.membership = {secret, 0, rank_, size_};
-  settings.box = box_identity();
+  settings.node = node_identity();
   settings.interfaces = local_interfaces();
   settings.config = config_;
   WireWriter writer;

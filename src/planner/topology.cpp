@@ -5,14 +5,14 @@
 
 namespace hccl::planner {
 
-Topology::Topology(const std::vector<std::string>& boxes) : places_(boxes.size()) {
+Topology::Topology(const std::vector<std::string>& identities) : places_(identities.size()) {
   std::vector<std::string> known;
-  for (const std::string& box : boxes) {
+  for (const std::string& identity : identities) {
     const auto rank = static_cast<int>(node_of_.size());
-    const auto found = std::ranges::find(known, box);
+    const auto found = std::ranges::find(known, identity);
     const auto node = static_cast<std::size_t>(found - known.begin());
     if (found == known.end()) {
-      known.push_back(box);
+      known.push_back(identity);
       nodes_.emplace_back();
     }
     node_of_.push_back(static_cast<int>(node));

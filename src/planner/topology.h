@@ -9,8 +9,8 @@ namespace hccl::planner {
 
 class Topology {
  public:
-  // `boxes` has the node identity of each rank. Ranks of one node have the same identity.
-  explicit Topology(const std::vector<std::string>& boxes);
+  // `identities` has the identity of each rank's node. Ranks of one node have the same identity.
+  explicit Topology(const std::vector<std::string>& identities);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(node_of_.size()); }
   // Returns the ranks of each node, ascending. The nodes are in the order of their lowest ranks.

@@ -52,7 +52,7 @@ struct Limits {
 
 struct Settings {
   Membership membership;
-  std::string box;                    // the node: box_identity() of base/process.h
+  std::string node;                   // node_identity() of base/process.h
   std::vector<Interface> interfaces;  // all interfaces of this machine
   // The configuration from the environment; the defaults unless it is set.
   std::shared_ptr<const Config> config = std::make_shared<const Config>();

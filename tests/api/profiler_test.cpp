@@ -14,9 +14,9 @@ namespace {
 class Profiler : public testing::Test {
  protected:
   void SetUp() override {
-    // A box of its own: no other program on this machine finds its modules taken.
-    const std::string box = "test-" + std::to_string(getpid());
-    ASSERT_EQ(setenv("HCCL_NODE_ID", box.c_str(), 1), 0);
+    // A node of its own: no other program on this machine finds its modules taken.
+    const std::string node = "test-" + std::to_string(getpid());
+    ASSERT_EQ(setenv("HCCL_NODE_ID", node.c_str(), 1), 0);
     ASSERT_EQ(synInitialize(), synSuccess);
     ASSERT_EQ(synDeviceAcquire(&device_, nullptr), synSuccess) << synGetLastErrorMessage();
   }

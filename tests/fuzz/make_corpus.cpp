@@ -20,12 +20,12 @@ constexpr std::uint8_t kSync = 8;
 
 std::uint8_t number(FrameType type) { return static_cast<std::uint8_t>(type); }
 
-ProcessIdentity process(int pid, const char* box = "box") { return {pid, 1, "host", box}; }
+ProcessIdentity process(int pid, const char* node = "node") { return {pid, 1, "host", node}; }
 
 Bytes blob() { return Bytes(40, std::byte{0x11}); }
 
-Bytes hello_payload(int rank, int size, const char* box = "box") {
-  return serialize(Hello{rank, size, process(100 + rank, box), {}});
+Bytes hello_payload(int rank, int size, const char* node = "node") {
+  return serialize(Hello{rank, size, process(100 + rank, node), {}});
 }
 
 Table table() {
@@ -106,9 +106,9 @@ void add_messages(const fs::path& root) {
 
 void add_rendezvous(const fs::path& root) {
   const Corpus server(root, "root_server");
-  const auto hello = [](int connection, int rank, std::uint8_t cut, const char* box = "box") {
+  const auto hello = [](int connection, int rank, std::uint8_t cut, const char* node = "node") {
     const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 2);
-    return fuzz::Step{action, cut, hello_payload(rank, 3, box)};
+    return fuzz::Step{action, cut, hello_payload(rank, 3, node)};
   };
   const auto frame = [](int connection, FrameType type, const Bytes& payload) {
     const auto action = static_cast<std::uint8_t>(connection << 4 | kSync | 1);
@@ -143,7 +143,7 @@ void add_rendezvous(const fs::path& root) {
   server.add("bytes", std::vector{fuzz::Step{0x08, 0, http}, fuzz::Step{0x10, 0, {}}});
 
   const Corpus client(root, "rendezvous_client");
-  const Welcome welcome{{1, 2, "host", "box"}, -1};
+  const Welcome welcome{{1, 2, "host", "node"}, -1};
   const std::vector<fuzz::Step> heard{
       {1, number(FrameType::greeting), serialize(Opening{})},
       {1, number(FrameType::welcome), serialize(welcome)},

@@ -19,7 +19,7 @@ void say(int socket, const fuzz::Step& step) {
   if (!said.empty()) fuzz::send_bytes(socket, said, step.detail);
 }
 
-ProcessIdentity process(int pid) { return {pid, 1, "host", "box"}; }
+ProcessIdentity process(int pid) { return {pid, 1, "host", "node"}; }
 
 void follow(FileDescriptor socket) {
   UniqueId id;

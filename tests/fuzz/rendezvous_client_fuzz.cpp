@@ -62,7 +62,7 @@ class Server {
 void join(FileDescriptor socket) {
   UniqueId id;
   id.addresses = {Address{.port = 1}};
-  const Hello hello{1, 2, {1, 1, "host", "box"}, {}};
+  const Hello hello{1, 2, {1, 1, "host", "node"}, {}};
   RendezvousClient client(id, fuzz::fixed_key(), hello, Deadline::after(std::chrono::seconds(20)));
   try {
     if (!client.join_over(std::move(socket), Secret{})) return;

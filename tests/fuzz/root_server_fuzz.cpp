@@ -119,7 +119,7 @@ Frame answer_to_a_rank(const Address& server) {
   EventLoop loop;
   const auto connection = connection_over(loop, std::move(socket));
   connection->authenticate(*seal);
-  connection->send(FrameType::hello, serialize(Hello{2, 3, {1, 1, "host", "box"}, {}}));
+  connection->send(FrameType::hello, serialize(Hello{2, 3, {1, 1, "host", "node"}, {}}));
   std::optional<Frame> frame = fuzz::await_frame(loop, *connection);
   fuzz::check(frame.has_value(), "a rank gets an answer");
   return *std::move(frame);

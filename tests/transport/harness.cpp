@@ -60,7 +60,7 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
   settings.membership.communicator = 7;
   settings.membership.rank = rank;
   settings.membership.size = size;
-  settings.box = box_identity();
+  settings.node = node_identity();
   // A GID is an address of an interface that is not loopback.
   const bool rdma = std::string(way.transport) == "verbs";
   settings.interfaces = rdma ? local_interfaces() : std::vector{loopback(way.v6)};

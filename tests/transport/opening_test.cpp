@@ -102,11 +102,11 @@ TEST_P(Opening, WhatCannotBeOpenedIsSaid) {
   EXPECT_THROW(static_cast<void>(connector->open(1, {}, malformed)), Error);
 }
 
-TEST(Reach, SharedMemoryEndsAtTheBox) {
+TEST(Reach, SharedMemoryEndsAtTheNode) {
   const Way way{"shm", "shm"};
   transport::Settings settings = settings_for(1, 2, way);
   const auto here = make_transport(way, settings);
-  settings.box += " elsewhere";
+  settings.node += " elsewhere";
   const auto there = make_transport(way, settings);
   EXPECT_FALSE(here->reach(there->address()).possible);
   EXPECT_FALSE(there->reach(here->address()).possible);

@@ -23,7 +23,7 @@ using transport::StreamKey;
 constexpr std::uint8_t kFormat = 1;
 
 struct ShmAddress {
-  Bytes box;
+  Bytes node;
   SocketName name{};
 };
 
@@ -31,7 +31,7 @@ std::optional<ShmAddress> parse_address(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   ShmAddress result;
   const bool known = reader.u8() == kFormat;
-  result.box = reader.bytes(sizeof(Digest));
+  result.node = reader.bytes(sizeof(Digest));
   result.name = reader.array<sizeof(SocketName)>();
   if (!known || !reader.complete()) return std::nullopt;
   return result;
@@ -64,11 +64,11 @@ ShmTransport::ShmTransport(const transport::Settings& settings)
           only(listen_on(name_)), own_, limits_,
           transport::SocketFamily{
               .name = "shm", .describe = describe, .objection = objection_to_other_users})) {
-  const Digest digest = sha256(std::as_bytes(std::span(settings.box)));
-  box_.assign(digest.begin(), digest.end());
+  const Digest digest = sha256(std::as_bytes(std::span(settings.node)));
+  node_.assign(digest.begin(), digest.end());
   WireWriter writer;
   writer.put_u8(kFormat);
-  writer.put_bytes(box_);
+  writer.put_bytes(node_);
   writer.put_bytes(name_);
   address_ = writer.take();
 }
@@ -76,7 +76,7 @@ ShmTransport::ShmTransport(const transport::Settings& settings)
 Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_address(peer_address);
   if (!theirs) return {false, "its address in shared memory is malformed"};
-  if (theirs->box == box_) return {true, ""};
+  if (theirs->node == node_) return {true, ""};
   return {false, "it is on another node: another host, network namespace, user or HCCL_NODE_ID"};
 }
 

@@ -25,7 +25,7 @@ class ShmTransport final : public transport::Transport {
   transport::Membership own_;
   transport::Limits limits_;
   SocketName name_;
-  Bytes box_;  // a hash of the node's identity
+  Bytes node_;  // a hash of the node's identity
   Bytes address_;
   std::shared_ptr<transport::Listener> listener_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork guard, and the identity of host and box.
+// The fork guard, and the identities of host and node.
 #include "base/process.h"
 
 #include "base/config.h"
@@ -78,16 +78,16 @@ TEST(BoxIdentity, NamesUserMachineAndNetwork) {
   test::ScopedEnvironment environment;
   environment.remove("HCCL_NODE_ID");
   load_config();
-  const std::string box = box_identity();
-  EXPECT_EQ(box.find(text("uid ", geteuid(), " boot ")), 0U) << box;
-  EXPECT_NE(box.find(" net "), std::string::npos) << box;
-  EXPECT_EQ(box, box_identity());
+  const std::string node = node_identity();
+  EXPECT_EQ(node.find(text("uid ", geteuid(), " boot ")), 0U) << node;
+  EXPECT_NE(node.find(" net "), std::string::npos) << node;
+  EXPECT_EQ(node, node_identity());
 }
 
 TEST(BoxIdentity, ANodeIdReplacesTheMachine) {
   const test::ScopedEnvironment environment("HCCL_NODE_ID", "left");
   load_config();
-  EXPECT_EQ(box_identity(), text("uid ", geteuid(), " node left"));
+  EXPECT_EQ(node_identity(), text("uid ", geteuid(), " node left"));
 }
 
 TEST(HostName, IsThatOfTheSystem) { EXPECT_FALSE(host_name().empty()); }

@@ -27,8 +27,8 @@ std::string complaint_over(const Nodes& nodes, const RankTable& table, int rank)
     const Contribution expected = contribution_of(member.rank);
     const bool here = node_of(member.rank) == node_of(rank);
     if (member.announced != expected.announce({})) return text("wrong words of ", member.rank);
-    if ((member.box == table.members[static_cast<std::size_t>(rank)].box) != here)
-      return text("wrong box of ", member.rank);
+    if ((member.node == table.members[static_cast<std::size_t>(rank)].node) != here)
+      return text("wrong node of ", member.rank);
     if (member.blob != (here ? expected.blob : std::vector<std::byte>()))
       return text("wrong blob of ", member.rank);
     if (member.memory.valid() != here) return text("wrong memory of ", member.rank);

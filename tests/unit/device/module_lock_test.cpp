@@ -91,10 +91,10 @@ std::string result_of(const std::function<std::string()>& body) {
 
 // The names of kUser's claims, as anybody can find out.
 std::string name_of(std::uint32_t id) {
-  std::string box = box_identity();
-  box.replace(0, box.find(' ', 4), text("uid ", kUser));
+  std::string node = node_identity();
+  node.replace(0, node.find(' ', 4), text("uid ", kUser));
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char letter : box) {
+  for (const char letter : node) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
   }
   return text("hccl-module-", std::hex, hash, "-", std::dec, id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One holder per module and box; a claim ends with its holder.
+// One holder per module and node; a claim ends with its holder.
 #include "device/module_registry.h"
 
 #include "base/process.h"

@@ -15,9 +15,9 @@ namespace {
 
 // A letter for the node of each rank.
 Planner planner_of(const std::string& layout, const std::string& forced = "") {
-  std::vector<std::string> boxes;
-  for (const char letter : layout) boxes.emplace_back(1, letter);
-  return {Topology(boxes), forced};
+  std::vector<std::string> identities;
+  for (const char letter : layout) identities.emplace_back(1, letter);
+  return {Topology(identities), forced};
 }
 
 std::string_view name_of_plan(const Planner& planner, Collective collective, std::uint64_t bytes) {
