@@ -121,9 +121,9 @@ class Backend {
   // Raises a fault on all ranks, unless there is one already. Its text is the name of this rank and
   // `why`.
   virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
-  // Raises a fault because the process of rank `mate` of this node has ended. Called by the control
+  // Raises a fault because the process of rank `peer` of this node has ended. Called by the control
   // thread.
-  virtual void mate_died(int mate) noexcept = 0;
+  virtual void peer_died(int peer) noexcept = 0;
   // Ends this rank's membership: it begins no further call, and peers that wait for it fail.
   virtual void depart() = 0;
   // Sets the time limit of this rank's waits for other ranks; 0 means no limit.

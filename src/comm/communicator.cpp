@@ -250,8 +250,8 @@ void Communicator::finalize() {
   }
 }
 
-void Communicator::watch(const FileDescriptor& process, int mate) {
-  watches_.emplace_back(process.duplicate(), [this, mate] { backend_->mate_died(mate); });
+void Communicator::watch(const FileDescriptor& process, int peer) {
+  watches_.emplace_back(process.duplicate(), [this, peer] { backend_->peer_died(peer); });
 }
 
 void Communicator::leave() {

@@ -86,8 +86,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Fails all queued and future work on every rank. `why` is the reason, such as "called
   // hcclCommAbort". Allocates no memory.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
-  // Fails the communicator when the process of rank `mate` of this node exits.
-  void watch(const FileDescriptor& process, int mate);
+  // Fails the communicator when the process of rank `peer` of this node exits.
+  void watch(const FileDescriptor& process, int peer);
 
   // Sets the time limit of this rank's waits for other ranks; 0 means no limit. Thread safety: any
   // thread.

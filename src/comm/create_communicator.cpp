@@ -86,7 +86,7 @@ planner::Topology topology_of(const bootstrap::RankTable& table) {
 
 // Calls visit(member) for the ranks of this rank's node, in the order of the table.
 template <class Visit>
-void for_each_mate(const bootstrap::RankTable& table, int rank, Visit visit) {
+void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit visit) {
   const std::string& own_node = table.members[static_cast<std::size_t>(rank)].node;
   for (const bootstrap::RankInfo& member : table.members) {
     if (member.node == own_node) visit(member);
@@ -99,7 +99,7 @@ std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, 
                                              std::span<const node::CpuAllowance> allowances) {
   std::vector<node::Peer> peers;
   int rank = 0;
-  for_each_mate(table, own_rank, [&](const bootstrap::RankInfo& member) {
+  for_each_rank_of_node(table, own_rank, [&](const bootstrap::RankInfo& member) {
     if (member.rank == own_rank) rank = static_cast<int>(peers.size());
     peers.push_back({member.rank, device::ArenaView::open(member.memory), member.pid,
                      member.shares_pids, member.host});
@@ -111,11 +111,11 @@ std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, 
 }
 
 // Watches the processes of the other ranks of this node.
-void watch_mates(Communicator& communicator, const bootstrap::RankTable& table) {
+void watch_peers(Communicator& communicator, const bootstrap::RankTable& table) {
   int local = 0;
-  for_each_mate(table, communicator.rank(), [&](const bootstrap::RankInfo& member) {
-    const int mate = local++;
-    if (member.process.valid()) communicator.watch(member.process, mate);  // else this process
+  for_each_rank_of_node(table, communicator.rank(), [&](const bootstrap::RankInfo& member) {
+    const int peer = local++;
+    if (member.process.valid()) communicator.watch(member.process, peer);  // else this process
   });
 }
 
@@ -158,7 +158,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
                       make_control, Deadline::after(settings->init_timeout));
   const planner::Topology topology = topology_of(table);
   std::vector<node::CpuAllowance> allowances;
-  for_each_mate(table, rank, [&](const bootstrap::RankInfo& member) {
+  for_each_rank_of_node(table, rank, [&](const bootstrap::RankInfo& member) {
     allowances.push_back(decode(member).cpus);
   });
   auto segment = join_node(table, rank, arena, allowances);
@@ -179,7 +179,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
   auto communicator = std::make_shared<Communicator>(
       id, size, rank, std::move(device), std::move(backend),
       std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
-  watch_mates(*communicator, table);
+  watch_peers(*communicator, table);
   log_summary(table, topology, *communicator, cores, by_memory ? "node" : "schedules");
   return communicator;
 }

@@ -22,7 +22,7 @@ class SelfBackend final : public Backend {
   void throw_if_failed() const override {}
   [[nodiscard]] AsyncError async_error() const override { return {}; }
   void fail(hcclResult_t /*code*/, const char* /*why*/) noexcept override {}
-  void mate_died(int /*mate*/) noexcept override {}
+  void peer_died(int /*peer*/) noexcept override {}
   void depart() override {}
   void set_wait_limit(std::uint64_t /*milliseconds*/) override {}
   [[nodiscard]] std::optional<Offer> probe(int /*first*/, bool /*only_looks*/,

@@ -12,7 +12,7 @@ namespace hccl::network {
 namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
-constexpr std::chrono::milliseconds kMatesPause{20};
+constexpr std::chrono::milliseconds kPeersPause{20};
 // A verdict may take up to kJudgement, because the process that gives it queries all other ranks
 // first.
 constexpr std::chrono::seconds kJudgement{1};
@@ -111,7 +111,7 @@ void CallWatchdog::throw_mismatch(const CallMismatch& found, transport::WaitSet&
   const bool asked = network_.stall_reports().ask(waiting());
   while (asked && !verdict.expired()) {
     on_attempt();
-    static_cast<void>(wait_set.wait({}, verdict.within(kMatesPause)));
+    static_cast<void>(wait_set.wait({}, verdict.within(kPeersPause)));
   }
   throw CallMismatch(found);
 }
@@ -141,10 +141,10 @@ std::string CallWatchdog::awaited_text() const {
 void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
                 const transport::PeerLost& lost) {
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
-  // Wakes up every kMatesPause, because a rank of this node may raise the fault without ringing.
+  // Wakes up every kPeersPause, because a rank of this node may raise the fault without ringing.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
   while (!network.failed() && !has_left() && !wait_budget.expired())
-    static_cast<void>(wait_set.wait({}, wait_budget.within(kMatesPause)));
+    static_cast<void>(wait_set.wait({}, wait_budget.within(kPeersPause)));
   network.throw_if_failed();
   if (has_left()) throw_departed(network, doing, lost.peer());
   throw Error(hcclSystemError,

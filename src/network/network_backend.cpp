@@ -132,8 +132,8 @@ void NetworkBackend::fail(hcclResult_t code, const char* why) noexcept {
   tell_others();
 }
 
-void NetworkBackend::mate_died(int mate) noexcept {
-  segment_->rank_died(mate);
+void NetworkBackend::peer_died(int peer) noexcept {
+  segment_->rank_died(peer);
   tell_others();
 }
 

@@ -58,7 +58,7 @@ class NetworkBackend final : public Backend {
   void throw_if_failed() const override { segment_->throw_if_failed(); }
   [[nodiscard]] AsyncError async_error() const override;
   void fail(hcclResult_t code, const char* why) noexcept override;
-  void mate_died(int mate) noexcept override;
+  void peer_died(int peer) noexcept override;
   void depart() override;
   void set_wait_limit(std::uint64_t milliseconds) override { wait_limit_.set(milliseconds); }
   [[nodiscard]] std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,

@@ -26,7 +26,7 @@ class NodeBackend final : public Backend {
   void throw_if_failed() const override { segment_->throw_if_failed(); }
   [[nodiscard]] AsyncError async_error() const override;
   void fail(hcclResult_t code, const char* why) noexcept override { segment_->fail(code, why); }
-  void mate_died(int mate) noexcept override { segment_->rank_died(mate); }
+  void peer_died(int peer) noexcept override { segment_->rank_died(peer); }
   void depart() override { segment_->depart(); }
   void set_wait_limit(std::uint64_t milliseconds) override {
     engine_.wait_limit().set(milliseconds);

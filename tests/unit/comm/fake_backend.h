@@ -56,7 +56,7 @@ class FakeBackend final : public Backend {
   void fail(hcclResult_t code, const char* why) noexcept override {
     if (!fault) fault = {code, text("rank 0: ", why)};
   }
-  void mate_died(int /*mate*/) noexcept override {}
+  void peer_died(int /*peer*/) noexcept override {}
   void depart() override { note("depart"); }
   void set_wait_limit(std::uint64_t /*milliseconds*/) override {}
   std::optional<Offer> probe(int first, bool /*only_looks*/, Deadline /*deadline*/,
