@@ -23,7 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRetry = std::chrono::milliseconds(10);
-constexpr int kClientMs = 2000;  // a stranger that connects and says nothing is dropped after this
+constexpr int kClientMs =
+    2000;  // an unknown peer that connects and says nothing is dropped after this
 
 class Socket {
  public:

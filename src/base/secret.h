@@ -13,7 +13,8 @@ using Secret = std::array<std::byte, 16>;
 // Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 
-// Takes the same time wherever the two differ, so that a stranger learns nothing from the time.
+// Takes the same time wherever the two differ, so that an unknown peer learns nothing from the
+// time.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);
 

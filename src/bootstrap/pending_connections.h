@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accepted connections that have not authenticated yet, from ranks or from strangers who have
-// found the port. Their number and lifetime are limited, and rejections are logged.
+// The accepted connections that have not authenticated yet, from ranks or from unknown peers that
+// have found the port. Their number and lifetime are limited, and rejections are logged.
 #pragma once
 
 #include "base/address.h"

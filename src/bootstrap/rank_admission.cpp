@@ -56,8 +56,8 @@ std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
 }
 
-// Most strangers have sent wrong bytes by the time they are accepted. Their connections are cut off
-// before an object is created for them.
+// Most unknown peers have sent wrong bytes by the time they are accepted. Their connections are cut
+// off before an object is created for them.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
   const Address peer = from_socket_address(from.get());
   std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv

@@ -123,11 +123,11 @@ void log_summary(const bootstrap::RankTable& table, const planner::Topology& top
                  const Communicator& communicator, const node::CoreCount& cores,
                  const char* engine) {
   if (!log_enabled(LogLevel::info)) return;
-  const auto strangers = std::ranges::count_if(table.members, [](const auto& member) {
+  const auto foreign = std::ranges::count_if(table.members, [](const auto& member) {
     return member.process.valid() && !member.shares_pids;
   });
   const std::string namespaces =
-      strangers == 0 ? "" : text(", ", strangers, " ranks in other pid namespaces");
+      foreign == 0 ? "" : text(", ", foreign, " ranks in other pid namespaces");
   std::string hosts;
   for (const auto& ranks : topology.nodes()) {
     const auto& host = table.members[static_cast<std::size_t>(ranks.front())].host;

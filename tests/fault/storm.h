@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers on the port of a root server: connections that say nothing or the wrong thing, as many
-// as it takes to be noticed.
+// Unknown peers on the port of a root server: connections that say nothing or the wrong thing, as
+// many as it takes to be noticed.
 #pragma once
 
 #include "base/file_descriptor.h"

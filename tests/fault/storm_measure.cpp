@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how long eight processes take to initialise a communicator, alone and while strangers
-// flood the root server's port. Prints medians and their ratio; not a test, for it judges times.
+// Measures how long eight processes take to initialise a communicator, alone and while unknown
+// peers flood the root server's port. Prints medians and their ratio; not a test, for it judges
+// times.
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "check.h"

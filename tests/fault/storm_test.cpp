@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers flood the root server's port while processes initialise a communicator, and afterwards:
-// the job goes on, and nothing of them stays.
+// Unknown peers flood the root server's port while processes initialise a communicator, and
+// afterwards: the job goes on, and nothing of them stays.
 #include "storm.h"
 
 #include "faults.h"
@@ -126,14 +126,14 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-class Strangers : public testing::TestWithParam<bool> {
+class UnknownPeers : public testing::TestWithParam<bool> {
  protected:
   [[nodiscard]] static RankOptions options() {
     return {.comm_id = GetParam(), .seconds = 120, .capture_stderr = true};
   }
 };
 
-TEST_P(Strangers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
+TEST_P(UnknownPeers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
   const auto run = [](bool storm) {
     return run_ranks(
         kStormRanks + 1, [storm](World& world) { join_in_storm(world, storm); }, options());
@@ -183,7 +183,7 @@ void join_without_descriptors(World& world) {
   join_work_and_leave(world, session, id);
 }
 
-TEST_P(Strangers, AreWaitedOutWhereNoDescriptorIsLeft) {
+TEST_P(UnknownPeers, AreWaitedOutWhereNoDescriptorIsLeft) {
   // UBSan makes a pipe to see whether an address is readable, and takes the lack of one for a no.
   if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
   const auto outcomes = run_ranks(kStormRanks + 1, join_without_descriptors, options());
@@ -211,7 +211,7 @@ void join_with_few_descriptors(World& world) {
   join_work_and_leave(world, session, id);
 }
 
-TEST_P(Strangers, LeaveDescriptorsToTheRanks) {
+TEST_P(UnknownPeers, LeaveDescriptorsToTheRanks) {
   EXPECT_EQ(failures(run_ranks(kStormRanks + 1, join_with_few_descriptors, options())), "");
 }
 
@@ -237,7 +237,7 @@ void claim(World& world) {
   session.finish();
 }
 
-TEST_P(Strangers, WhoClaimsATakenRankIsRefusedAndBothAreNamed) {
+TEST_P(UnknownPeers, ThatClaimATakenRankAreRefusedAndBothAreNamed) {
   std::vector<pid_t> pids;
   RankOptions with_pids = options();
   with_pids.meanwhile = [&](const std::vector<pid_t>& all) { pids = all; };
@@ -258,7 +258,7 @@ TEST_P(Strangers, WhoClaimsATakenRankIsRefusedAndBothAreNamed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Port, Strangers, testing::Bool(), [](const auto& mode) {
+INSTANTIATE_TEST_SUITE_P(Port, UnknownPeers, testing::Bool(), [](const auto& mode) {
   return mode.param ? std::string("OfCommId") : std::string("OfUniqueId");
 });
 

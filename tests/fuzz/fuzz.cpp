@@ -19,7 +19,7 @@ namespace hccl::fuzz {
 
 namespace {
 
-// Rejected strangers are no news here.
+// The log is off: rejections of unknown peers are expected here.
 [[maybe_unused]] const bool kQuiet = [] {
   setenv("LOG_LEVEL_ALL", "6", 1);
   Config settings;

@@ -196,7 +196,7 @@ void add_transports(const fs::path& root) {
   const fuzz::Step hello{2, 0, {}};
   const fuzz::Step answer{3, 0, {}};
   listener.add("valid-alone", std::vector{connect, hello, answer});
-  listener.add("valid-after-strangers",
+  listener.add("valid-after-unknown-peers",
                std::vector{fuzz::Step{0, 1, {}}, fuzz::Step{1, 1, blob()}, fuzz::Step{0, 2, {}},
                            fuzz::Step{0, 3, {}}, connect, hello, answer, answer});
   listener.add("second-claim", std::vector{connect, hello, answer, fuzz::Step{0, 1, {}},

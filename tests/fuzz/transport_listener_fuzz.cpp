@@ -38,7 +38,7 @@ class Play {
     limits.pending = 2;
     listener_ = std::make_shared<Listener>(
         std::move(sockets), own(), limits,
-        SocketFamily{"fuzz", [](int) { return std::string("a stranger"); }, nullptr});
+        SocketFamily{"fuzz", [](int) { return std::string("an unknown peer"); }, nullptr});
     claim_.emplace(listener_, StreamKey{0, 1, {}});
   }
 

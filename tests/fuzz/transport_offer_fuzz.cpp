@@ -28,11 +28,12 @@ void try_handshake(std::span<const std::byte> bytes) {
   while (!bytes.empty() && handshake.state() == transport::Handshake::State::in_progress) {
     const std::size_t count = std::min(bytes.size(), handshake.wanted());
     fuzz::check(count > 0, "who still talks wants to hear more");
-    fuzz::check(handshake.take(bytes.first(count)).empty(), "nothing is proved to a stranger");
+    fuzz::check(handshake.take(bytes.first(count)).empty(), "nothing is proved to an unknown peer");
     bytes = bytes.subspan(count);
   }
   fuzz::accepted = false;
-  fuzz::check(handshake.state() != transport::Handshake::State::done, "no stranger is believed");
+  fuzz::check(handshake.state() != transport::Handshake::State::done,
+              "no unknown peer is believed");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace hccl::test {
 namespace {
 
-class Strangers : public EveryWay {
+class UnknownPeers : public EveryWay {
  protected:
   // Rank 1 accepts; what it writes to stderr is returned. Rank 0 first does `mischief`, then opens
   // its stream, or does so with the stream open.
@@ -44,7 +44,7 @@ class Strangers : public EveryWay {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, Strangers, testing::ValuesIn(all_ways()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, UnknownPeers, testing::ValuesIn(all_ways()), name_of);
 
 FileDescriptor raw_connection(const Member& member) {
   const Bytes& address = member.address_of(1);
@@ -60,17 +60,17 @@ FileDescriptor raw_connection(const Member& member) {
     where = shm::abstract_address(name);
   }
   FileDescriptor socket(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  require(connect(socket.get(), where.get(), where.length) == 0, "the stranger connects");
+  require(connect(socket.get(), where.get(), where.length) == 0, "the unknown peer connects");
   return socket;
 }
 
 void say(const FileDescriptor& socket, std::span<const std::byte> bytes) {
   require(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
               static_cast<ssize_t>(bytes.size()),
-          "the stranger speaks");
+          "the unknown peer speaks");
 }
 
-TEST_P(Strangers, GarbageIsRefusedAndItsSourceNamed) {
+TEST_P(UnknownPeers, GarbageIsRefusedAndItsSourceNamed) {
   const std::string log = log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
     const std::string request = "GET / HTTP/1.1\r\n\r\n";
@@ -85,7 +85,7 @@ TEST_P(Strangers, GarbageIsRefusedAndItsSourceNamed) {
   EXPECT_TRUE(contains(log, "did not send this version's handshake")) << log;
 }
 
-TEST_P(Strangers, ManySilentOnesHoldNobodyUp) {
+TEST_P(UnknownPeers, ManySilentOnesHoldNobodyUp) {
   std::vector<FileDescriptor> sockets;  // open until the end
   const std::string log = log_of_acceptor([&](Member& member) {
     for (int i = 0; i < 100; ++i) {
@@ -99,7 +99,7 @@ TEST_P(Strangers, ManySilentOnesHoldNobodyUp) {
   EXPECT_TRUE(contains(log, "had not authenticated")) << log;
 }
 
-TEST_P(Strangers, ASilentConnectionIsClosedInTime) {
+TEST_P(UnknownPeers, ASilentConnectionIsClosedInTime) {
   log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
     // Rank 1 waits for its stream meanwhile, so it is up.
@@ -108,14 +108,14 @@ TEST_P(Strangers, ASilentConnectionIsClosedInTime) {
   });
 }
 
-TEST_P(Strangers, WhoDoesNotKnowTheSecretIsRefused) {
+TEST_P(UnknownPeers, WhoDoesNotKnowTheSecretIsRefused) {
   const std::string log = log_of_acceptor([](Member& member) {
     // With everything right but the secret, and deaf to the acceptor's own proof.
     transport::Membership other = settings_for(0, 2, GetParam()).membership;
     other.secret.fill(std::byte{0x43});
-    const transport::ConnectorHandshake stranger(other, {0, 1, {}});
+    const transport::ConnectorHandshake unknown_peer(other, {0, 1, {}});
     const FileDescriptor socket = raw_connection(member);
-    say(socket, stranger.hello());
+    say(socket, unknown_peer.hello());
     std::array<std::byte, 48> challenge{};
     require(recv(socket.get(), challenge.data(), challenge.size(), MSG_WAITALL) == 48,
             "it is challenged");
@@ -126,7 +126,7 @@ TEST_P(Strangers, WhoDoesNotKnowTheSecretIsRefused) {
   EXPECT_TRUE(contains(log, "it does not know the communicator's secret")) << log;
 }
 
-TEST_P(Strangers, AnAcceptorThatDoesNotKnowTheSecretIsNotBelieved) {
+TEST_P(UnknownPeers, AnAcceptorThatDoesNotKnowTheSecretIsNotBelieved) {
   log_of_acceptor([](Member& member) {
     transport::Settings settings = settings_for(0, 2, GetParam());
     settings.membership.secret.fill(std::byte{0x43});
@@ -137,7 +137,7 @@ TEST_P(Strangers, AnAcceptorThatDoesNotKnowTheSecretIsNotBelieved) {
   });
 }
 
-TEST_P(Strangers, ASecondClaimIsRefused) {
+TEST_P(UnknownPeers, ASecondClaimIsRefused) {
   const std::string log = log_of_acceptor(
       [](Member& member) {
         const auto other = make_transport(GetParam(), settings_for(0, 2, GetParam()));
