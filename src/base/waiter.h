@@ -47,12 +47,12 @@ class Waiter {
   std::uint32_t step_ = 0;
 };
 
-// A futex doorbell that may live in shared memory. The ringer stores its news before it calls
-// ring(). The sleeper registers, looks for the news once more, and then sleeps. Neither can miss
+// A futex doorbell that may live in shared memory. The ringer stores the change before it calls
+// ring(). The sleeper registers, looks for the change once more, and then sleeps. Neither can miss
 // the other, because registering and looking for sleepers are both sequentially consistent.
 class Doorbell {
  public:
-  // Returns whether a thread sleeps or is about to. The caller must have stored its news with
+  // Returns whether a thread sleeps or is about to. The caller must have stored the change with
   // seq_cst order.
   [[nodiscard]] bool has_sleepers() const noexcept {
     return sleepers_.load(std::memory_order_seq_cst) != 0;

@@ -85,17 +85,17 @@ void Notifier::give_all() {
   while (take_due(due)) give(due);
 }
 
-bool Notifier::has_news() {
+bool Notifier::has_work() {
   const std::lock_guard lock(mutex_);
   if (stopping_ || exiting_) return true;
   std::erase_if(watches_, [](const Watch& watch) { return watch.pending.empty(); });
-  bool news = false;
+  bool due = false;
   for (const Watch& watch : watches_) {
     const std::uint64_t first = watch.pending.front().up_to;
     watch.progress->ask_to_be_woken_at(first);
-    news = news || watch.progress->reached(first);
+    due = due || watch.progress->reached(first);
   }
-  return news;
+  return due;
 }
 
 bool Notifier::ends() {
@@ -114,7 +114,7 @@ void Notifier::run() {
   for (;;) {
     give_all();
     if (ends()) return;
-    bell_.sleep(1h, [this] { return has_news(); });
+    bell_.sleep(1h, [this] { return has_work(); });
   }
 }
 

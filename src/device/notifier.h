@@ -75,7 +75,7 @@ class Notifier {
   [[nodiscard]] bool ends();
   // Asks the streams to ring, then returns whether a notification is due or the thread must end.
   // Called by the thread before it sleeps.
-  [[nodiscard]] bool has_news();
+  [[nodiscard]] bool has_work();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();
   static void stop_at_exit();

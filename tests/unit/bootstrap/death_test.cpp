@@ -201,7 +201,7 @@ TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
             static_cast<void>(
                 join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
           });
-          // Its exit would be news too, and may arrive first.
+          // Its exit is reported too, and may arrive first.
           const auto told = [&](int other) { return processes.report(other).code != 0; };
           if (rank == 0) static_cast<void>(wait_until([&] { return told(1) && told(2); }));
         });
