@@ -90,7 +90,7 @@ def test_ranks(script, tmp_path: Path) -> None:
     assert all("TORCH_DEVICE_BACKEND_AUTOLOAD" not in one for one in shown)
 
 
-def test_rehearsed_nodes(script, tmp_path: Path) -> None:
+def test_simulated_nodes(script, tmp_path: Path) -> None:
     shown = sorted(shown_by("run", "--nodes", "2x2", script(SHOW), folder=tmp_path), key=lambda one: one["RANK"])
     assert [(one["RANK"], one["LOCAL_RANK"], one["NODE_RANK"], one["HCCL_NODE_ID"]) for one in shown] == [
         ("0", "0", "0", "node0"), ("1", "1", "0", "node0"), ("2", "0", "1", "node1"), ("3", "1", "1", "node1")]

@@ -41,7 +41,7 @@ def require_all(output: str, ranks: int) -> None:
         assert f"rank {rank} of {ranks} is done" in output, output
 
 
-def test_run_on_rehearsed_nodes(program: str, tmp_path: Path) -> None:
+def test_run_on_simulated_nodes(program: str, tmp_path: Path) -> None:
     output = hccl_hpu("run", "--nodes", "2x2", program, folder=tmp_path, HCCL_EXPLAIN="1")
     require_all(output, 4)
     assert "tcp" in output, output

@@ -55,7 +55,7 @@ def finish(nodes: list[Program]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind, size", [("node-of-one", 2), ("node-of-two", 4)])
-def test_two_rehearsed_nodes(kind: str, size: int, tmp_path: Path) -> None:
+def test_two_simulated_nodes(kind: str, size: int, tmp_path: Path) -> None:
     """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK, as two nodes on loopback."""
     nodes = start_nodes(kind, tmp_path, "127.0.0.1", [{"HCCL_NODE_ID": "a"}, {"HCCL_NODE_ID": "b"}], [[], []], size)
     found = report_of("".join(finish(nodes)))

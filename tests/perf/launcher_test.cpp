@@ -69,7 +69,7 @@ TEST(Launch, LeavesChildrenTheLoopbackInterfaceUnlessTheUserNamedAnother) {
   EXPECT_EQ(launch_with_interface(""), 10) << "empty counts as unset";
 }
 
-TEST(Launch, NamesTheNodesOfARehearsal) {
+TEST(Launch, NamesSimulatedNodes) {
   constexpr const char* kNodes[] = {"node0", "node0", "node1"};
   Board board(3, 0);
   const int status = launch({3, 1, 0, 0, 2}, board, [&](const ChildLinks& links) {

@@ -141,7 +141,7 @@ TEST(HcclPerf, RunsRanksAsThreads) {
       run_hccl_perf({"reduce_scatter", "-t", "3", "-b", "64K", "-e", "64K", "-n", "2"}), 1);
 }
 
-TEST(HcclPerf, RehearsesNodes) {
+TEST(HcclPerf, SimulatesNodes) {
   const Outcome outcome = run_hccl_perf(
       {"all_reduce", "-g", "3", "--nodes", "2", "-b", "1K", "-e", "16K", "-f", "4", "-n", "2"});
   expect_all_right(outcome, 3);
