@@ -32,16 +32,16 @@ class InplaceVector {
   // Call only if there is room.
   void push_back(const Value& value) { std::construct_at(begin() + size_++, value); }
 
-  [[nodiscard]] Value* begin() { return std::launder(static_cast<Value*>(place())); }
+  [[nodiscard]] Value* begin() { return std::launder(static_cast<Value*>(storage())); }
   [[nodiscard]] Value* end() { return begin() + size_; }
   [[nodiscard]] const Value* begin() const {
-    return std::launder(static_cast<const Value*>(place()));
+    return std::launder(static_cast<const Value*>(storage()));
   }
   [[nodiscard]] const Value* end() const { return begin() + size_; }
 
  private:
-  [[nodiscard]] void* place() { return bytes_.data(); }
-  [[nodiscard]] const void* place() const { return bytes_.data(); }
+  [[nodiscard]] void* storage() { return bytes_.data(); }
+  [[nodiscard]] const void* storage() const { return bytes_.data(); }
 
   std::size_t size_ = 0;
   alignas(Value) std::array<std::byte, kMost * sizeof(Value)> bytes_;

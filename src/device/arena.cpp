@@ -147,7 +147,7 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
   return {remember(*entry, offset).file_offset, bytes};
 }
 
-Placement Arena::place(DeviceAddress address) {
+Placement Arena::locate(DeviceAddress address) {
   const std::uint64_t offset = address - base_;
   const std::uint64_t version = version_.load(std::memory_order_acquire);
   if (const LookupCache::Entry* const hit = lookups_.find(version, offset); hit != nullptr)
@@ -160,7 +160,7 @@ Placement Arena::place(DeviceAddress address) {
 
 void Arena::copy_if_moved(DeviceAddress address, const Placement& before, std::uint64_t bytes) {
   if (is_current(before)) return;
-  const Placement now = place(address);
+  const Placement now = locate(address);
   if (now.file_offset == before.file_offset) return;
   for (std::uint64_t at = 0; at < bytes; at += ArenaView::kLongestSpan) {
     const std::uint64_t piece = std::min<std::uint64_t>(ArenaView::kLongestSpan, bytes - at);

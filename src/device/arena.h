@@ -123,13 +123,13 @@ class Arena {
 
   // Returns the position of an address that a queued operation uses, just before the operation
   // runs. Also finds freed allocations that still wait for the operation.
-  [[nodiscard]] Placement place(DeviceAddress address);
-  // Returns true only if place() would return the same placement. May return false even then.
+  [[nodiscard]] Placement locate(DeviceAddress address);
+  // Returns true only if locate() would return the same placement. May return false even then.
   [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
     return placement.version == version_.load(std::memory_order_acquire);
   }
   [[nodiscard]] std::uint64_t file_offset(DeviceAddress address) {
-    return place(address).file_offset;
+    return locate(address).file_offset;
   }
 
  private:

@@ -64,8 +64,8 @@ std::uint64_t Layout::bytes(const schedule::Span& span) const {
   return span.chunk_count == 0 ? 1 : chunking_.elements(span) * element_bytes_;
 }
 
-Layout::Place Layout::place(const schedule::Span& span, std::uint64_t position,
-                            std::uint64_t most) const {
+Layout::Place Layout::locate(const schedule::Span& span, std::uint64_t position,
+                             std::uint64_t most) const {
   const schedule::Elements run = chunking_.run(span, position / element_bytes_);
   const std::uint64_t within = position % element_bytes_;
   Memory* memory = operands_.output;
@@ -77,18 +77,18 @@ Layout::Place Layout::place(const schedule::Span& span, std::uint64_t position,
 
 std::span<const std::byte> Layout::source(const schedule::Span& span, std::uint64_t position,
                                           std::uint64_t most) const {
-  const Place at = place(span, position, std::min(most, kLongestPiece));
+  const Place at = locate(span, position, std::min(most, kLongestPiece));
   return at.memory->source(at.offset, at.bytes);
 }
 
 std::span<std::byte> Layout::destination(const schedule::Span& span, std::uint64_t position,
                                          std::uint64_t most) const {
-  const Place at = place(span, position, most);
+  const Place at = locate(span, position, most);
   return at.memory->destination(at.offset, at.bytes);
 }
 
 std::uint64_t Layout::address(const schedule::Span& span) const {
-  const Place at = place(span, 0, 1);
+  const Place at = locate(span, 0, 1);
   return at.memory->address(at.offset);
 }
 

@@ -86,8 +86,8 @@ class Layout {
     std::uint64_t offset;
     std::uint64_t bytes;
   };
-  [[nodiscard]] Place place(const schedule::Span& span, std::uint64_t position,
-                            std::uint64_t most) const;
+  [[nodiscard]] Place locate(const schedule::Span& span, std::uint64_t position,
+                             std::uint64_t most) const;
 
   const schedule::Chunking& chunking_;
   const Operands operands_;

@@ -42,7 +42,7 @@ bool EagerPath::run() {
 void EagerPath::store_result() const {
   device::Arena& arena = node_.arena();
   device::ArenaView& memory = *arena.view();
-  const std::uint64_t at = arena.place(op_.call.recv).file_offset;
+  const std::uint64_t at = arena.locate(op_.call.recv).file_offset;
   if (!memory.populated(at, op_.recv_bytes)) memory.populate(at, op_.recv_bytes, true);
   std::byte* destination = memory.at(at);
   const ChunkMap map(op_.call, node_.size());

@@ -22,7 +22,7 @@ void* host_destination(const PointToPoint& call, std::uint64_t position) {
 }  // namespace
 
 const device::Placement& MessageCopier::locate(MessageItem& item) const {
-  if (!node_.arena().is_current(item.at)) item.at = node_.arena().place(item.call->address);
+  if (!node_.arena().is_current(item.at)) item.at = node_.arena().locate(item.call->address);
   return item.at;
 }
 
@@ -68,7 +68,7 @@ void MessageCopier::copy_piece_to_host(const MessageItem& item, const MessagePie
 
 void MessageCopier::copy_short_to_host(const MessageItem& item) {
   device::ArenaView& mine = *node_.arena().view();
-  const std::uint64_t offset = node_.arena().place(staging_ + kShortMessagesOffset).file_offset;
+  const std::uint64_t offset = node_.arena().locate(staging_ + kShortMessagesOffset).file_offset;
   mine.populate(offset, item.bytes, true);
   std::memcpy(mine.at(offset), item.message->payload, item.bytes);
   device::copy_to_host(mine, host_destination(*item.call, 0), offset, item.bytes);

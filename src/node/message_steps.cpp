@@ -186,7 +186,7 @@ void MessageSteps::fill(MessageItem& item) {
   Message& message = *item.message;
   if (item.moved == 0) {
     filling_ = &item;
-    const device::Placement place = node_.arena().place(staging_);
+    const device::Placement place = node_.arena().locate(staging_);
     message.offset = place.file_offset;
     message.serial = place.serial;
   }

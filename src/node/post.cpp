@@ -39,7 +39,7 @@ bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
   device::Arena& arena = node.arena();
   const device::ArenaView& memory = *arena.view();
   const auto populated = [&](std::uint64_t address, std::uint64_t bytes) {
-    return bytes == 0 || memory.populated(arena.place(address).file_offset, bytes);
+    return bytes == 0 || memory.populated(arena.locate(address).file_offset, bytes);
   };
   return populated(op.call.send, op.send_bytes) &&
          (op.eager() || populated(op.call.recv, op.recv_bytes));
@@ -56,11 +56,11 @@ void post(NodeSegment& node, CollectiveOperation& op) {
     }
   } else {
     if (op.recv_bytes != 0) {
-      op.recv = arena.place(op.call.recv);
+      op.recv = arena.locate(op.call.recv);
       arena.view()->populate(op.recv.file_offset, op.recv_bytes, true);
     }
     if (op.send_bytes != 0) {
-      op.send = arena.place(op.call.send);
+      op.send = arena.locate(op.call.send);
       op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
   }

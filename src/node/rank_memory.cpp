@@ -24,7 +24,7 @@ device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
 
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination) {
-  const std::uint64_t file_offset = arena.place(address).file_offset;
+  const std::uint64_t file_offset = arena.locate(address).file_offset;
   const device::Content content = resolve_content(arena, file_offset, bytes);
   if (content == device::Content::data) {
     std::memcpy(destination, arena.view()->at(file_offset), bytes);

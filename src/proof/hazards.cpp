@@ -51,10 +51,10 @@ void HazardCheck::mark(Touched& touched, const Location& where, std::uint32_t tr
 }
 
 std::optional<std::string> HazardCheck::read(std::uint32_t transfer, const Span& span) {
-  const Location where = place(span);
+  const Location where = locate(span);
   for (std::uint32_t i = 0; i < where.count; ++i) {
     const Transfer* writer = toucher(written_, where.memory, where.first + i);
-    if (writer != nullptr && place(writer->span) != where)
+    if (writer != nullptr && locate(writer->span) != where)
       return text("reads ", text_of(span), " while ", text_of(writer->span), " is written");
   }
   mark(read_, where, transfer);
@@ -63,13 +63,13 @@ std::optional<std::string> HazardCheck::read(std::uint32_t transfer, const Span&
 
 std::optional<std::string> HazardCheck::write(std::uint32_t transfer) {
   const Span& span = schedule_->transfers[transfer].span;
-  const Location where = place(span);
+  const Location where = locate(span);
   for (std::uint32_t i = 0; i < where.count; ++i) {
     const Transfer* writer = toucher(written_, where.memory, where.first + i);
     const Transfer* reader = toucher(read_, where.memory, where.first + i);
-    if (writer != nullptr && place(writer->span) != where)
+    if (writer != nullptr && locate(writer->span) != where)
       return text("writes ", text_of(span), " while ", text_of(writer->span), " is written");
-    if (reader != nullptr && place(reader->operand) != where)
+    if (reader != nullptr && locate(reader->operand) != where)
       return text("writes ", text_of(span), " while ", text_of(reader->operand), " is read");
   }
   mark(written_, where, transfer);
@@ -77,13 +77,13 @@ std::optional<std::string> HazardCheck::write(std::uint32_t transfer) {
 }
 
 std::optional<std::string> HazardCheck::send(const Transfer& transfer) const {
-  const Location where = place(transfer.span);
+  const Location where = locate(transfer.span);
   for (std::uint32_t i = 0; i < where.count; ++i) {
     const Transfer* writer = toucher(written_, where.memory, where.first + i);
     if (!transfer.forward && writer != nullptr)
       return text("overwrites ", text_of(writer->span), " while it is sent to rank ",
                   transfer.peer);
-    if (transfer.forward && (writer == nullptr || place(writer->span) != where))
+    if (transfer.forward && (writer == nullptr || locate(writer->span) != where))
       return text("forwards ", text_of(transfer.span), " to rank ", transfer.peer,
                   ", but no receive of the step writes that span");
   }

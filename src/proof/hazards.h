@@ -30,7 +30,7 @@ class HazardCheck {
   // Returns the transfer of this step that accessed the cell, or null.
   [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
                                         std::uint32_t cell) const;
-  [[nodiscard]] Location place(const Span& span) const {
+  [[nodiscard]] Location locate(const Span& span) const {
     return location_of(*shape_, *schedule_, span);
   }
   static void mark(Touched& touched, const Location& where, std::uint32_t transfer);

@@ -103,7 +103,7 @@ TEST(Arena, AResultFollowsAMove) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::uint64_t size = 3 * kMiB + 5;
   const DeviceAddress address = arena.allocate(size);
-  const Placement before = arena.place(address);
+  const Placement before = arena.locate(address);
   arena.move_to_fresh_pages({before.file_offset, 1});
   for (std::uint64_t at = 0; at < size; at += kMiB)  // what others store where it lay
     std::memset(arena.view()->at(before.file_offset + at), 7, std::min(kMiB, size - at));

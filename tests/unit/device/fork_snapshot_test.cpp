@@ -244,7 +244,7 @@ TEST(Trim, GivesWholePagesBackAndKeepsTheRest) {
   std::byte* const view = arena.host_view(address, kMiB);
   std::memset(view, 7, kMiB);
   ArenaView& memory = *arena.view();
-  const Placement before = arena.place(address);
+  const Placement before = arena.locate(address);
   memory.populate(before.file_offset, kMiB, true);
   const auto begin = reinterpret_cast<std::uint64_t>(view + 100);
   const std::uint64_t head = round_up(begin, kPageBytes) - begin + 100;
@@ -255,7 +255,7 @@ TEST(Trim, GivesWholePagesBackAndKeepsTheRest) {
   EXPECT_FALSE(memory.populated(before.file_offset + tail - kPageBytes, kPageBytes));
   EXPECT_TRUE(memory.populated(before.file_offset + tail, kMiB - tail));
   EXPECT_FALSE(arena.is_current(before));
-  EXPECT_NE(arena.place(address).serial, before.serial);
+  EXPECT_NE(arena.locate(address).serial, before.serial);
   EXPECT_EQ(arena.file_offset(address), before.file_offset);
   EXPECT_TRUE(all_are(view, head, 7));
   EXPECT_TRUE(all_are(view + head, tail - head, 0));
