@@ -32,7 +32,7 @@ std::optional<DeviceList::Entry> parse_entry(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::size_t> DeviceList::place_of(std::string_view device, int port) const {
+std::optional<std::size_t> DeviceList::position_of(std::string_view device, int port) const {
   const auto matches = [&](const Entry& entry) {
     if (port != 0 && entry.port && *entry.port != port) return false;
     return exact ? device == entry.name : device.starts_with(entry.name);
@@ -43,7 +43,7 @@ std::optional<std::size_t> DeviceList::place_of(std::string_view device, int por
 }
 
 bool DeviceList::names(std::string_view device, int port) const {
-  return entries.empty() || place_of(device, port).has_value() != all_but;
+  return entries.empty() || position_of(device, port).has_value() != all_but;
 }
 
 std::optional<DeviceList> parse_device_list(std::string_view text) {

@@ -24,7 +24,7 @@ struct DeviceList {
 
   // Returns the position of the first entry that matches, regardless of `all_but`. Port 0 matches
   // the device's entries for any port.
-  [[nodiscard]] std::optional<std::size_t> place_of(std::string_view device, int port) const;
+  [[nodiscard]] std::optional<std::size_t> position_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };
 

@@ -81,10 +81,10 @@ Plan Planner::plan(const Request& request) const {
   plan.algorithm = &algorithm;
   plan.shape.collective = request.collective;
   plan.shape.in_place = request.in_place;
-  plan.shape.rank = place_of(request.collective, request.rank);
+  plan.shape.rank = position_of(request.collective, request.rank);
   plan.shape.rank_count = topology_.ranks();
   plan.shape.root =
-      traits(request.collective).has_root() ? place_of(request.collective, request.root) : 0;
+      traits(request.collective).has_root() ? position_of(request.collective, request.root) : 0;
   const std::uint32_t channels = algorithm.knobs.channels;
   if (algorithm.hierarchical()) {
     plan.shape.channels = pieces(request.bytes, kPhasedPiece, channels);
@@ -121,8 +121,8 @@ schedule::Schedule Planner::in_program_numbers(const Plan& plan,
   return schedule;
 }
 
-int Planner::place_of(Collective collective, int rank) const {
-  return keeps_numbers(collective) ? rank : topology_.place_of(rank);
+int Planner::position_of(Collective collective, int rank) const {
+  return keeps_numbers(collective) ? rank : topology_.position_of(rank);
 }
 
 int Planner::rank_at(Collective collective, int place) const {

@@ -45,7 +45,7 @@ class Planner {
   // Convert between a rank of the program and its place, which is its number in schedules. Places
   // go node by node, but equal the program's ranks for collectives in which blocks of a buffer
   // belong to ranks.
-  [[nodiscard]] int place_of(Collective collective, int rank) const;
+  [[nodiscard]] int position_of(Collective collective, int rank) const;
   [[nodiscard]] int rank_at(Collective collective, int place) const;
 
   // Returns a schedule of the plan with its peers converted from places to ranks of the program.

@@ -5,7 +5,7 @@
 
 namespace hccl::planner {
 
-Topology::Topology(const std::vector<std::string>& identities) : places_(identities.size()) {
+Topology::Topology(const std::vector<std::string>& identities) : positions_(identities.size()) {
   std::vector<std::string> known;
   for (const std::string& identity : identities) {
     const auto rank = static_cast<int>(node_of_.size());
@@ -21,7 +21,7 @@ Topology::Topology(const std::vector<std::string>& identities) : places_(identit
   }
   for (const auto& ranks : nodes_) order_.insert(order_.end(), ranks.begin(), ranks.end());
   for (std::size_t place = 0; place < order_.size(); ++place)
-    places_[static_cast<std::size_t>(order_[place])] = static_cast<int>(place);
+    positions_[static_cast<std::size_t>(order_[place])] = static_cast<int>(place);
 }
 
 }  // namespace hccl::planner

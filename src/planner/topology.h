@@ -24,11 +24,13 @@ class Topology {
   // possible.
   [[nodiscard]] const std::vector<int>& node_order() const { return order_; }
   // Returns the index of a rank in that order.
-  [[nodiscard]] int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int position_of(int rank) const {
+    return positions_[static_cast<std::size_t>(rank)];
+  }
 
  private:
   std::vector<std::vector<int>> nodes_;
-  std::vector<int> node_of_, local_, order_, places_;  // by rank; order_ by place
+  std::vector<int> node_of_, local_, order_, positions_;  // by rank; order_ by position
 };
 
 }  // namespace hccl::planner

@@ -43,7 +43,7 @@ struct FoldRow {
 
   FoldKernel by_operation[kOperations];
 
-  [[nodiscard]] static constexpr std::size_t place_of(hcclRedOp_t operation) noexcept {
+  [[nodiscard]] static constexpr std::size_t position_of(hcclRedOp_t operation) noexcept {
     return is_bitwise(operation)
                ? kBitwise + static_cast<std::size_t>(operation - hcclEmulationBitAnd)
                : static_cast<std::size_t>(operation);
@@ -66,7 +66,7 @@ struct KernelTable {
   TileWalks walks;
 
   [[nodiscard]] const FoldKernel& fold(hcclDataType_t type, hcclRedOp_t operation) const noexcept {
-    return folds[type].by_operation[FoldRow::place_of(operation)];
+    return folds[type].by_operation[FoldRow::position_of(operation)];
   }
 };
 

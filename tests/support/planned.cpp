@@ -21,7 +21,7 @@ std::vector<std::uint64_t> planned_reduction(
   request.in_place =
       operation.in_place && !(operation.reduction == hcclAvg && is_prescaled(operation.type));
   const planner::Plan plan = planner.plan(request);
-  const auto place = [&](int of) { return planner.place_of(request.collective, of); };
+  const auto place = [&](int of) { return planner.position_of(request.collective, of); };
   const auto build = [&](const schedule::Shape& own) { return planner.build(plan, own); };
   schedule::Shape shape = plan.shape;
   std::vector<AllRanks> channels;

@@ -115,7 +115,7 @@ ScoredPort score(const Port& port, const PortRequest& request, const DeviceList&
   scored.port = &port;
   scored.objection = objection_to(port, list, request.devices);
   if (!scored.objection.empty()) return scored;
-  if (!list.all_but) scored.position = list.place_of(port.device, port.number).value_or(0);
+  if (!list.all_but) scored.position = list.position_of(port.device, port.number).value_or(0);
   for (const Gid& gid : port.gids) scored.gids.push_back(score(gid, request, interfaces));
   return scored;
 }

@@ -48,11 +48,11 @@ TEST(DeviceList, TheFirstMatchGivesTheOrder) {
   EXPECT_FALSE(list.has_value());
   const auto good = parse_device_list("mlx5_1,mlx5_0:2,mlx5");
   ASSERT_TRUE(good.has_value());
-  EXPECT_EQ(good->place_of("mlx5_10", 1), 0U);
-  EXPECT_EQ(good->place_of("mlx5_0", 2), 1U);
-  EXPECT_EQ(good->place_of("mlx5_0", 1), 2U);
-  EXPECT_EQ(good->place_of("mlx5_0", 0), 1U) << "a device whose ports are unknown";
-  EXPECT_EQ(good->place_of("rxe0", 1), std::nullopt);
+  EXPECT_EQ(good->position_of("mlx5_10", 1), 0U);
+  EXPECT_EQ(good->position_of("mlx5_0", 2), 1U);
+  EXPECT_EQ(good->position_of("mlx5_0", 1), 2U);
+  EXPECT_EQ(good->position_of("mlx5_0", 0), 1U) << "a device whose ports are unknown";
+  EXPECT_EQ(good->position_of("rxe0", 1), std::nullopt);
 }
 
 TEST(DeviceList, WhatIsMalformedIsNoList) {

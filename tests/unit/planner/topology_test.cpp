@@ -26,7 +26,7 @@ TEST(Topology, OrdersRanksNodeByNode) {
   const Topology mixed({"b", "a", "c", "b", "c", "c"});
   EXPECT_EQ(mixed.node_order(), (std::vector<int>{0, 3, 1, 2, 4, 5}));
   for (int place = 0; place < 6; ++place)
-    EXPECT_EQ(mixed.place_of(mixed.node_order()[static_cast<std::size_t>(place)]), place);
+    EXPECT_EQ(mixed.position_of(mixed.node_order()[static_cast<std::size_t>(place)]), place);
 }
 
 }  // namespace
