@@ -12,25 +12,11 @@
 using namespace hccl;
 using namespace hccl::api;
 
-namespace {
-
-// Returns the device whose memory has this address. Throws Error(hcclInvalidArgument) if it is not
-// a device address.
-std::shared_ptr<device::Device> device_with(std::uint64_t address) {
-  if (!device::is_device_address(address)) {
-    throw Error(hcclInvalidArgument, text("device_address 0x", std::hex, address,
-                                          " is not a device address; pass one of synDeviceMalloc"));
-  }
-  return runtime().device(device::device_of(address));
-}
-
-}  // namespace
-
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view) {
   return guard(__func__, [&] {
     if (view == nullptr)
       throw Error(hcclInvalidArgument, "view is null; pass the address of a pointer");
-    *view = device_with(device_address)->arena().host_view(device_address, size);
+    *view = device_with(device_address, "device_address")->arena().host_view(device_address, size);
   });
 }
 
@@ -55,7 +41,9 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep) {
   return guard(__func__, [&] {
-    device_with(device_address)->arena().keep_at_fork(device_address, size, keep != 0);
+    device_with(device_address, "device_address")
+        ->arena()
+        .keep_at_fork(device_address, size, keep != 0);
   });
 }
 
@@ -75,5 +63,7 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
 }
 
 hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size) {
-  return guard(__func__, [&] { device_with(device_address)->arena().trim(device_address, size); });
+  return guard(__func__, [&] {
+    device_with(device_address, "device_address")->arena().trim(device_address, size);
+  });
 }

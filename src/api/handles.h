@@ -2,6 +2,7 @@
 // Turns the handles and ids of the C API into objects, or into an error that says what is wrong.
 #pragma once
 
+#include "api/copy_text.h"
 #include "base/cancellation.h"
 #include "base/config.h"
 #include "base/error.h"
@@ -15,7 +16,9 @@
 #include <synapse_api.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace hccl::api {
 
@@ -34,6 +37,17 @@ template <class Handle>
 }
 
 [[nodiscard]] inline device::Runtime& runtime() { return device::Runtime::instance(); }
+
+// Returns the device whose memory has this address, the parameter `name`. Throws
+// Error(hcclInvalidArgument) if it is not a device address.
+[[nodiscard]] inline std::shared_ptr<device::Device> device_with(std::uint64_t address,
+                                                                 const char* name) {
+  if (!device::is_device_address(address)) {
+    throw Error(hcclInvalidArgument, text(name, " 0x", std::hex, address,
+                                          " is not a device address; pass one of synDeviceMalloc"));
+  }
+  return runtime().device(device::device_of(address));
+}
 
 template <class Found>
 [[nodiscard]] Found require_communicator(Found found) {
@@ -88,6 +102,14 @@ template <class Found>
 // Throws SynError(synInvalidArgument) naming the parameter.
 inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
+}
+
+// Copies `value` to `out`, the text parameter `name` of `len` bytes. Throws
+// SynError(synInvalidArgument).
+inline void give_text(std::string_view value, char* out, int len, const char* name) {
+  require_pointer(out, name);
+  if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
+  copy_text(value, out, static_cast<std::size_t>(len));
 }
 
 // Returns the status of work that has ended. Throws SynError with the reason if it failed.

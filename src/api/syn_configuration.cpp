@@ -25,11 +25,8 @@ synStatus SYN_API_CALL synDestroy(void) {
 }
 
 synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len) {
-  return syn_guard(__func__, [&] {
-    require_pointer(pDriverVersion, "pDriverVersion");
-    if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
-    copy_text(kVersionText, pDriverVersion, static_cast<std::size_t>(len));
-  });
+  return syn_guard(__func__,
+                   [&] { give_text(kVersionText, pDriverVersion, len, "pDriverVersion"); });
 }
 
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Acquiring devices and asking what they are.
-#include "api/copy_text.h"
 #include "api/device_facts.h"
 #include "api/guard.h"
 #include "api/handles.h"
@@ -38,13 +37,6 @@ synStatus give_count(Callee callee, uint32_t* pCount, synDeviceType type) {
     require_pointer(pCount, "pCount");
     *pCount = count_of_type(type);
   });
-}
-
-// Copies `value` to `out`, a text parameter of `len` bytes. Throws SynError(synInvalidArgument).
-void give_text(const std::string& value, char* out, int len, const char* name) {
-  require_pointer(out, name);
-  if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
-  copy_text(value, out, static_cast<std::size_t>(len));
 }
 
 struct MemoryUse {
@@ -91,9 +83,15 @@ void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned co
   for (unsigned at = 0; at < count; ++at) out[at] = attribute(which[at], memory);
 }
 
-MemoryUse memory_of_any_device() {
-  const std::uint64_t total = device::Runtime::device_memory_bytes(*config());
-  return {device::kAddressBase, total, total};
+// Gives the attributes that all emulated devices have. `callee` is the function that the program
+// has called.
+synStatus give_common_attributes(Callee callee, uint64_t* out, const synDeviceAttribute* which,
+                                 unsigned count) {
+  return syn_guard(callee, [&] {
+    runtime().require_initialized();
+    const std::uint64_t total = device::Runtime::device_memory_bytes(*config());
+    give_attributes(out, which, count, {device::kAddressBase, total, total});
+  });
 }
 
 // Fills the fields of synDeviceInfo, with which synDeviceInfoV2 begins.
@@ -231,19 +229,13 @@ synStatus SYN_API_CALL synDeviceGetAttributeByModuleId(uint64_t* pRetVal,
                                                        const synDeviceAttribute* deviceAttr,
                                                        const unsigned querySize,
                                                        const synModuleId) {
-  return syn_guard(probe(__func__), [&] {
-    runtime().require_initialized();
-    give_attributes(pRetVal, deviceAttr, querySize, memory_of_any_device());
-  });
+  return give_common_attributes(probe(__func__), pRetVal, deviceAttr, querySize);
 }
 
 synStatus SYN_API_CALL synDeviceTypeGetAttribute(uint64_t* pRetVal,
                                                  const synDeviceAttribute* deviceAttr,
                                                  const unsigned querySize, const synDeviceType) {
-  return syn_guard(probe(__func__), [&] {
-    runtime().require_initialized();
-    give_attributes(pRetVal, deviceAttr, querySize, memory_of_any_device());
-  });
+  return give_common_attributes(probe(__func__), pRetVal, deviceAttr, querySize);
 }
 
 synStatus SYN_API_CALL synDeviceGetName(char* pName, const int len, const synDeviceId deviceId) {

@@ -37,8 +37,4 @@ bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> ca
   return Exchange(node_, stalls_, steps, place, calls, ahead).run();
 }
 
-std::shared_ptr<PendingMessages> Engine::make_pending_messages() {
-  return std::make_shared<PendingMessages>();
-}
-
 }  // namespace hccl::node

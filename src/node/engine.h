@@ -17,7 +17,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 namespace hccl::node {
@@ -51,7 +50,6 @@ class Engine {
   // Blocks and returns as execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
-  [[nodiscard]] static std::shared_ptr<PendingMessages> make_pending_messages();
 
   // Returns the mailboxes, which number the calls that exchange() runs.
   [[nodiscard]] Mailboxes& mailboxes() { return mailboxes_; }

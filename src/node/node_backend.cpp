@@ -28,7 +28,7 @@ class NodeBackend::Stream final : public BackendStream {
   }
 
   void number(PointToPoint& call) override {
-    if (!pending_) pending_ = Engine::make_pending_messages();
+    if (!pending_) pending_ = std::make_shared<PendingMessages>();
     backend_.engine_.mailboxes().number(call, lane_ ? lane_->ordinal() + 1 : 0);
   }
 
