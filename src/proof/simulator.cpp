@@ -98,8 +98,7 @@ class Simulation {
     programs_.reserve(shapes.size());
     for (std::size_t i = 0; i < shapes.size(); ++i)
       programs_.emplace_back(shapes[i], schedules[i], bytes);
-    const auto& nodes = cluster.node_of_rank;
-    cards_ = index(*std::max_element(nodes.begin(), nodes.end())) + 1;
+    cards_ = index(std::ranges::max(cluster.node_of_rank)) + 1;
     ports_.resize(cards_ + ranks_);
     arriving_until_.resize(cards_);
   }
@@ -187,10 +186,9 @@ class Simulation {
     const std::size_t made = flows_.size();
     flows_.push_back({number, target, &send, bytes / slices, slices, send.forward ? 0 : slices});
     Program& to = programs_[target];
-    const auto waiting =
-        std::find_if(to.receives.begin(), to.receives.end(), [&](const Receive& receive) {
-          return receive.flow == kNone && receive.transfer->peer == program.shape->rank;
-        });
+    const auto waiting = std::ranges::find_if(to.receives, [&](const Receive& receive) {
+      return receive.flow == kNone && receive.transfer->peer == program.shape->rank;
+    });
     if (waiting != to.receives.end()) {
       waiting->flow = made;
       flows_[made].receive = static_cast<std::size_t>(waiting - to.receives.begin());
