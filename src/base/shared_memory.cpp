@@ -4,12 +4,11 @@
 
 #include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/file_registry.h"
 #include "base/retry.h"
 #include "base/text.h"
 
 #include <cerrno>
-#include <map>
-#include <mutex>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -25,16 +24,6 @@ namespace hccl {
 namespace {
 
 constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-
-std::mutex& registry_mutex() {
-  static auto* mutex = new std::mutex;  // never destroyed: used by static destructors of programs
-  return *mutex;
-}
-
-std::map<FileIdentity, std::weak_ptr<SharedSegment>>& registry() {
-  static auto* segments = new std::map<FileIdentity, std::weak_ptr<SharedSegment>>;
-  return *segments;
-}
 
 }  // namespace
 
@@ -88,38 +77,24 @@ FileIdentity file_identity(const FileDescriptor& file) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
-// Returns the segment of the file if this process has mapped it, else null.
-std::shared_ptr<SharedSegment> SharedSegment::find(const FileIdentity& identity) {
-  const std::lock_guard lock(registry_mutex());
-  const auto found = registry().find(identity);
-  return found != registry().end() ? found->second.lock() : nullptr;
-}
-
 std::shared_ptr<SharedSegment> SharedSegment::map(const FileDescriptor& file) {
-  const FileIdentity identity = file_identity(file);
-  if (auto known = find(identity)) return known;
-  // Creates the segment without the lock, because its destructor takes the lock, even if there is
-  // no memory for its entry.
-  std::shared_ptr<SharedSegment> segment(new SharedSegment(identity.bytes));
-  void* data = mmap(nullptr, identity.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                    file.get(), 0);
-  if (data == MAP_FAILED) {
-    throw Error(hcclOutOfMemory, text("cannot map ", identity.bytes, " bytes of shared memory: ",
-                                      system_error_text(errno), "; ", advice_on_mapping(errno)));
-  }
-  segment->data_ = static_cast<std::byte*>(data);
-  madvise(data, identity.bytes, MADV_DONTFORK);
-  const std::lock_guard lock(registry_mutex());
-  auto& entry = registry()[identity];
-  if (auto known = entry.lock()) return known;  // another thread was first
-  entry = segment;
-  return segment;
+  return FileRegistry<SharedSegment>::instance().get(file, [&](const FileIdentity& identity) {
+    std::shared_ptr<SharedSegment> segment(new SharedSegment(identity.bytes));
+    void* data = mmap(nullptr, identity.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      file.get(), 0);
+    if (data == MAP_FAILED) {
+      throw Error(hcclOutOfMemory, text("cannot map ", identity.bytes, " bytes of shared memory: ",
+                                        system_error_text(errno), "; ", advice_on_mapping(errno)));
+    }
+    segment->data_ = static_cast<std::byte*>(data);
+    madvise(data, identity.bytes, MADV_DONTFORK);
+    return segment;
+  });
 }
 
 SharedSegment::~SharedSegment() {
   if (data_ != nullptr) munmap(data_, size_);
-  const std::lock_guard lock(registry_mutex());
-  std::erase_if(registry(), [](const auto& entry) { return entry.second.expired(); });
+  FileRegistry<SharedSegment>::instance().forget_expired();
 }
 
 }  // namespace hccl

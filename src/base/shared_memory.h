@@ -46,7 +46,6 @@ class SharedSegment {
 
  private:
   explicit SharedSegment(std::size_t size) : size_(size) {}
-  [[nodiscard]] static std::shared_ptr<SharedSegment> find(const FileIdentity& identity);
 
   std::byte* data_ = nullptr;
   std::size_t size_;

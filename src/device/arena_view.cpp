@@ -4,29 +4,19 @@
 
 #include "base/errno_advice.h"
 #include "base/error.h"
+#include "base/file_registry.h"
 #include "base/text.h"
 #include "device/address.h"
 #include "device/populate.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace hccl::device {
 namespace {
-
-std::mutex& registry_mutex() {
-  static auto* mutex = new std::mutex;  // outlives static destructors
-  return *mutex;
-}
-
-std::map<FileIdentity, std::weak_ptr<ArenaView>>& registry() {
-  static auto* views = new std::map<FileIdentity, std::weak_ptr<ArenaView>>;
-  return *views;
-}
 
 // Accesses each page once, for kernels without MADV_POPULATE_*.
 void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
@@ -53,22 +43,9 @@ void fill_page_tables(std::byte* start, std::size_t bytes, bool write) {
 }  // namespace
 
 std::shared_ptr<ArenaView> ArenaView::open(const FileDescriptor& file) {
-  const FileIdentity identity = file_identity(file);
-  {
-    const std::lock_guard lock(registry_mutex());
-    const auto found = registry().find(identity);
-    if (found != registry().end()) {
-      if (auto known = found->second.lock()) return known;
-    }
-  }
-  // Construct it without the lock: the destructor takes the lock, also when the insertion below
-  // throws.
-  std::shared_ptr<ArenaView> view(new ArenaView(file.duplicate(), identity.bytes));
-  const std::lock_guard lock(registry_mutex());
-  auto& entry = registry()[identity];
-  if (auto known = entry.lock()) return known;  // another thread was first
-  entry = view;
-  return view;
+  return FileRegistry<ArenaView>::instance().get(file, [&](const FileIdentity& identity) {
+    return std::shared_ptr<ArenaView>(new ArenaView(file.duplicate(), identity.bytes));
+  });
 }
 
 ArenaView::ArenaView(FileDescriptor file, std::uint64_t bytes)
@@ -79,8 +56,7 @@ ArenaView::~ArenaView() {
     std::byte* base = windows_[index].base.load(std::memory_order_relaxed);
     if (base != nullptr) munmap(base, mapped_bytes(index));
   }
-  const std::lock_guard lock(registry_mutex());
-  std::erase_if(registry(), [](const auto& entry) { return entry.second.expired(); });
+  FileRegistry<ArenaView>::instance().forget_expired();
 }
 
 std::size_t ArenaView::mapped_bytes(std::uint64_t index) const noexcept {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of one class that this process has made for memory files: one for each file.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "base/shared_memory.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace hccl {
+
+template <class Object>
+class FileRegistry {
+ public:
+  // Returns the only registry of the class. It is never destroyed, because static destructors of
+  // programs use it.
+  [[nodiscard]] static FileRegistry& instance() {
+    static auto* registry = new FileRegistry;
+    return *registry;
+  }
+
+  // Returns the object of the file, or else the one that make(identity) returns. Thread safety: any
+  // thread.
+  template <class Make>
+  [[nodiscard]] std::shared_ptr<Object> get(const FileDescriptor& file, Make make) {
+    const FileIdentity identity = file_identity(file);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = objects_.find(identity);
+      if (found != objects_.end()) {
+        if (auto known = found->second.lock()) return known;
+      }
+    }
+    // Made without the lock, which its destructor takes, even if there is no memory for its entry.
+    const std::shared_ptr<Object> made = make(identity);
+    const std::lock_guard lock(mutex_);
+    auto& entry = objects_[identity];
+    if (auto known = entry.lock()) return known;  // another thread was first
+    entry = made;
+    return made;
+  }
+  // Removes the entries of destroyed objects. Called by the destructor of each.
+  void forget_expired() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(objects_, [](const auto& entry) { return entry.second.expired(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<FileIdentity, std::weak_ptr<Object>> objects_;
+};
+
+}  // namespace hccl
