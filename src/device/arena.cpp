@@ -269,8 +269,8 @@ template <class Visit>
 void Arena::for_each_kept(Visit visit) {
   kept_.for_each_rounded(kPageBytes, [&](std::uint64_t begin, std::uint64_t end) {
     // Adjacent allocations may have their pages at unrelated file offsets.
-    while (begin < end) {
-      const auto& [first, allocation] = *allocations_.find(begin);
+    while (const Entry* const entry = begin < end ? allocations_.find(begin) : nullptr) {
+      const auto& [first, allocation] = *entry;
       const std::uint64_t inside = begin - first;
       const std::uint64_t piece = std::min(end - begin, allocation.bytes - inside);
       visit(allocation.view.base() + inside, allocation.file_offset + inside, piece);
