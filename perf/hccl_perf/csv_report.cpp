@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building the CSV file. The columns have the names of the JSON file, joined by underscores where
 // those are nested.
-#include "csv_report.h"
-
 #include "quantities.h"
+#include "report_formats.h"
 #include "text.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building the JSON file.
-#include "json_report.h"
+#include "report_formats.h"
 
 #include <cmath>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building the file of raw times.
-#include "raw_report.h"
-
 #include "quantities.h"
+#include "report_formats.h"
 #include "text.h"
 
 namespace hccl_perf {

@@ -3,11 +3,9 @@
 #include "reporter.h"
 
 #include "comparison.h"
-#include "csv_report.h"
-#include "json_report.h"
 #include "quantities.h"
-#include "raw_report.h"
 #include "report_file.h"
+#include "report_formats.h"
 #include "table.h"
 #include "text.h"
 

@@ -2,7 +2,7 @@
 // Which files --compare takes.
 #include "baseline.h"
 
-#include "json_report.h"
+#include "report_formats.h"
 #include "sample_results.h"
 
 #include <fstream>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses a command line given as words, and looks at the error it makes.
+// How hccl-perf reads the words of a command line.
 #pragma once
 
-#include "command_line.h"
 #include "options.h"
-#include "text.h"
+#include "run_program.h"
 
 #include <string>
 #include <vector>

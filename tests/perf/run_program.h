@@ -2,15 +2,27 @@
 // Starts hccl-perf (or something that starts it) as a person would, and keeps what it prints.
 #pragma once
 
-#include "command_line.h"
-
-#include <chrono>
+#include <initializer_list>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace hccl_perf {
+
+// The words of a command line, given one by one, or as a line that is cut at its spaces.
+class CommandLine : public std::vector<std::string> {
+ public:
+  CommandLine(std::initializer_list<std::string> words) : std::vector<std::string>(words) {}
+  CommandLine(const char* line) : CommandLine(std::string(line)) {}
+  CommandLine(const std::string& line) {
+    std::istringstream words(line);
+    for (std::string word; words >> word;) push_back(word);
+  }
+
+  void append(const CommandLine& more) { insert(end(), more.begin(), more.end()); }
+};
 
 struct Outcome {
   int status = -1;  // exit status, or 128 + the signal that ended it

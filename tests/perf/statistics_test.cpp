@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summaries of times.
+// Summaries of times, and what measurements make of them.
+
 #include "statistics.h"
+
+#include "measurement.h"
+#include "overlap.h"
 
 #include <numeric>
 
@@ -8,6 +12,8 @@
 
 namespace hccl_perf {
 namespace {
+
+// Summaries of times.
 
 TEST(AcrossRanks, KnowsEveryWayToAverageAndWhoIsSlowest) {
   const AcrossRanks times = across_ranks({3.0, 1.0, 8.0, 4.0});
@@ -52,6 +58,33 @@ TEST(Median, IsInTheMiddleWhateverTheOrder) {
 TEST(MedianDeviation, IgnoresAnOutlier) {
   EXPECT_EQ(median_deviation({10, 11, 9, 10, 12, 8, 1000}), 1);
   EXPECT_EQ(median_deviation({5, 5, 5}), 0);
+}
+
+// How many iterations --min-time makes.
+
+TEST(IterationsFor, ExtrapolatesWithAMargin) {
+  EXPECT_EQ(iterations_for(1.0, 20, 0.1), 220U);
+  EXPECT_EQ(iterations_for(0.3, 100, 0.2), 165U);
+}
+
+TEST(IterationsFor, AlwaysGrowsButNotWithoutBounds) {
+  EXPECT_GT(iterations_for(0.1, 20, 0.099999), 20U);
+  EXPECT_EQ(iterations_for(10.0, 20, 0.0), 20000U);
+  EXPECT_EQ(iterations_for(10.0, 20, 1e-9), 20000U);
+}
+
+// How much of a call counts as hidden.
+
+TEST(OverlapPercent, IsThePartOfTheCallThatTheOverallTimeDoesNotShow) {
+  EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 20), 0);    // one after the other
+  EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 10), 100);  // both at once
+  EXPECT_DOUBLE_EQ(overlap_percent(10, 8, 13), 50);
+}
+
+TEST(OverlapPercent, StaysWithin0And100) {
+  EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 35), 0) << "computing and calling disturb each other";
+  EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 9), 100);
+  EXPECT_DOUBLE_EQ(overlap_percent(0, 10, 10), 0) << "nothing to hide";
 }
 
 }  // namespace

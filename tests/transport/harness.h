@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The harness of the conformance suite: ranks as processes that each have a transport, and loops
-// that move bytes as an executor would, never blocking in an endpoint.
+// What the tests of every transport share: the ways of connecting, and members.
 #pragma once
 
 #include "base/process.h"
@@ -11,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -19,7 +19,12 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 namespace hccl::test {
+
+// The harness of the conformance suite: ranks as processes that each have a transport, and loops
+// that move bytes as an executor would, never blocking in an endpoint.
 
 using transport::ConnectionId;
 using transport::Endpoint;
@@ -134,5 +139,30 @@ template <class Function>
   }
   throw Failure("the peer was not lost in half a minute");
 }
+
+// A suite that runs over every transport, and TCP over both families of addresses.
+class EveryWay : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+    const std::string why_not = why_missing(GetParam());
+    if (!why_not.empty()) GTEST_SKIP() << "needs rdma: " << why_not;
+  }
+  // Ranks as processes, which must all finish.
+  static void run(int ranks, const RankFunction& function) {
+    const RankOptions options{.seconds = 120};
+    EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
+  }
+  // Two ranks, each with an endpoint to the other.
+  static void run_pair(const std::function<void(World&, Endpoint&)>& function) {
+    run(2, [&](World& world) {
+      Member member(world, GetParam());
+      const auto endpoint = member.open(1 - world.rank);
+      function(world, *endpoint);
+    });
+  }
+};
+
+inline std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
 
 }  // namespace hccl::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that die, close or stop, and waits that others end.
 #include "base/address.h"
-#include "every_way.h"
+#include "harness.h"
 
 #include <filesystem>
 #include <thread>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams from and to memory that is registered with the transport and used in place.
 #include "base/shared_memory.h"
-#include "every_way.h"
+#include "harness.h"
 
 #include <random>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the opening of streams: by many ranks at once, threads of a rank, ranks that are threads.
-#include "every_way.h"
+#include "harness.h"
 
 #include <exception>
 #include <thread>

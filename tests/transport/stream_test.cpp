@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the promises of every transport about its streams, between processes.
-#include "every_way.h"
+#include "harness.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 // Connections that are no rank's, and ranks that claim what is not theirs: refused and logged, and
 // the streams of the ranks go on.
 #include "base/address.h"
-#include "every_way.h"
+#include "harness.h"
 #include "shm/unix_socket.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"

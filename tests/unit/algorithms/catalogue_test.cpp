@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves every algorithm of the catalogue for every number of ranks, root, place and channel.
+// The algorithms of the catalogue, and the shapes that some of them build on.
+
 #include "algorithms/catalogue.h"
 
+#include "algorithms/binary_tree.h"
+#include "algorithms/hierarchical.h"
 #include "all_ranks.h"
 #include "proof/verifier.h"
 
+#include <algorithm>
+#include <bit>
+#include <numeric>
 #include <ostream>
 #include <set>
 #include <string>
@@ -13,6 +19,62 @@
 #include <gtest/gtest.h>
 
 namespace hccl::algorithms {
+namespace {
+
+// The two trees: whole, shallow, and with the work of each rank in one of them only.
+
+std::vector<Family> tree(std::int32_t rank_count, std::int32_t root, std::uint32_t channel) {
+  std::vector<Family> families;
+  schedule::Shape shape;
+  shape.rank_count = rank_count;
+  shape.root = root;
+  shape.channel = channel;
+  for (shape.rank = 0; shape.rank < rank_count; ++shape.rank)
+    families.push_back(family_in_tree(shape));
+  return families;
+}
+
+void expect_whole(const std::vector<Family>& families, std::int32_t root) {
+  const auto at = [&](std::int32_t rank) { return families.at(static_cast<std::size_t>(rank)); };
+  const auto count = static_cast<std::int32_t>(families.size());
+  for (std::int32_t rank = 0; rank < count; ++rank) {
+    EXPECT_EQ(at(rank).parent.has_value(), rank != root);
+    EXPECT_LE(at(rank).children.size(), rank == root ? 1U : 2U);
+    for (const std::int32_t child : at(rank).children) EXPECT_EQ(at(child).parent, rank);
+    int depth = 0;
+    for (std::int32_t up = rank; up != root; up = *at(up).parent) ++depth;
+    EXPECT_LE(depth, std::bit_width(static_cast<std::uint32_t>(count - 1)));
+    if (rank == root) continue;
+    const auto siblings = at(*at(rank).parent).children;
+    EXPECT_EQ(std::count(siblings.begin(), siblings.end(), rank), 1);
+  }
+}
+
+TEST(BinaryTree, ReachesEveryRankFromEveryRoot) {
+  for (std::int32_t count = 1; count <= 70; ++count) {
+    for (std::int32_t root = 0; root < count; ++root) {
+      expect_whole(tree(count, root, 0), root);
+      expect_whole(tree(count, root, 1), root);
+    }
+  }
+}
+
+TEST(BinaryTree, NobodyPassesOnInBothTrees) {
+  for (std::int32_t count = 2; count <= 200; ++count) {
+    const std::int32_t root = count / 3;
+    const auto first = tree(count, root, 0);
+    const auto second = tree(count, root, 1);
+    for (std::size_t rank = 0; rank < first.size(); ++rank) {
+      if (rank == static_cast<std::size_t>(root)) continue;
+      EXPECT_TRUE(first[rank].children.empty() || second[rank].children.empty())
+          << rank << " of " << count;
+    }
+  }
+}
+
+}  // namespace
+
+// Proves every algorithm of the catalogue for every number of ranks, root, place and channel.
 
 void PrintTo(const Algorithm& algorithm, std::ostream* out) {
   *out << algorithm.name << " " << name_of(algorithm.collective);
@@ -145,4 +207,72 @@ TEST(CatalogueNames, HaveAHierarchicalAlgorithmOverEachAllReduce) {
 }
 
 }  // namespace
+
+namespace {
+
+// The hierarchical all-reduce on even and uneven nodes, over each algorithm across them.
+
+using Sizes = std::vector<std::int32_t>;
+
+void prove(const Sizes& sizes, const Algorithm& rails) {
+  schedule::Shape shape;
+  shape.collective = Collective::all_reduce;
+  shape.rank_count = std::accumulate(sizes.begin(), sizes.end(), 0);
+  shape.channels = 2;
+  shape.pipeline = 3;
+  for (shape.channel = 0; shape.channel < 2; ++shape.channel) {
+    for (const int placement : {0, 1, 2}) {
+      shape.in_place = placement == 1;
+      const auto build = [&](const Shape& own) {
+        return hierarchical_all_reduce(own, sizes, rails);
+      };
+      const test::AllRanks all = test::build_all(shape, build, placement == 2);
+      const auto violation =
+          proof::verify(all.shapes, all.schedules, hierarchical_bound(shape, sizes, rails));
+      ASSERT_FALSE(violation) << violation->text << "; " << rails.name << " across " << sizes.size()
+                              << " nodes; " << test::describe(shape);
+    }
+  }
+}
+
+void prove_over_all_rails(const Sizes& sizes) {
+  for (const Algorithm& rails : flat()) {
+    if (rails.collective == Collective::all_reduce) prove(sizes, rails);
+  }
+}
+
+TEST(Hierarchical, HoldsOnEvenNodes) {
+  for (const std::size_t nodes : {1U, 2U, 3U, 5U, 8U, 16U}) {
+    for (const std::int32_t ranks : {1, 2, 3, 8}) prove_over_all_rails(Sizes(nodes, ranks));
+  }
+}
+
+TEST(Hierarchical, HoldsOnUnevenNodes) {
+  for (const Sizes& sizes :
+       {Sizes{1, 3, 4}, Sizes{8, 1}, Sizes{2, 8, 3, 5}, Sizes{4, 4, 4, 3}, Sizes{7, 2, 2, 2, 9}})
+    prove_over_all_rails(sizes);
+}
+
+// Two ranks a node, so two rails: each rank sends across nodes what a ring over them would, halved.
+TEST(Hierarchical, SendsAcrossNodesOnItsRailAlone) {
+  const Sizes sizes = {2, 2, 2};
+  schedule::Shape shape;
+  shape.collective = Collective::all_reduce;
+  shape.rank_count = 6;
+  shape.rank = 3;
+  const Schedule schedule =
+      hierarchical_all_reduce(shape, sizes, *find("ring", Collective::all_reduce));
+  double across = 0;
+  for (const schedule::Step& step : schedule.steps) {
+    for (const auto& send : schedule.sends(step)) {
+      if (send.peer / 2 == 1) continue;
+      EXPECT_EQ(send.peer % 2, 1);
+      across += send.span.chunk_count;
+    }
+  }
+  EXPECT_DOUBLE_EQ(across / schedule.block_chunks, 2.0 * (3 - 1) / 3 / 2);
+}
+
+}  // namespace
+
 }  // namespace hccl::algorithms

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the wait-for graph: which rank holds up the others.
+// Which rank holds up the others, and when the waiting ranks say so.
+
 #include "bootstrap/wait_for_graph.h"
 
 #include "base/rank_text.h"
+#include "bootstrap/missing_reports.h"
+
+#include <vector>
 
 #include <gtest/gtest.h>
 
 namespace hccl::bootstrap {
 namespace {
+
+// Tests the wait-for graph: which rank holds up the others.
 
 std::string root_cause(const WaitForGraph& ranks, int asker, const std::set<int>& gone = {}) {
   return ranks.root_cause(asker, gone, rank_list);
@@ -113,6 +119,31 @@ TEST(WaitForGraph, OfDifferentAlgorithmsAreAMismatch) {
             "op 1 of stream 0: rank 0 runs all_reduce(8) by ring but ranks 1,2 runs all_reduce(8) "
             "by tree; set the same HCCL_* variables on all ranks");
 }
+
+// When ranks that wait for others say so: early, then at HCCL_HANG_REPORT, never twice at once.
+
+using std::chrono::milliseconds;
+
+std::vector<milliseconds> times(milliseconds hang_report) {
+  MissingReports reports(hang_report);
+  std::vector<milliseconds> due;
+  while (const auto next = reports.next()) {
+    due.push_back(*next);
+    reports.note_made();
+  }
+  return due;
+}
+
+TEST(MissingReports, AreEarlyAndAtTheTimeOfHangReports) {
+  EXPECT_EQ(times(milliseconds(30'000)), (std::vector{milliseconds(5'000), milliseconds(30'000)}));
+}
+
+TEST(MissingReports, AreOneIfHangReportsComeEarlier) {
+  for (const int hang_report : {1, 100, 5'000})
+    EXPECT_EQ(times(milliseconds(hang_report)), std::vector{milliseconds(hang_report)});
+}
+
+TEST(MissingReports, AreOffTogetherWithHangReports) { EXPECT_TRUE(times(milliseconds(0)).empty()); }
 
 }  // namespace
 }  // namespace hccl::bootstrap

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation, look-up, retirement and relocation of device memory.
+// Device memory and the allocator of its addresses.
+
 #include "device/arena.h"
 
 #include "base/syn_error.h"
+#include "device/address_allocator.h"
 #include "device/copy.h"
-#include "sizes.h"
+#include "samples.h"
 #include "system_calls.h"
 #include "thrown.h"
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,6 +22,41 @@
 
 namespace hccl::device {
 namespace {
+
+// Random allocations never overlap, and everything released comes back in one piece.
+
+TEST(AddressAllocator, RandomUse) {
+  constexpr std::uint64_t kEnd = 1 << 20;
+  AddressAllocator allocator(0, kEnd);
+  std::mt19937 random(1);
+  std::map<std::uint64_t, std::uint64_t> held;
+  for (int step = 0; step < 20'000; ++step) {
+    if (random() % 2 == 0 || held.empty()) {
+      const std::uint64_t bytes = random() % 5'000 + 1;
+      const std::uint64_t alignment = 1ull << (random() % 10);
+      const auto offset = allocator.allocate(bytes, alignment);
+      if (!offset) continue;
+      EXPECT_EQ(*offset % alignment, 0u);
+      EXPECT_LE(*offset + bytes, kEnd);
+      const auto next = held.lower_bound(*offset);
+      if (next != held.end()) {
+        ASSERT_LE(*offset + bytes, next->first);
+      }
+      if (next != held.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, *offset);
+      }
+      held.emplace(*offset, bytes);
+    } else {
+      const auto victim = std::next(held.begin(), static_cast<long>(random() % held.size()));
+      allocator.release(victim->first, victim->second);
+      held.erase(victim);
+    }
+  }
+  for (const auto& [offset, bytes] : held) allocator.release(offset, bytes);
+  EXPECT_EQ(allocator.allocate(kEnd, 1), 0u);
+}
+
+// Allocation, look-up, retirement and relocation of device memory.
 
 using test::error_of;
 

@@ -5,7 +5,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/kept_ranges.h"
-#include "sizes.h"
+#include "samples.h"
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/view_space.h"
-#include "sizes.h"
+#include "samples.h"
 
 #include <algorithm>
 #include <cstring>

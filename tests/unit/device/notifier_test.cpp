@@ -6,7 +6,7 @@
 #include "children.h"
 #include "device/device.h"
 #include "device/stream.h"
-#include "succeeding.h"
+#include "samples.h"
 
 #include <atomic>
 #include <chrono>

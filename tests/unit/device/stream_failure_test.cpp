@@ -3,7 +3,7 @@
 #include "device/device.h"
 #include "device/event.h"
 #include "device/stream.h"
-#include "succeeding.h"
+#include "samples.h"
 
 #include <atomic>
 #include <chrono>

@@ -5,7 +5,7 @@
 #include "base/syn_error.h"
 #include "device/device.h"
 #include "device/event.h"
-#include "succeeding.h"
+#include "samples.h"
 
 #include <algorithm>
 #include <atomic>

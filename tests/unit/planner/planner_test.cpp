@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the table's choices, forced algorithms, and that schedules are built once.
+// The planner, and the topology that it plans for.
+
 #include "planner/planner.h"
 
 #include "base/error.h"
 #include "planner/schedule_cache.h"
+#include "planner/topology.h"
 #include "thrown.h"
 
 #include <string>
@@ -12,6 +14,8 @@
 
 namespace hccl::planner {
 namespace {
+
+// Tests the table's choices, forced algorithms, and that schedules are built once.
 
 // A letter for the node of each rank.
 Planner planner_of(const std::string& layout, const std::string& forced = "") {
@@ -101,6 +105,30 @@ TEST(ScheduleCache, KeepsASchedulePerAlgorithmAndShape) {
   schedule::Shape shape = small.shape;
   shape.rank = 1;
   EXPECT_EQ(cache.get(small, shape), planner.build(small, shape));
+}
+
+// Ranks of several nodes, in order and in disorder.
+
+TEST(Topology, OfOneNodeIsThatOfItsRanks) {
+  const Topology one(std::vector<std::string>(3, "a"));
+  EXPECT_TRUE(one.is_one_node());
+  EXPECT_EQ(one.node_order(), (std::vector<int>{0, 1, 2}));
+}
+
+TEST(Topology, NumbersNodesByTheirLowestRanks) {
+  const Topology mixed({"b", "a", "c", "b", "c", "c"});
+  EXPECT_FALSE(mixed.is_one_node());
+  EXPECT_EQ(mixed.ranks(), 6);
+  EXPECT_EQ(mixed.nodes(), (std::vector<std::vector<int>>{{0, 3}, {1}, {2, 4, 5}}));
+  EXPECT_EQ(mixed.node_of(4), 2);
+  EXPECT_EQ(mixed.local_rank(5), 2);
+}
+
+TEST(Topology, OrdersRanksNodeByNode) {
+  const Topology mixed({"b", "a", "c", "b", "c", "c"});
+  EXPECT_EQ(mixed.node_order(), (std::vector<int>{0, 3, 1, 2, 4, 5}));
+  for (int place = 0; place < 6; ++place)
+    EXPECT_EQ(mixed.position_of(mixed.node_order()[static_cast<std::size_t>(place)]), place);
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of every instruction set that this processor has give the bits of the reference:
-// ranks on unequal machines must agree, and only the best set is used by reduce_tile.
+// The kernels: reductions on every instruction set, averages, and copies.
+
 #include "reduce/kernels.h"
 
+#include "elements.h"
+#include "reduce/reduce.h"
 #include "reference.h"
+#include "scalar_fold.h"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
+#include <random>
 #include <type_traits>
 #include <vector>
 
@@ -16,6 +21,148 @@
 
 namespace hccl::reduce {
 namespace {
+
+// Averages of complete sums, against the scalar reference.
+
+TEST(AverageTile, GivesTheBitsOfTheReference) {
+  constexpr std::size_t kCount = 300;
+  for (const hcclDataType_t type : test::kAllTypes) {
+    const std::size_t size = element_size(type);
+    for (const std::uint32_t parts : {1U, 2U, 3U, 7U, 100U}) {
+      std::vector<std::byte> values(kCount * size);
+      std::vector<std::byte> expected(values.size());
+      for (std::size_t i = 0; i < kCount; ++i) {
+        const std::uint64_t sum = test::element_word(type, test::Data::numbers, 9, 0, i);
+        test::store_word(type, &values[i * size], sum);
+        const std::uint64_t mean = parts == 1 ? sum : test::average_of_sum(type, sum, parts);
+        test::store_word(type, &expected[i * size], mean);
+      }
+      average_tile(type, values.data(), kCount, parts);
+      EXPECT_EQ(values, expected) << type_name(type) << " of " << parts;
+    }
+  }
+}
+
+// More ranks than the type can count.
+TEST(AverageTile, DividesSmallIntegersByLargeNumbers) {
+  std::byte value{0x80};  // -128
+  average_tile(hcclInt8, &value, 1, 200);
+  EXPECT_EQ(value, std::byte{0});
+  value = std::byte{200};
+  average_tile(hcclUint8, &value, 1, 300);
+  EXPECT_EQ(value, std::byte{0});
+}
+
+// The mean of the prescaled sum of `parts` equal values, each fold rounded to the type.
+std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32_t parts) {
+  std::array<std::byte, 2> scaled{}, sum{};
+  test::store_word(type, scaled.data(), word);
+  prescale_tile(type, scaled.data(), scaled.data(), 1, parts);
+  sum = scaled;
+  for (std::uint32_t part = 1; part < parts; ++part) {
+    const std::array<const std::byte*, 2> sources{sum.data(), scaled.data()};
+    std::byte* const to = sum.data();
+    reduce_tile(type, hcclSum, sources, {&to, 1}, 1, StorePolicy::cached);
+  }
+  average_tile(type, sum.data(), 1, parts);
+  std::uint16_t mean = 0;
+  std::memcpy(&mean, sum.data(), sizeof mean);
+  return mean;
+}
+
+// Even of the largest finite values, whose sum is infinite.
+TEST(AverageTile, OfPrescaledValuesIsInRange) {
+  for (const std::uint32_t parts : {2U, 4U}) {
+    EXPECT_EQ(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7BFFU) << parts;
+    EXPECT_EQ(mean_of_equal(hcclBfloat16, 0xFF7F, parts), 0xFF7FU) << parts;
+  }
+  for (const std::uint32_t parts : {3U, 5U, 64U, 100U, 4096U}) {  // the folds round
+    EXPECT_LT(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7C00U) << parts;
+    EXPECT_LT(mean_of_equal(hcclBfloat16, 0x7F7F, parts), 0x7F80U) << parts;
+  }
+}
+
+TEST(PrescaleTile, GivesTheBitsOfTheReference) {
+  constexpr std::size_t kCount = 5'000;  // in several blocks
+  for (const hcclDataType_t type : {hcclFloat16, hcclBfloat16}) {
+    for (const std::uint32_t parts : {2U, 3U, 100U}) {
+      std::vector<std::byte> values(kCount * 2);
+      std::vector<std::byte> expected(values.size());
+      for (std::size_t i = 0; i < kCount; ++i) {
+        const std::uint64_t word = test::element_word(type, test::Data::specials, 9, 0, i);
+        test::store_word(type, &values[i * 2], word);
+        test::store_word(type, &expected[i * 2],
+                         test::scaled(type, word, test::prescale_of(parts)));
+      }
+      prescale_tile(type, values.data(), values.data(), kCount, parts);
+      EXPECT_EQ(values, expected) << type_name(type) << " of " << parts;
+    }
+  }
+}
+
+// copy_tile: every bit pattern arrives at every destination, and not one byte beside it.
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t kMargin = 128;
+constexpr std::byte kPoison{0x5A};
+
+Bytes random_bytes(std::size_t count) {
+  std::mt19937 random(99);
+  Bytes bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+// Copies `bytes` at a distance of `shift` to destinations at distances of their own, one of which,
+// if `in_place`, is the source.
+void check(std::size_t bytes, std::size_t destination_count, std::size_t shift, bool in_place,
+           StorePolicy policy) {
+  Bytes source = random_bytes(bytes + shift);
+  const Bytes before = source;
+  std::vector<Bytes> buffers(destination_count, Bytes(bytes + 2 * kMargin, kPoison));
+  std::vector<std::byte*> destinations;
+  for (std::size_t i = 0; i < destination_count; ++i) {
+    destinations.push_back(buffers[i].data() + kMargin + (shift + i * 13) % 64);
+  }
+  if (in_place) destinations.back() = source.data() + shift;
+  copy_tile(source.data() + shift, destinations, bytes, policy);
+  ASSERT_EQ(source, before);
+  for (std::size_t i = 0; i < destination_count - (in_place ? 1 : 0); ++i) {
+    Bytes wanted(buffers[i].size(), kPoison);
+    std::copy(source.begin() + static_cast<std::ptrdiff_t>(shift), source.end(),
+              wanted.begin() + (destinations[i] - buffers[i].data()));
+    ASSERT_EQ(buffers[i], wanted) << bytes << " bytes, destination " << i << " of "
+                                  << destination_count << ", shift " << shift;
+  }
+}
+
+void check_all_ways(std::size_t bytes, std::size_t destinations) {
+  for (const std::size_t shift : {0u, 1u, 16u, 63u}) {
+    for (const bool in_place : {false, true}) {
+      check(bytes, destinations, shift, in_place, StorePolicy::cached);
+      check(bytes, destinations, shift, in_place, StorePolicy::interleaved);
+      check(bytes, destinations, shift, in_place, StorePolicy::streaming);
+    }
+  }
+}
+
+TEST(CopyTile, CopiesToEveryDestinationAndNowhereElse) {
+  for (const std::size_t bytes : {0u, 1u, 7u, 63u, 64u, 65u, 511u, 4095u, 4096u, 4159u, 10000u,
+                                  16383u, 16384u, 16449u, 65536u}) {
+    for (const std::size_t destinations : {1u, 2u, 8u, 16u}) {
+      check_all_ways(bytes, destinations);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(CopyTile, TakesAnyNumberOfDestinations) {
+  for (const std::size_t destinations : {64u, 65u, 130u}) check_all_ways(1000, destinations);
+}
+
+// The kernels of every instruction set that this processor has give the bits of the reference:
+// ranks on unequal machines must agree, and only the best set is used by reduce_tile.
 
 using namespace reference;
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fake_wire.h"
-#include "gids.h"
+#include "samples.h"
 #include "verbs/queue_pair.h"
 
 #include <array>

@@ -2,7 +2,7 @@
 // How endpoints connect_to, sleep and end, step by step.
 #include "base/text.h"
 #include "endpoints.h"
-#include "sizes.h"
+#include "samples.h"
 #include "stream_driver.h"
 
 #include <functional>

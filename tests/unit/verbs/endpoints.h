@@ -3,7 +3,7 @@
 #pragma once
 
 #include "fake_wire.h"
-#include "gids.h"
+#include "samples.h"
 #include "verbs/verbs_endpoint.h"
 
 #include <array>

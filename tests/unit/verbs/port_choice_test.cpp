@@ -3,7 +3,7 @@
 #include "verbs/port_choice.h"
 
 #include "base/error.h"
-#include "gids.h"
+#include "samples.h"
 #include "thrown.h"
 
 #include <gtest/gtest.h>

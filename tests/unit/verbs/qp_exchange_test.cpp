@@ -4,8 +4,8 @@
 #include "verbs/qp_exchange.h"
 
 #include "base/file_descriptor.h"
-#include "gids.h"
 #include "ranks.h"
+#include "samples.h"
 
 #include <functional>
 #include <random>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leases and invalidations as chance has them, by one thread against a model and by many at once.
 #include "fake_memory.h"
-#include "gids.h"
 #include "ranks.h"
-#include "reserved.h"
-#include "sizes.h"
+#include "samples.h"
 #include "verbs/registration_cache.h"
 
 #include <algorithm>

@@ -3,9 +3,7 @@
 #include "verbs/registration_cache.h"
 
 #include "fake_memory.h"
-#include "gids.h"
-#include "reserved.h"
-#include "sizes.h"
+#include "samples.h"
 
 #include <algorithm>
 #include <array>

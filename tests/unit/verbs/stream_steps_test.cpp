@@ -2,7 +2,7 @@
 // Both sides of a stream step by step: which way bytes go, when memory is read no more, and what is
 // refused.
 #include "base/error.h"
-#include "sizes.h"
+#include "samples.h"
 #include "stream_driver.h"
 #include "stream_end.h"
 #include "thrown.h"

@@ -1,14 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading libibverbs where it is, and saying why where it is not.
+// Loading libibverbs, and the texts of its errors.
+
 #include "verbs/verbs_library.h"
 
+#include "verbs/verbs_errors.h"
+
+#include <cerrno>
 #include <cstring>
+#include <set>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace hccl::verbs {
 namespace {
+
+// Every number that a device can report has a text with a cause and something to do.
+
+ConnectionEnds ends_of_ranks() {
+  return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Returns the text behind the last semicolon.
+std::string advice_of(const std::string& text) {
+  const std::size_t semicolon = text.rfind("; ");
+  return semicolon == std::string::npos ? "" : text.substr(semicolon + 2);
+}
+
+TEST(Causes, TheTrapThatPeopleSearchFor) {
+  EXPECT_EQ(
+      describe_completion(IBV_WC_RETRY_EXC_ERR, 129, ends_of_ranks()),
+      "completion error 12 (transport retry counter exceeded), vendor error 129, between rank 0 "
+      "(rxe0 port 1, GID 10.77.0.1) and rank 3 (host node-b, GID 10.77.0.2) with an MTU of 1024: "
+      "the peer's process or host has stopped answering, or packets are lost on the way: a wrong "
+      "GID index, a missing route, an MTU that a switch does not carry, a firewall that drops UDP "
+      "port 4791, or congestion without flow control (PFC); see whether rank 3 still runs, and if "
+      "it does, whether `ping -M do -s 1060 10.77.0.2` gets through");
+}
+
+TEST(Causes, EveryCompletionHasACauseAndAnAdvice) {
+  const VerbsLibrary* const library = verbs_library();
+  for (int number = IBV_WC_SUCCESS; number <= IBV_WC_TM_RNDV_INCOMPLETE; ++number) {
+    const auto status = static_cast<ibv_wc_status>(number);
+    const std::string text = describe_completion(status, 5, ends_of_ranks());
+    EXPECT_EQ(text.find("completion error " + std::to_string(number) + " ("), 0U) << text;
+    EXPECT_TRUE(contains(text, "vendor error 5,") && contains(text, "node-b")) << text;
+    EXPECT_GT(advice_of(text).size(), 10U) << text;
+    EXPECT_FALSE(contains(text, "unknown")) << text;
+    const bool named = library != nullptr && number <= IBV_WC_GENERAL_ERR;
+    if (named) {
+      EXPECT_TRUE(contains(text, library->wc_status_str(status))) << text;
+    }
+  }
+}
+
+TEST(Causes, EveryEventHasACauseAndAnAdvice) {
+  const VerbsLibrary* const library = verbs_library();
+  for (int number = IBV_EVENT_CQ_ERR; number <= IBV_EVENT_WQ_FATAL; ++number) {
+    const auto event = static_cast<ibv_event_type>(number);
+    const std::string text = describe_event(event, "rxe0", 1);
+    EXPECT_EQ(text.find("event " + std::to_string(number) + " ("), 0U) << text;
+    EXPECT_TRUE(contains(text, "RDMA device rxe0 port 1: ")) << text;
+    EXPECT_GT(advice_of(text).size(), 10U) << text;
+    EXPECT_FALSE(contains(text, "unknown")) << text;
+    const bool named = library != nullptr && number <= IBV_EVENT_GID_CHANGE;
+    if (named) {
+      EXPECT_TRUE(contains(text, library->event_type_str(event))) << text;
+    }
+  }
+  EXPECT_EQ(describe_event(IBV_EVENT_DEVICE_FATAL, "rxe0", 0).find(" port "), std::string::npos);
+}
+
+TEST(Causes, NumbersOfLaterVersionsAreTold) {
+  const auto status = static_cast<ibv_wc_status>(31);
+  const std::string text = describe_completion(status, 0, ends_of_ranks());
+  EXPECT_TRUE(contains(text, "completion error 31 (unknown)")) << text;
+  EXPECT_EQ(severity_of(status), Severity::device_gone);
+  const auto event = static_cast<ibv_event_type>(31);
+  EXPECT_TRUE(contains(describe_event(event, "rxe0", 0), "event 31 (unknown)"));
+  EXPECT_EQ(severity_of(event), Severity::device_gone);
+}
+
+TEST(Causes, SeveritiesOfCompletions) {
+  const std::set<int> lost{IBV_WC_BAD_RESP_ERR,    IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR,
+                           IBV_WC_RETRY_EXC_ERR,   IBV_WC_REM_ABORT_ERR,  IBV_WC_RNR_RETRY_EXC_ERR,
+                           IBV_WC_RESP_TIMEOUT_ERR};
+  const std::set<int> ignorable{IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR};
+  const std::set<int> gone{IBV_WC_FATAL_ERR, IBV_WC_GENERAL_ERR};
+  for (int number = IBV_WC_SUCCESS; number <= IBV_WC_TM_RNDV_INCOMPLETE; ++number) {
+    const Severity expected = lost.contains(number)        ? Severity::peer_lost
+                              : ignorable.contains(number) ? Severity::ignorable
+                              : gone.contains(number)      ? Severity::device_gone
+                                                           : Severity::own_fault;
+    EXPECT_EQ(severity_of(static_cast<ibv_wc_status>(number)), expected) << number;
+  }
+}
+
+TEST(Causes, SeveritiesOfEvents) {
+  const std::set<int> own{IBV_EVENT_CQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
+                          IBV_EVENT_SRQ_ERR, IBV_EVENT_WQ_FATAL};
+  const std::set<int> gone{IBV_EVENT_QP_FATAL, IBV_EVENT_DEVICE_FATAL};
+  for (int number = IBV_EVENT_CQ_ERR; number <= IBV_EVENT_WQ_FATAL; ++number) {
+    const Severity expected = number == IBV_EVENT_PORT_ERR ? Severity::port_down
+                              : own.contains(number)       ? Severity::own_fault
+                              : gone.contains(number)      ? Severity::device_gone
+                                                           : Severity::ignorable;
+    EXPECT_EQ(severity_of(static_cast<ibv_event_type>(number)), expected) << number;
+  }
+}
+
+TEST(Causes, ALimitOfLockedMemoryIsNamed) {
+  EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
+            "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
+            "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1), or "
+            "run without RoCE: HCCL_IB_DISABLE=1");
+  EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 8 << 20), "is 8 MiB:"));
+  EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 65537), "is 65537 bytes:"));
+  EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 0), "is 0 bytes:"));
+}
+
+TEST(Causes, WithoutALimitSomethingElseIsShort) {
+  const std::string unlimited = memlock_advice(4096, ENOMEM, "rxe0", RLIM_INFINITY);
+  EXPECT_FALSE(contains(unlimited, "ulimit")) << unlimited;
+  EXPECT_TRUE(contains(unlimited, "; free memory")) << unlimited;
+  EXPECT_EQ(memlock_advice(4096, EFAULT, "rxe0", 0),
+            "cannot register 4096 bytes with rxe0: Bad address; look at what `dmesg` says "
+            "about the device");
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);
+}
+
+// Loading libibverbs where it is, and saying why where it is not.
 
 TEST(VerbsLibrary, AnAbsentFileIsNotInstalled) {
   const LoadedLibrary library = load_verbs_library("libhccl-no-such-verbs.so.1");

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notation of HCCL_IB_HCA: what it names, and what is none of it.
+// Lists that people read and write: of devices and of ranks.
+
 #include "base/device_list.h"
+#include "base/rank_text.h"
 
 #include <gtest/gtest.h>
 
 namespace hccl {
 namespace {
+
+// The notation of HCCL_IB_HCA: what it names, and what is none of it.
 
 // Which of the ports mlx5_0:1, mlx5_0:2, mlx5_1:1, mlx5_10:1 and rxe0:1 the text names: one letter
 // for each, y or n; empty: it is not of the form.
@@ -85,6 +89,19 @@ TEST(DeviceList, WhatIsMalformedIsNoList) {
   EXPECT_FALSE(parse_device_list(std::string(64, 'a')).has_value());
   EXPECT_FALSE(parse_device_list(std::string_view("a\0b", 3)).has_value());
 }
+
+// Lists of ranks as people read them.
+
+TEST(RankList, JoinsNeighbours) {
+  EXPECT_EQ(rank_list({3}), "rank 3");
+  EXPECT_EQ(rank_list({3, 5}), "ranks 3,5");
+  EXPECT_EQ(rank_list({0, 1, 2, 4, 5, 9}), "ranks 0-2,4,5,9");
+  std::vector<int> odd;
+  for (int rank = 1; rank < 1000; rank += 2) odd.push_back(rank);
+  EXPECT_LT(rank_list(odd).size(), 200U);
+}
+
+TEST(RankText, NamesProcessAndHost) { EXPECT_EQ(rank_text(3, 42, "a"), "rank 3 (pid 42, host a)"); }
 
 }  // namespace
 }  // namespace hccl

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work for streams.
+// An amount of bytes and work for streams that the tests of this folder share.
 #pragma once
 
 #include "device/stream.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace hccl::device {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // Returns a command that runs `body` and succeeds.
 template <class Body>
